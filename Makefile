@@ -1,0 +1,63 @@
+# make serve   the demo service with its search page (HOST, PORT, DATA, BUNDLE can be set)
+# make test    the tests
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+DATA ?= data/demo
+BUNDLE ?= bundles/furniture
+DEMO_ITEMS ?= 320
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help serve test test-gpu lint demo lock clean
+
+help:
+	@sed -n '1,2s/^# //p' Makefile
+
+.venv/pyvenv.cfg:
+	@echo "making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv
+
+.venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing what serving needs (no torch)"
+	@$(PIP) --editable '.[cpu,serve,render]'
+	@touch $@
+
+.venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing what the tests need (torch and friends: several GB)"
+	@$(PIP) --editable '.[cpu,serve,render,train,dev]'
+	@touch $@ .venv/.serve
+
+$(DATA)/furniture/manifest.jsonl: | .venv/.serve
+	$(BIN)/multifold data furniture --items $(DEMO_ITEMS) --seed 7 $(DATA)/furniture
+
+serve: .venv/.serve $(DATA)/furniture/manifest.jsonl
+	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle $(BUNDLE)
+	$(BIN)/multifold serve --data $(DATA) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
+
+test: .venv/.test
+	$(BIN)/python -m pytest -m "not slow and not gpu and not browser"
+
+test-gpu: .venv/.test
+	$(BIN)/python -m pytest -m gpu
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+demo: .venv/.test
+	$(BIN)/multifold train training/recipes/demo.toml --out runs/demo
+	$(BIN)/multifold export runs/demo/checkpoint.pt bundles/furniture
+
+clean:
+	rm -rf .venv data/demo runs dist
+
+# NVIDIA's own packages are pinned by torch, faiss and onnxruntime, which disagree: they stay out of the lock.
+lock: .venv/pyvenv.cfg
+	@$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render \
+	  --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
+	  | grep -vE '^(nvidia-|cuda-|triton|libcuvs|--|#)' > constraints.txt

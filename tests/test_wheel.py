@@ -1,0 +1,58 @@
+"""The published wheel holds the kernel, imports whole, and says where the rooms are to be had."""
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", out, HOUSE], check=True)
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clean environment with the wheel and the kernel's own dependencies, no extra."""
+    folder = tmp_path_factory.mktemp("env")
+    venv.create(folder, with_pip=True)
+    interpreter = folder / "bin" / "python"
+    command = [interpreter, "-m", "pip", "install", "-q", "-c", HOUSE / "constraints.txt", wheel]
+    subprocess.run(command, check=True)
+    return interpreter
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_kernel_only(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"multifold"}
+    assert {path.name for path in (HOUSE / "multifold").glob("*.py")} <= {Path(name).name for name in names}
+
+
+@pytest.mark.slow
+def test_every_module_imports_or_names_its_extra(python: Path, tmp_path: Path) -> None:
+    modules = [path.stem for path in (HOUSE / "multifold").glob("*.py")]
+    code = (
+        "import importlib\n"
+        "from multifold.errors import MissingExtraError\n"
+        f"for name in {modules}:\n"
+        "    try: importlib.import_module(f'multifold.{name}')\n"
+        "    except MissingExtraError as error: assert \"'cpu'\" in str(error), error\n"
+    )
+    subprocess.run([python, "-c", code], cwd=tmp_path, check=True)
+
+
+@pytest.mark.slow
+def test_a_missing_room_says_where_to_get_it(python: Path, tmp_path: Path) -> None:
+    command = [python.parent / "multifold", "train"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "room 'training'" in found.stderr
+    assert "Clone" in found.stderr

@@ -1,0 +1,1 @@
+"""Multifold finds things by any of their sides: the kernel that every room shares."""

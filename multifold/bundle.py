@@ -1,0 +1,199 @@
+"""An exported encoder on disk: `bundle.json` beside the graphs, the tokenizer and the canaries it lists.
+
+Two names: `vector_id` hashes all that decides the vectors (graphs, tokenizer, preprocessing, rig, geometry)
+and stamps collections; `bundle_id` hashes everything, so that a new calibration orphans nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from multifold.errors import MultifoldError
+from multifold.preprocess import ImageSpec
+from multifold.tokens import TextSpec
+from multifold.types import Metric
+
+FORMAT = 1
+DESCRIPTION = "bundle.json"
+REQUIRED = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
+DECIDING = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json")
+ID_LENGTH = 16
+
+
+class BundleError(MultifoldError):
+    """A bundle that must not be served; says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class GeometrySpec:
+    """What the index must know of a geometry, and its name and parameters for people."""
+
+    name: str
+    feature_dim: int
+    dim: int
+    metric: Metric
+    query_signs: tuple[float, ...] | None = None
+    root: tuple[float, ...] | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A wrong metric or number of signs would search on without a word, and find the wrong things."""
+        if self.metric not in get_args(Metric):
+            raise ValueError(f"no metric {self.metric!r}; there are {', '.join(get_args(Metric))}")
+        for name in ("query_signs", "root"):
+            numbers = getattr(self, name)
+            if numbers is not None and len(numbers) != self.dim:
+                raise ValueError(f"{name} has {len(numbers)} numbers for vectors of length {self.dim}")
+
+
+@dataclass(frozen=True)
+class ViewSpec:
+    """How the views of shapes were made: ingestion and queries must render the same."""
+
+    rig: str
+    size: int
+    background: Literal["white", "black"]
+    up: Literal["auto", "y", "z"]
+    views: int
+    renderer: str
+
+    def __post_init__(self) -> None:
+        """Views that are drawn otherwise would be other vectors, without a word."""
+        if self.background not in ("white", "black") or self.up not in ("auto", "y", "z"):
+            raise ValueError(f"no such way to draw: background {self.background!r}, up {self.up!r}")
+        if self.size < 1 or self.views < 1:
+            raise ValueError(f"no such way to draw: {self.views} views of {self.size} pixels")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a healthy machine may stray from the canaries."""
+
+    cosine: float  # least cosine of a canary's feature with the stored one
+    norm: float  # largest relative difference of their lengths
+    rank: float  # least share of queries that find the same best answer
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A parsed and verified `bundle.json`."""
+
+    folder: Path
+    name: str
+    about: str  # one sentence for people: what this encoder knows
+    geometry: GeometrySpec
+    image: ImageSpec
+    text: TextSpec
+    views: ViewSpec
+    tolerances: Mapping[str, Tolerance]  # by "variant/provider", with "variant/*" for the rest
+    variant: str = "fp32"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
+
+    @property
+    def vector_id(self) -> str:
+        """The name of the space that this encoder's vectors live in."""
+        graphs = {n: h for n, h in self.files.items() if n in DECIDING or n.endswith(".data")}
+        deciding = {k: asdict(getattr(self, k)) for k in ("geometry", "image", "text", "views")}
+        return _digest({**deciding, "variant": self.variant, "files": graphs})
+
+    @property
+    def bundle_id(self) -> str:
+        """The name of this very bundle, report and calibration included."""
+        return _digest(_describe(self))
+
+    def path(self, name: str) -> Path:
+        """Where one of the listed files lies."""
+        return self.folder / name
+
+    def tolerance(self, provider: str) -> Tolerance:
+        """What a canary run on this provider may differ by."""
+        for key in (f"{self.variant}/{provider}", f"{self.variant}/*"):
+            if key in self.tolerances:
+                return self.tolerances[key]
+        raise BundleError(f"{self.name} states no tolerance for {self.variant} on {provider}")
+
+
+def load(folder: Path) -> Bundle:
+    """Read a bundle and check every hash; refuses with the reason. Canaries are the encoder's to run."""
+    try:
+        raw = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BundleError(f"{folder} is no bundle: it has no {DESCRIPTION}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise BundleError(f"{folder / DESCRIPTION} is damaged: {error}") from error
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        version = raw.get("format") if isinstance(raw, dict) else None
+        raise BundleError(f"{folder} has bundle format {version!r}; this version reads format {FORMAT}")
+    try:
+        bundle = _parse(folder, raw)
+    except (AttributeError, KeyError, TypeError, ValueError, MultifoldError) as error:
+        raise BundleError(f"{folder / DESCRIPTION} does not describe a bundle: {error!r}") from error
+    _check_files(bundle)
+    for name in ("vector_id", "bundle_id"):
+        if raw.get(name) != getattr(bundle, name):
+            raise BundleError(f"{folder / DESCRIPTION} was changed by hand: its {name} does not fit what it says")
+    return bundle
+
+
+def save(bundle: Bundle) -> Bundle:
+    """Hash the files that lie in the bundle's folder and write `bundle.json` beside them."""
+    names = sorted(p.name for p in bundle.folder.iterdir() if p.is_file() and p.name != DESCRIPTION)
+    sealed = replace(bundle, files={name: file_hash(bundle.folder / name) for name in names})
+    _check_files(sealed)
+    raw = {"format": FORMAT, "vector_id": sealed.vector_id, "bundle_id": sealed.bundle_id, **_describe(sealed)}
+    text = json.dumps(raw, indent=2, ensure_ascii=False) + "\n"
+    (bundle.folder / DESCRIPTION).write_text(text, encoding="utf-8")
+    return load(bundle.folder)
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_files(bundle: Bundle) -> None:
+    missing = [name for name in REQUIRED if name not in bundle.files]
+    if missing:
+        raise BundleError(f"bundle {bundle.name} lists no {missing[0]}")
+    for name, expected in bundle.files.items():
+        if name in ("", "..") or Path(name).name != name:
+            raise BundleError(f"bundle {bundle.name} lists {name!r}, which is not a plain file name")
+        if not bundle.path(name).is_file():
+            raise BundleError(f"bundle {bundle.name} lacks its file {name}")
+        if file_hash(bundle.path(name)) != expected:
+            raise BundleError(f"{name} of bundle {bundle.name} is damaged: its sha256 is not the listed one")
+
+
+def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
+    plain = ("name", "about", "variant", "provenance", "evaluation", "calibration", "files")
+    return Bundle(
+        folder=folder,
+        geometry=GeometrySpec(**_tuples(raw["geometry"])),
+        image=ImageSpec(**_tuples(raw["image"])),
+        text=TextSpec(**_tuples(raw["text"])),
+        views=ViewSpec(**raw["views"]),
+        tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
+        **{key: raw[key] for key in plain},
+    )
+
+
+def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+
+
+def _describe(bundle: Bundle) -> dict[str, Any]:
+    description = asdict(bundle)
+    del description["folder"]
+    return description
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:ID_LENGTH]

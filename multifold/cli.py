@@ -1,0 +1,82 @@
+"""`multifold COMMAND`: finds the commands by entry point, so it imports no room but the one that is asked."""
+
+import argparse
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
+from types import ModuleType
+
+from multifold.errors import MultifoldError
+
+GROUP = "multifold.commands"
+
+
+class MissingRoomError(MultifoldError):
+    """A command whose room the wheel does not hold."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; mistakes that a user can mend become one line on stderr."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    commands = {point.name: point for point in sorted(entry_points(group=GROUP))}
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview(commands))
+        return 0
+    if words[0] == "--version":
+        print(f"multifold {version('multifold')}")
+        return 0
+    try:
+        return _run(commands, words)
+    except MultifoldError as error:
+        print(f"multifold: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("multifold: stopped", file=sys.stderr)
+        return 130
+
+
+def _run(commands: dict[str, EntryPoint], words: list[str]) -> int:
+    if words[0] not in commands:
+        raise MultifoldError(f"no command {words[0]!r}; there are: {', '.join(commands)}")
+    module = _load(commands[words[0]])
+    parser = argparse.ArgumentParser(
+        prog=f"multifold {words[0]}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    status: int = module.run(parser.parse_args(words[1:]))
+    return status
+
+
+def _load(point: EntryPoint) -> ModuleType:
+    room = point.module.split(".")[0]
+    if importlib.util.find_spec(room) is None:
+        raise MissingRoomError(
+            f"`multifold {point.name}` lives in the room '{room}', which the published wheel does not hold. "
+            "Clone the Multifold repository and run it there."
+        )
+    return importlib.import_module(point.module)
+
+
+def _overview(commands: dict[str, EntryPoint]) -> str:
+    width = max(map(len, commands), default=0)
+    lines = [f"  {name:{width}}  {_summary(point)}" for name, point in commands.items()]
+    return "usage: multifold COMMAND [-h] …\n\n" + "\n".join(lines)
+
+
+def _summary(point: EntryPoint) -> str:
+    """The first line of a command's docstring, read without importing it."""
+    room, *rest = point.module.split(".")
+    spec = importlib.util.find_spec(room)
+    if spec is None or spec.origin is None:
+        return f"(room '{room}' is not installed)"
+    source = Path(spec.origin).parent.joinpath(*rest).with_suffix(".py")
+    if not source.is_file():
+        return "(not in this version)"
+    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    return docstring.split("\n")[0]

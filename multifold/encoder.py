@@ -1,0 +1,122 @@
+"""ONNX Runtime sessions of a bundle: texts or pictures in, features out; features in, index vectors out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL.Image import Image
+
+from multifold.bundle import Bundle, BundleError
+from multifold.errors import needs_extra
+from multifold.preprocess import pixels
+from multifold.tokens import TextError, Tokenizer
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+
+with needs_extra("cpu"):
+    import onnxruntime as ort
+
+BATCH = 64
+PREFERRED = ("CUDAExecutionProvider", "CPUExecutionProvider")
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """Features of texts, and which of them were cut at the context length."""
+
+    features: Features
+    cut: tuple[bool, ...]
+
+
+class Encoder:
+    """A bundle at work. It satisfies the index's idea of a space: id, metric, signs, features to vectors."""
+
+    def __init__(self, bundle: Bundle, threads: int = 0) -> None:
+        self.bundle = bundle
+        self.provider = _provider()
+        self._image = self._session("image.onnx", "pixels", threads)
+        self._text = self._session("text.onnx", "tokens", threads)
+        self._geometry = self._session("geometry.onnx", "features", threads)
+        self.tokenizer = _tokenizer(bundle)
+
+    @property
+    def vector_id(self) -> str:
+        """The name of the space."""
+        return self.bundle.vector_id
+
+    @property
+    def dim(self) -> int:
+        """Length of an index vector."""
+        return self.bundle.geometry.dim
+
+    @property
+    def metric(self) -> Metric:
+        """How index vectors are compared."""
+        return self.bundle.geometry.metric
+
+    @property
+    def query_signs(self) -> Vector | None:
+        """What a query vector is multiplied with."""
+        signs = self.bundle.geometry.query_signs
+        return None if signs is None else np.asarray(signs, np.float32)
+
+    def texts(self, texts: Sequence[str]) -> EncodedTexts:
+        """Features of texts."""
+        if not texts:
+            return EncodedTexts(self._empty(), ())
+        parts, cut = [], []
+        for batch in _batches(texts):
+            tokens = self.tokenizer(batch)
+            parts.append(self._text.run(None, {"tokens": tokens.ids})[0])
+            cut.extend(tokens.cut)
+        return EncodedTexts(np.concatenate(parts), tuple(cut))
+
+    def pictures(self, pictures: Sequence[Image]) -> Features:
+        """Features of decoded pictures."""
+        parts = [self.pixels(np.stack([pixels(p, self.bundle.image) for p in b])) for b in _batches(pictures)]
+        return np.concatenate(parts) if parts else self._empty()
+
+    def pixels(self, batch: PixelBatch) -> Features:
+        """Features of pictures already at the encoder's size."""
+        parts = [self._image.run(None, {"pixels": part})[0] for part in _batches(batch)]
+        return np.concatenate(parts) if parts else self._empty()
+
+    def vectors(self, features: Features) -> Vectors:
+        """Index vectors of features."""
+        vectors: Vectors = self._geometry.run(None, {"features": features})[0]
+        return vectors
+
+    def _empty(self) -> Features:
+        return np.empty((0, self.bundle.geometry.feature_dim), np.float32)
+
+    def _session(self, name: str, argument: str, threads: int) -> Any:  # noqa: ANN401 (untyped library)
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        try:
+            session = ort.InferenceSession(self.bundle.path(name), options, providers=[self.provider])
+        except Exception as error:  # noqa: BLE001 (the runtime raises many kinds, all meaning: unusable)
+            raise BundleError(f"{name} of bundle {self.bundle.name} cannot be loaded: {error}") from error
+        found = [value.name for value in session.get_inputs()]
+        if found != [argument]:
+            raise BundleError(f"{name} of bundle {self.bundle.name} takes {found}, not ['{argument}']")
+        if session.get_providers()[0] != self.provider:
+            raise BundleError(f"{self.provider} was asked for, but {session.get_providers()[0]} came")
+        return session
+
+
+def _tokenizer(bundle: Bundle) -> Tokenizer:
+    try:
+        return Tokenizer(bundle.path("tokenizer.json").read_text(encoding="utf-8"), bundle.text)
+    except (TextError, UnicodeDecodeError) as error:
+        raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
+
+
+def _provider() -> str:
+    available = ort.get_available_providers()
+    return next(name for name in PREFERRED if name in available)
+
+
+def _batches(values: Sequence[Any] | PixelBatch) -> Iterator[Any]:
+    for start in range(0, len(values), BATCH):
+        yield values[start : start + BATCH]

@@ -1,0 +1,160 @@
+"""How well a ranking does, as the papers count it.
+
+Every metric is one number a query, so that its mean is the reported value and `bootstrap` its interval.
+Ranks start at 1. Several items may be right; relevance is yes or no. Ties are counted pessimistically:
+a right item stands behind every wrong one of equal score.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int, Int64
+
+from multifold.errors import MultifoldError
+
+Scores: TypeAlias = Float[np.ndarray, "q g"]
+Mask: TypeAlias = Bool[np.ndarray, "q g"]
+PerQuery: TypeAlias = Float64[np.ndarray, " q"]
+Relevant: TypeAlias = Mask | Sequence[Int[np.ndarray, " _"]]
+
+CHUNK = 1 << 20  # scores looked at in one go
+NOWHERE = np.iinfo(np.int64).max
+
+
+class MetricError(MultifoldError):
+    """Numbers that have no meaning, such as the rank of a query that nothing answers."""
+
+
+class Interval(NamedTuple):
+    """The ends of a confidence interval."""
+
+    low: float
+    high: float
+
+
+def ranks(scores: Scores, relevant: Relevant) -> Int64[np.ndarray, " q"]:
+    """The rank of each query's best right item. `relevant` is a mask, or for each query its right items."""
+    return _positions(scores, relevant, 1)[:, 0]
+
+
+def recall_at_k(found: Int64[np.ndarray, " q"], k: int) -> PerQuery:
+    """1 where a right item is among the first k (the papers' R@k, a hit rate), else 0."""
+    return (found <= k).astype(np.float64)
+
+
+def median_rank(found: Int64[np.ndarray, " q"]) -> float:
+    """The rank that half of the queries reach."""
+    return float(np.median(found))
+
+
+def ndcg_at_k(scores: Scores, relevant: Relevant, k: int) -> PerQuery:
+    """Gains 1 / log2(1 + rank) of the right items among the first k, over the best that k places can hold."""
+    positions = _positions(scores, relevant, k)
+    gains = np.where(positions <= k, 1 / np.log2(1.0 + positions), 0).sum(axis=1)
+    ideal = np.cumsum(1 / np.log2(2.0 + np.arange(k)))
+    right = (positions < NOWHERE).sum(axis=1)
+    return np.asarray(gains / ideal[right - 1], np.float64)
+
+
+def bootstrap(
+    values: Float[np.ndarray, " q"],
+    *,
+    groups: Int[np.ndarray, " q"] | None = None,
+    samples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """The percentile interval of the mean, by drawing queries again and again.
+
+    With `groups`, whole groups are drawn: five captions of one item are no five independent queries.
+    """
+    if not len(values) or not np.isfinite(values).all():
+        raise MetricError("a bootstrap needs values, and finite ones")
+    sums, counts = _by_group(values, groups)
+    rng = np.random.default_rng(seed)
+    means = np.concatenate(
+        [sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1) for drawn in _draws(rng, samples, len(sums))]
+    )
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def paired_bootstrap(
+    first: Float[np.ndarray, " q"],
+    second: Float[np.ndarray, " q"],
+    *,
+    groups: Int[np.ndarray, " q"] | None = None,
+    samples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """The interval of mean(first - second) over the same queries; one that leaves out 0 is a difference."""
+    return bootstrap(first - second, groups=groups, samples=samples, level=level, seed=seed)
+
+
+def _positions(scores: Scores, relevant: Relevant, k: int) -> Int64[np.ndarray, "q k"]:
+    """The places of each query's k best right items, in order; NOWHERE where there are fewer.
+
+    Only wrong items can push a right one back, and no right item beyond the k-th best reaches place k.
+    """
+    if k < 1:
+        raise MetricError(f"the first {k} items are none; k starts at 1")
+    if len(relevant) != len(scores):
+        raise MetricError(f"there are {len(scores)} queries, but right items of {len(relevant)}")
+    places = np.full((len(scores), k), NOWHERE)
+    for rows in _chunks(*scores.shape):
+        right = _mask(relevant[rows], scores.shape[1])
+        _check(scores[rows], right, rows.start)
+        best = _best(np.where(right, scores[rows], -np.inf), k)
+        wrong = np.where(right, -np.inf, scores[rows])
+        for place in range(best.shape[1]):
+            there = best[:, place] > -np.inf
+            ahead = np.count_nonzero(wrong >= best[:, place, None], axis=1)
+            places[rows, place] = np.where(there, place + 1 + ahead, NOWHERE)
+    return places
+
+
+def _best(scores: Scores, k: int) -> Float[np.ndarray, "q k"]:
+    """The k highest scores of each row, highest first; all of them where there are fewer."""
+    k = min(k, scores.shape[1])
+    return -np.sort(-np.partition(scores, -k, axis=1)[:, -k:], axis=1)
+
+
+def _chunks(queries: int, gallery: int) -> Iterator[slice]:
+    step = max(1, CHUNK // max(gallery, 1))
+    return (slice(start, min(start + step, queries)) for start in range(0, queries, step))
+
+
+def _mask(relevant: Relevant, gallery: int) -> Mask:
+    if isinstance(relevant, np.ndarray):
+        return relevant
+    mask = np.zeros((len(relevant), gallery), bool)
+    for row, right in zip(mask, relevant, strict=True):
+        if len(right) and not (right.min() >= 0 and right.max() < gallery):
+            raise MetricError(f"a right item is not one of the {gallery} in the gallery")
+        row[right] = True
+    return mask
+
+
+def _check(scores: Scores, right: Mask, first: int) -> None:
+    alone = np.flatnonzero(~right.any(axis=1))
+    if len(alone):
+        raise MetricError(f"query {first + alone[0]} has no right item, so it has no rank; leave it out")
+    if not np.isfinite(scores).all():
+        raise MetricError("some scores are infinite or not numbers, and cannot be ranked")
+
+
+def _by_group(
+    values: Float[np.ndarray, " q"], groups: Int[np.ndarray, " q"] | None
+) -> tuple[Float64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
+    """Sum and count of each group; without groups every query is its own."""
+    if groups is None:
+        return values.astype(np.float64), np.ones(len(values))
+    _, ids = np.unique(groups, return_inverse=True)
+    return np.bincount(ids, weights=values), np.bincount(ids).astype(np.float64)
+
+
+def _draws(rng: np.random.Generator, samples: int, count: int) -> Iterator[Int64[np.ndarray, "s n"]]:
+    for rows in _chunks(samples, count):
+        yield rng.integers(count, size=(rows.stop - rows.start, count))

@@ -1,0 +1,78 @@
+"""The words everyone shares.
+
+An *item* has many *sides*: texts, images, a shape. What we hold of a side are *observations*: captions,
+photos, rendered views. An encoder turns an observation into a *feature*; the geometry turns a feature,
+or the mean of several, into an *index vector*.
+
+Shape legend: b batch · o observations of one item · n feature length · d index vector length ·
+q queries · g gallery · v views · h, w pixels · t tokens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Float32, UInt8
+
+Side: TypeAlias = Literal["text", "image", "shape"]
+Kind: TypeAlias = Literal["caption", "photo", "view"]
+Metric: TypeAlias = Literal["ip", "l2"]
+Pool: TypeAlias = Literal["mean", "max"]
+
+SIDES: tuple[Side, ...] = ("text", "image", "shape")
+SIDE_OF: Mapping[Kind, Side] = {"caption": "text", "photo": "image", "view": "shape"}
+KIND_OF: Mapping[Side, Kind] = {side: kind for kind, side in SIDE_OF.items()}
+
+Feature: TypeAlias = Float32[np.ndarray, " n"]
+Features: TypeAlias = Float32[np.ndarray, "b n"]
+Vector: TypeAlias = Float32[np.ndarray, " d"]
+Vectors: TypeAlias = Float32[np.ndarray, "b d"]
+Pixels: TypeAlias = UInt8[np.ndarray, "h w 3"]
+PixelBatch: TypeAlias = UInt8[np.ndarray, "b h w 3"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One caption, photo or view of an item: what was seen or said, and its feature."""
+
+    kind: Kind
+    index: int  # its place among the item's observations of this kind
+    feature: Feature
+    text: str | None = None  # captions
+    blob: str | None = None  # photos and views: the key of the picture
+
+
+@dataclass(frozen=True)
+class Item:
+    """A thing with its observations. `payload` is the user's own JSON object."""
+
+    id: str
+    observations: tuple[Observation, ...]
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One index vector on its way to the nearest items of one side."""
+
+    vector: Vector
+    target: Side
+    limit: int = 10
+    pool: Pool = "mean"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An item found, and the observation of it that matched best."""
+
+    id: str
+    score: float
+    side: Side
+    matched: Observation
+    payload: Mapping[str, Any]
+
+
+def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:
+    """Several observations become one: the mean of their features, before the geometry's map."""
+    return features.mean(axis=0, dtype=np.float64).astype(np.float32)

@@ -1,0 +1,47 @@
+"""Files on their way to the service: paths, bytes and pictures become parts of a form."""
+
+import io
+import mimetypes
+from pathlib import Path
+from typing import TypeAlias
+
+from PIL.Image import Image
+
+from multifold.errors import MultifoldError
+from multifold.preprocess import flatten
+
+File: TypeAlias = str | Path | bytes
+Picture: TypeAlias = str | Path | bytes | Image
+Part: TypeAlias = tuple[str, tuple[str | None, str | bytes, str | None]]  # field, (file name, content, type)
+
+
+def field(name: str, value: object) -> Part:
+    """A plain field."""
+    return name, (None, str(value), None)
+
+
+def image(name: str, picture: Picture) -> Part:
+    """A picture; one in memory travels as PNG, so that nothing is lost."""
+    return file(name, _png(picture) if isinstance(picture, Image) else picture)
+
+
+def file(name: str, content: File) -> Part:
+    """A file by its path, or its bytes."""
+    if isinstance(content, bytes):
+        return name, (name, content, "application/octet-stream")
+    path = Path(content)
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return name, (path.name, _read(path), kind)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise MultifoldError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _png(picture: Image) -> bytes:
+    out = io.BytesIO()
+    flatten(picture).save(out, "PNG")
+    return out.getvalue()

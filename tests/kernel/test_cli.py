@@ -1,0 +1,153 @@
+"""The command line finds its commands, and says what is missing."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from multifold import cli
+from multifold.errors import MissingExtraError, MultifoldError, needs_extra
+
+GREET = '''
+"""Greet somebody.
+
+More about greeting.
+"""
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name")
+
+
+def run(args: argparse.Namespace) -> int:
+    print(f"hello {args.name}")
+    return 3
+'''
+FAILS = '''
+"""Fail in the way that is asked for."""
+
+import argparse
+
+from multifold.errors import MultifoldError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("how")
+
+
+def run(args: argparse.Namespace) -> int:
+    raise {"mistake": MultifoldError("mend this"), "stop": KeyboardInterrupt()}[args.how]
+'''
+NEEDY = '''
+"""Need a library that is not there."""
+
+from multifold.errors import needs_extra
+
+with needs_extra("cluster"):
+    import no_such_library_anywhere
+'''
+
+
+@pytest.fixture(autouse=True)
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A room of our own with three commands, beside a room that is not installed."""
+    room = tmp_path / "greetings_room"
+    (room / "commands").mkdir(parents=True)
+    for name, source in (("greet", GREET), ("fails", FAILS), ("needy", NEEDY)):
+        (room / "commands" / f"{name}.py").write_text(dedent(source).lstrip())
+    (room / "__init__.py").touch()
+    (room / "commands" / "__init__.py").touch()
+    points = [
+        EntryPoint(name, f"{place}.commands.{name}", cli.GROUP)
+        for place, name in (
+            ("greetings_room", "greet"),
+            ("greetings_room", "fails"),
+            ("greetings_room", "needy"),
+            ("greetings_room", "later"),
+            ("absent_room", "fly"),
+        )
+    ]
+    monkeypatch.syspath_prepend(room.parent)
+    monkeypatch.setattr(cli, "entry_points", lambda group: points)
+    yield
+    for name in [name for name in sys.modules if name.startswith("greetings_room")]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def test_a_command_runs_with_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["greet", "world"]) == 3
+    assert capsys.readouterr().out == "hello world\n"
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
+def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "usage: multifold COMMAND [-h] …"
+    assert [line.split(maxsplit=1) for line in lines[2:]] == [
+        ["fails", "Fail in the way that is asked for."],
+        ["fly", "(room 'absent_room' is not installed)"],
+        ["greet", "Greet somebody."],
+        ["later", "(not in this version)"],
+        ["needy", "Need a library that is not there."],
+    ]
+    assert not any(name.startswith("greetings_room.") for name in sys.modules)
+
+
+def test_help_of_a_command_is_its_docstring(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["greet", "--help"])
+    assert "More about greeting." in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["gret"]) == 2
+    error = capsys.readouterr().err
+    assert error == "multifold: no command 'gret'; there are: fails, fly, greet, later, needy\n"
+
+
+def test_a_missing_room_says_where_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fly"]) == 2
+    error = capsys.readouterr().err
+    assert "lives in the room 'absent_room'" in error
+    assert "Clone the Multifold repository" in error
+
+
+def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["needy"]) == 2
+    error = capsys.readouterr().err
+    assert "no_such_library_anywhere is not installed" in error
+    assert "pip install 'multifold[cluster]'" in error
+
+
+def test_a_mistake_is_one_line_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fails", "mistake"]) == 2
+    assert capsys.readouterr().err == "multifold: mend this\n"
+
+
+def test_stopping_is_no_traceback_either(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fails", "stop"]) == 130
+    assert capsys.readouterr().err == "multifold: stopped\n"
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("multifold 0.")
+
+
+def test_needs_extra_lets_other_errors_through() -> None:
+    with pytest.raises(ZeroDivisionError), needs_extra("cpu"):
+        raise ZeroDivisionError
+
+
+def test_needs_extra_is_a_mistake_that_its_reader_can_mend() -> None:
+    with pytest.raises(MissingExtraError, match=r"multifold\[cpu\]") as caught, needs_extra("cpu"):
+        importlib.import_module("no_such_library_anywhere")
+    assert isinstance(caught.value, MultifoldError)

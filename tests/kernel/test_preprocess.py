@@ -1,0 +1,245 @@
+"""Any picture file becomes the pixels that open_clip would see, and a bad one becomes a sentence."""
+
+import io
+import json
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jaxtyping import Float32, UInt8
+from PIL import Image, ImageFile
+
+from multifold.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels
+from tests.kernel import pictures
+
+Resize = Literal["shortest", "squash"]
+Interpolation = Literal["bicubic", "bilinear"]
+WHITE, RED = (255, 255, 255), (255, 0, 0)
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG that promises a size and holds nothing."""
+    body = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    start = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
+    idat = b"IDAT" + zlib.compress(b"")
+    return start + struct.pack(">I", len(idat) - 4) + idat + struct.pack(">I", zlib.crc32(idat))
+
+
+def reference(image: Image.Image, spec: ImageSpec) -> Float32[np.ndarray, "3 h w"]:
+    open_clip = pytest.importorskip("open_clip", reason="the reference comes with the extra 'train'")
+    transform = open_clip.image_transform(
+        spec.size, is_train=False, resize_mode=spec.resize, interpolation=spec.interpolation
+    )
+    seen: Float32[np.ndarray, "3 h w"] = transform(image).numpy()
+    return seen
+
+
+@pytest.mark.parametrize("resize", ["shortest", "squash"])
+@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
+def test_fifty_files_equal_open_clip_within_one_grey_level(
+    resize: Resize, interpolation: Interpolation
+) -> None:
+    spec = ImageSpec(96, resize, interpolation)
+    one_level = (1 / 255) / np.array(spec.std, np.float32)[:, None, None]
+    for name, data in pictures.fifty():
+        image = decode(data)
+        difference = np.abs(normalise(pixels(image, spec), spec) - reference(image, spec))
+        assert (difference <= one_level + 1e-5).all(), name
+
+
+@pytest.mark.parametrize("name", ["rgb png", "rgb jpeg", "bmp", "tiff", "grey", "grey jpeg"])
+def test_plain_files_equal_open_clip_from_the_bytes_on(name: str) -> None:
+    spec = ImageSpec(224)
+    data = pictures.MAKERS[name](np.random.default_rng(5), 347, 251)
+    with Image.open(io.BytesIO(data)) as opened:
+        expected = reference(opened, spec)
+    np.testing.assert_allclose(normalise(pixels(decode(data), spec), spec), expected, atol=1 / 255 / 0.26)
+
+
+@pytest.mark.parametrize("held", range(1, 9))
+def test_a_photo_stands_upright_however_the_camera_was_held(held: int) -> None:
+    """The eight ways, each made by undoing it on an upright picture with four different corners."""
+    upright = np.zeros((16, 24, 3), np.uint8)
+    upright[:8, :12], upright[:8, 12:], upright[8:, :12] = RED, WHITE, (0, 0, 255)
+    undo: Callable[[UInt8[np.ndarray, "h w 3"]], UInt8[np.ndarray, "h w 3"]] = {
+        1: lambda a: a,
+        2: lambda a: a[:, ::-1],
+        3: lambda a: a[::-1, ::-1],
+        4: lambda a: a[::-1],
+        5: lambda a: a.swapaxes(0, 1),
+        6: lambda a: np.rot90(a, 1),
+        7: lambda a: a[::-1, ::-1].swapaxes(0, 1),
+        8: lambda a: np.rot90(a, -1),
+    }[held]
+    exif = Image.Exif()
+    exif[0x0112] = held
+    for kind in ("PNG", "TIFF", "WEBP"):
+        options = {"lossless": True} if kind == "WEBP" else {}
+        stored = Image.fromarray(np.ascontiguousarray(undo(upright)))
+        np.testing.assert_array_equal(decode(pictures.saved(stored, kind, exif=exif, **options)), upright)
+
+
+def test_what_is_transparent_becomes_white() -> None:
+    half = Image.new("RGBA", (8, 8), (200, 0, 0, 0))
+    half.paste((200, 0, 0, 255), (0, 0, 4, 8))
+    grey = Image.new("LA", (8, 8), (60, 0))
+    palette = Image.new("P", (8, 8), 1)
+    palette.putpalette([0, 0, 0, 9, 9, 9])
+    key = Image.new("RGB", (8, 8), (1, 2, 3))
+    half_grey = Image.new("LA", (8, 8), (0, 128))
+    assert decode(pictures.saved(half)).getpixel((7, 0)) == WHITE
+    assert decode(pictures.saved(half)).getpixel((0, 0)) == (200, 0, 0)
+    assert decode(pictures.saved(grey)).getpixel((3, 3)) == WHITE
+    assert decode(pictures.saved(palette, transparency=1)).getpixel((3, 3)) == WHITE
+    assert decode(pictures.saved(palette, transparency=b"\xff\x00")).getpixel((3, 3)) == WHITE
+    assert decode(pictures.saved(palette, "GIF", transparency=1)).getpixel((3, 3)) == WHITE
+    assert decode(pictures.saved(key, transparency=(1, 2, 3))).getpixel((3, 3)) == WHITE
+    assert decode(pictures.saved(half_grey)).getpixel((3, 3)) == (127, 127, 127)
+    assert flatten(palette.convert("RGB").convert("L").convert("LA")).getpixel((0, 0)) == (9, 9, 9)
+    assert flatten(Image.new("PA", (8, 8))).getpixel((0, 0)) == WHITE
+
+
+def test_sixteen_bits_become_eight_without_clipping() -> None:
+    values = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    np.testing.assert_array_equal(np.asarray(decode(pictures.grey16(values)))[..., 0], values)
+    levels = np.full((8, 8), 65535, np.uint16)
+    levels[0, :3] = 0, 32768, 300
+    grey = np.asarray(decode(pictures.saved(Image.fromarray(levels))))[..., 0]
+    assert grey[0, :4].tolist() == [0, 128, 1, 255]
+    big_endian = Image.frombytes("I;16B", (8, 8), levels.astype(">u2").tobytes())
+    np.testing.assert_array_equal(np.asarray(flatten(big_endian))[..., 0], grey)
+    thirty_two = Image.fromarray(levels.astype(np.int32))
+    np.testing.assert_array_equal(np.asarray(flatten(thirty_two))[..., 0], grey)
+    see_through = decode(pictures.saved(Image.fromarray(levels), transparency=32768))
+    assert see_through.getpixel((1, 0)) == WHITE
+
+
+def test_cmyk_keeps_its_colours() -> None:
+    red = Image.new("RGB", (16, 16), RED).convert("CMYK")
+    assert decode(pictures.saved(red, "TIFF")).getpixel((4, 4)) == RED
+    np.testing.assert_allclose(np.asarray(decode(pictures.saved(red, "JPEG")))[4, 4], RED, atol=3)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_of_a_moving_picture_the_first_frame_counts(kind: str) -> None:
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
+    options = {"lossless": True} if kind == "WEBP" else {}
+    data = pictures.saved(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+    assert decode(data).getpixel((10, 10)) == RED
+
+
+def test_floats_and_wild_integers_are_refused() -> None:
+    with pytest.raises(ImageError, match="8 or 16 bits"):
+        decode(pictures.saved(Image.new("F", (16, 16)), "TIFF"))
+    with pytest.raises(ImageError, match="8 or 16 bits"):
+        decode(pictures.saved(Image.new("I", (16, 16), 70_000), "TIFF"))
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "not a picture we can read"),
+        (b"hello, I am a text file", "not a picture we can read"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n", "not a picture we can read"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(40), "not a picture we can read|damaged"),
+        (png_header(64, 64), "damaged or cut short"),
+        (png_header(20_000, 20_000), "more than 64,000,000"),
+        (png_header(9_000, 8_000), "9000 x 8000 pixels, more than"),
+        (pictures.saved(Image.new("RGB", (1, 1))), "1 x 1 pixels, smaller than 8 x 8"),
+        (pictures.saved(Image.new("RGB", (300, 7))), "smaller than"),
+    ],
+    ids=["empty", "text", "eps", "bare png", "hollow png", "bomb", "too large", "dot", "line"],
+)
+def test_bad_files_become_sentences(data: bytes, sentence: str) -> None:
+    with pytest.raises(ImageError, match=sentence):
+        decode(data)
+
+
+@pytest.mark.parametrize("name", ["rgb png", "rgb jpeg", "webp", "gif", "tiff", "bmp", "alpha webp"])
+def test_a_file_cut_short_is_refused(name: str) -> None:
+    data = pictures.MAKERS[name](np.random.default_rng(1), 120, 90)
+    for share in (0.1, 0.5, 0.9):
+        with pytest.raises(ImageError):
+            decode(data[: int(len(data) * share)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(pictures.MAKERS)), st.integers(0, 2**32 - 1), st.integers(1, 20))
+def test_damage_gives_a_picture_or_a_sentence(name: str, seed: int, wounds: int) -> None:
+    rng = np.random.default_rng(seed)
+    data = bytearray(pictures.MAKERS[name](np.random.default_rng(2), 40, 30))
+    for place in rng.integers(0, len(data), wounds):
+        data[place] = rng.integers(0, 256)
+    try:
+        image = decode(bytes(data), max_pixels=1_000_000)
+    except ImageError:
+        return
+    assert image.mode == "RGB"
+    assert pixels(image, ImageSpec(16)).shape == (16, 16, 3)
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_broken_exif_leaves_the_picture_as_it_is() -> None:
+    image = pictures.scene(np.random.default_rng(3), 30, 20)
+    data = pictures.saved(image, "JPEG", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\xff\x00")
+    assert decode(data).size == (30, 20)
+
+
+def test_the_size_is_refused_before_decoding_and_nothing_global_changes() -> None:
+    def state() -> tuple[Any, ...]:
+        return Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES, list(warnings.filters)
+
+    before = state()
+    failures: list[BaseException] = []
+
+    def refuse() -> None:
+        try:
+            for _ in range(20):
+                with pytest.raises(ImageError, match="more than"):
+                    decode(png_header(14_000, 14_000))
+        except BaseException as error:  # noqa: BLE001 (handed to the test's own thread)
+            failures.append(error)
+
+    threads = [threading.Thread(target=refuse) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert state() == before
+
+
+@pytest.mark.parametrize("size", [(8, 60_000), (60_000, 8), (16, 16 * 33)])
+def test_a_long_strip_costs_no_more_than_its_middle(size: tuple[int, int]) -> None:
+    image = Image.new("RGB", size, "blue")
+    width, height = size
+    middle = (width // 2 - 4, height // 2 - 4, width // 2 + 4, height // 2 + 4)
+    image.paste((255, 0, 0), middle)
+    seen = pixels(image, ImageSpec(32))
+    assert seen[16, 16].tolist() == list(RED)
+    assert pixels(image, ImageSpec(32, "squash")).shape == (32, 32, 3)
+
+
+def test_spec_survives_json_and_refuses_nonsense() -> None:
+    spec = ImageSpec(64, "squash", "bilinear", mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
+    raw = json.loads(json.dumps(asdict(spec)))
+    assert ImageSpec(**{**raw, "mean": tuple(raw["mean"]), "std": tuple(raw["std"])}) == spec
+    with pytest.raises(ImageError, match="size 0"):
+        ImageSpec(0)
+    with pytest.raises(ImageError, match="std is above zero"):
+        ImageSpec(8, std=(1.0, 0.0, 1.0))
+
+
+def test_normalise_is_the_formula() -> None:
+    spec = ImageSpec(2, mean=(0.0, 0.5, 1.0), std=(1.0, 0.5, 0.25))
+    seen = np.array([[[0, 255, 51]] * 2] * 2, np.uint8)
+    expected = np.array([0.0, 1.0, (0.2 - 1.0) / 0.25], np.float32)
+    np.testing.assert_allclose(normalise(seen, spec)[:, 0, 0], expected, rtol=1e-6)

@@ -1,0 +1,63 @@
+"""Pictures, meshes and other originals in a folder, each named by the hash of what it holds."""
+
+import hashlib
+import re
+from pathlib import Path
+
+from index.durable import ASIDE, make_folder, replacing, sync_folder
+from multifold.errors import MultifoldError
+
+SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
+KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
+
+
+class BlobError(MultifoldError):
+    """A blob that is not there, is damaged, or has a name that no blob can have."""
+
+
+class Blobs:
+    """A content-addressed folder: equal bytes are stored once, and what `put` returned survives a crash."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, data: bytes, suffix: str = "") -> str:
+        """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png')."""
+        if not SUFFIX.fullmatch(suffix):
+            raise BlobError(f"{suffix!r} is no suffix: a dot, then up to 16 small letters or digits")
+        key = hashlib.sha256(data).hexdigest() + suffix
+        path = self.path(key)
+        if path.is_file():
+            sync_folder(path.parent)  # another thread may have named it a moment ago
+            return key
+        make_folder(path.parent)
+        with replacing(path) as out:
+            out.write(data)
+        return key
+
+    def get(self, key: str) -> bytes:
+        """The bytes of a key, checked against it."""
+        try:
+            data = self.path(key).read_bytes()
+        except FileNotFoundError:
+            raise BlobError(f"no blob {key}") from None
+        if hashlib.sha256(data).hexdigest() != key[:64]:
+            raise BlobError(
+                f"the blob {key} is damaged: its bytes do not match its name. Store the item again."
+            )
+        return data
+
+    def exists(self, key: str) -> bool:
+        """Whether these bytes are here."""
+        return self.path(key).is_file()
+
+    def path(self, key: str) -> Path:
+        """Where a blob lies, or would lie; never outside the folder."""
+        if not KEY.fullmatch(key):
+            raise BlobError(f"{key!r} is no blob key: 64 hex digits and perhaps a suffix")
+        return self._folder / key[:2] / key
+
+    def sweep(self) -> None:
+        """Remove what a killed writer left half-written; for the writing process, before it writes."""
+        for left in self._folder.glob(f"*/{ASIDE}*"):
+            left.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""Items as rows of tables, and back."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from jaxtyping import Int8
+
+from index.base import Paired
+from index.rows import first_row
+from multifold.types import SIDE_OF, SIDES, Feature, Features, Item, Observation, Side
+
+Row: TypeAlias = Mapping[Any, Any]  # of a table, by column
+
+FLOAT = np.dtype("<f4")
+PLACE = {side: place for place, side in enumerate(SIDES)}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Features of whole editions, ordered by row; `sides` are places in SIDES."""
+
+    rows: Paired
+    sides: Int8[np.ndarray, " b"]
+    features: Features
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a search needs to know of an item it found."""
+
+    id: str
+    size: int  # observations
+    payload: Mapping[str, Any]
+
+
+def item_row(edition: int, item: Item, former: Row | None) -> dict[str, Any]:
+    """An item as a row of `items`."""
+    return {
+        "edition": edition,
+        "id": item.id,
+        "generation": former["generation"] + 1 if former else 1,
+        "size": len(item.observations),
+        "payload": json.dumps(dict(item.payload), allow_nan=False),
+    }
+
+
+def observation_rows(edition: int, item: Item) -> Iterator[dict[str, Any]]:
+    """An item's observations as rows of `observations`."""
+    for row, seen in enumerate(item.observations, first_row(edition)):
+        yield {
+            "row": row,
+            "edition": edition,
+            "side": SIDE_OF[seen.kind],
+            "kind": seen.kind,
+            "ordinal": seen.index,
+            "feature": seen.feature.astype(FLOAT).tobytes(),
+            "text": seen.text,
+            "blob": seen.blob,
+        }
+
+
+def observation(row: Row) -> Observation:
+    """An observation from its row."""
+    return Observation(row["kind"], row["ordinal"], _feature(row["feature"]), row["text"], row["blob"])
+
+
+def card(row: Row) -> Card:
+    """A card from a row of `items`."""
+    return Card(row["id"], row["size"], payload(row["payload"]))
+
+
+def storable(text: str) -> bool:
+    """Whether every database can hold this text."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def payload(text: str) -> dict[str, Any]:
+    """An item's payload from its column."""
+    return cast(dict[str, Any], json.loads(text))
+
+
+def batch(rows: Sequence[Any]) -> Batch:
+    """A batch from rows of (row, side, feature)."""
+    numbers, sides, features = zip(*rows, strict=True)
+    flat = np.frombuffer(b"".join(features), FLOAT).astype(np.float32, copy=False)
+    return _batch(numbers, sides, flat.reshape(len(rows), -1))
+
+
+def batch_of(items: Sequence[Item]) -> Batch:
+    """A batch from items not yet written; their places stand for the editions."""
+    seen = [one for item in items for one in item.observations]
+    rows = [first_row(n) + place for n, item in enumerate(items) for place in range(len(item.observations))]
+    return _batch(rows, [SIDE_OF[one.kind] for one in seen], np.stack([one.feature for one in seen]))
+
+
+def _batch(rows: Sequence[int], sides: Sequence[Side], features: Features) -> Batch:
+    return Batch(np.array(rows, np.int64), np.array([PLACE[side] for side in sides], np.int8), features)
+
+
+def _feature(data: bytes) -> Feature:
+    return np.frombuffer(data, FLOAT).astype(np.float32)

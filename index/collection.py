@@ -1,0 +1,166 @@
+"""The facade: items in, hits out.
+
+A change is durable in the store before it is acknowledged; then the engines catch up with the store's log.
+Searches of any thread share the engines, a change has them alone for the moment it is applied (see gate.py),
+so a search sees one version. Its hits are then read from the store; if one of them was replaced or deleted
+meanwhile, the search is made again, with changes held off and the store seen as it is at one moment.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from index.base import Space
+from index.blobs import Blobs
+from index.check import check_items, check_query
+from index.derived import NEVER, Derived
+from index.durable import make_folder
+from index.exact import ExactEngine
+from index.lock import WriterLock
+from index.mounts import refuse_network
+from index.store import Store
+from multifold.errors import MultifoldError
+from multifold.scores import signed
+from multifold.types import Hit, Item, Kind, Query
+
+
+class CollectionError(MultifoldError):
+    """The collection is closed, or open for reading only."""
+
+
+class Collection:
+    """Items of one encoder in one folder; made by `Collection.open`."""
+
+    def __init__(self, space: Space, store: Store, blobs: Blobs, lock: WriterLock | None) -> None:
+        self.blobs = blobs
+        self._space = space
+        self._store = store
+        self._lock = lock
+        self._changing = threading.Lock()
+        self._closed = False
+        self._derived = Derived(space, lambda: ExactEngine(space.dim, space.metric))
+        self._derived.catch_up(store)
+
+    @classmethod
+    def open(
+        cls, folder: Path, space: Space, *, writer: str | None = None, read_only: bool = False
+    ) -> "Collection":
+        """Open a collection, or create it; `writer` is the address that others are told while we write."""
+        refuse_network(folder)
+        blobs = Blobs(folder / "blobs")
+        with ExitStack() as undo:
+            lock = None
+            if not read_only:
+                make_folder(folder)
+                lock = WriterLock(folder, writer)
+                undo.callback(lock.release)
+                blobs.sweep()
+            store = Store(folder / "store.sqlite", space.vector_id, read_only=read_only)
+            undo.callback(store.close)
+            collection = cls(space, store, blobs, lock)
+            undo.pop_all()
+        return collection
+
+    @property
+    def version(self) -> int:
+        """The number of the last change that searches see."""
+        return self._derived.version
+
+    def upsert(self, items: Sequence[Item]) -> int:
+        """Store all items or none, each in place of its former self; returns the collection's new version."""
+        with self._alone():
+            check_items(items, self._space, self._store.feature_length)
+            if items:
+                self._store.upsert(items)
+            self._derived.catch_up(self._store)
+            return self.version
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove items; returns how many of them there were."""
+        if isinstance(ids, str):
+            raise CollectionError(f"delete takes a list of ids: [{ids!r}], not {ids!r}.")
+        with self._alone():
+            removed = self._store.delete(ids)
+            self._derived.catch_up(self._store)
+            return removed
+
+    def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
+        """One item with its observations, in the order they were given."""
+        return self._readable().get(id)
+
+    def ids(self) -> list[str]:
+        """The ids of all items, sorted."""
+        return self._readable().ids()
+
+    def count(self) -> int:
+        """How many items there are."""
+        return self._readable().count()
+
+    def observations(self) -> dict[Kind, int]:
+        """How many observations of each kind there are."""
+        return self._readable().observations()
+
+    def search(self, query: Query) -> list[Hit]:
+        """The items whose target side is nearest, best first; ties go to the item that was written first."""
+        check_query(query, self._space.dim)
+        behind = self._lock is None and self._readable().version() != self.version
+        hits = None if behind else self._look(query)
+        if hits is None:
+            with self._changing, self._readable().moment():
+                self._derived.catch_up(self._store)
+                hits = self._look(query)
+        assert hits is not None  # in one moment, what the engines find is there
+        return hits
+
+    def close(self) -> None:
+        """Wait for the change and the searches that are running, then let go of everything."""
+        with self._changing, self._derived.gate.writing():
+            self._closed = True
+            self._derived.close()
+            self._store.close()
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> "Collection":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _look(self, query: Query) -> list[Hit] | None:
+        """The hits; None if the engines have to catch up, or a hit was replaced before it could be read."""
+        vector = signed(query.vector[None], self._space.query_signs)[0]
+        with self._derived.gate.reading():
+            store = self._readable()
+            if self.version == NEVER:
+                return None
+            nearest = self._derived.nearest(vector, query.target, query.limit, query.pool)
+            cards = store.cards([edition for edition, _ in nearest])
+            best = self._derived.best_rows(
+                vector, query.target, {key: card.size for key, card in cards.items()}
+            )
+            seen = store.observations_at(list(best.values()))
+        if len(seen) < len(nearest):
+            return None
+        found = [(cards[edition], score, seen[best[edition]]) for edition, score in nearest]
+        return [Hit(card.id, score, query.target, matched, card.payload) for card, score, matched in found]
+
+    def _readable(self) -> Store:
+        if self._closed:
+            raise CollectionError("The collection is closed: open it again.")
+        return self._store
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The block is the only one that changes the collection."""
+        with self._changing:
+            self._readable()
+            if self._lock is None:
+                raise CollectionError(
+                    "The collection is open for reading only: changes go to its writing process."
+                )
+            yield

@@ -1,0 +1,138 @@
+"""What is derived from the store: index vectors of every side, observed and pooled, each in an engine.
+
+There is one way into the engines: catching up with the store's change log. A live write, a reader that
+follows another process, and the opening of a collection (from before the first change) all take it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.base import NOBODY, Engine, Ids, Paired, Space
+from index.codec import Batch
+from index.gate import Gate
+from index.rows import all_rows, edition_of, observation_rows, pooled_row
+from index.store import Store
+from multifold.types import SIDES, Pool, Side, Vector, Vectors
+
+RowKind: TypeAlias = Literal["observation", "pooled"]
+Segment: TypeAlias = tuple[Side, RowKind]
+
+NEVER = -1  # the version of engines that have caught up with nothing yet
+BATCH = 8192  # observations whose vectors are computed at once
+WIDER = 4  # how much further a grouped search reaches each time
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Rows on their way into one engine."""
+
+    segment: Segment
+    rows: Paired
+    vectors: Vectors
+
+
+def derive(batch: Batch, space: Space) -> Iterator[Addition]:
+    """The rows of whole editions: each observation's vector, and the vector of each side's mean feature."""
+    for place, side in enumerate(SIDES):
+        chosen = batch.sides == place
+        if not chosen.any():
+            continue
+        rows, features = batch.rows[chosen], batch.features[chosen]
+        yield Addition((side, "observation"), rows, space.vectors(features))
+        editions, means = pool(edition_of(rows), features)
+        yield Addition((side, "pooled"), pooled_row(editions, side), space.vectors(means))
+
+
+def pool(editions: Paired, features: Float32[np.ndarray, "b n"]) -> tuple[Ids, Float32[np.ndarray, "e n"]]:
+    """Each edition and the mean of its features, as `pool_mean` takes it; equal editions stand together."""
+    starts = np.flatnonzero(np.diff(editions, prepend=editions[0] - 1))
+    sums = np.add.reduceat(features.astype(np.float64), starts, axis=0)
+    sizes = np.diff(starts, append=len(editions))
+    return editions[starts], (sums / sizes[:, None]).astype(np.float32)
+
+
+class Derived:
+    """Engines by side and kind of row. Searches share the gate, a change passes it alone."""
+
+    def __init__(self, space: Space, engine: Callable[[], Engine]) -> None:
+        self._space = space
+        self._new_engine = engine
+        self._engines: dict[Segment, Engine] = {}
+        self.gate = Gate()
+        self.version = NEVER
+
+    def catch_up(self, store: Store) -> None:
+        """Apply what the store has that the engines have not; after a failure the next one starts afresh."""
+        if self.version == store.version():
+            return
+        with store.since(self.version, BATCH) as progress:
+            additions = (one for batch in progress.batches() for one in derive(batch, self._space))
+            if self.version == NEVER:
+                self._apply(progress.version, [], additions)
+            else:
+                self._apply(progress.version, progress.ended(), list(additions))
+
+    def nearest(self, query: Vector, side: Side, limit: int, pool: Pool) -> list[tuple[int, float]]:
+        """Editions with their scores, best first; `limit` of them when so many exist."""
+        if pool == "mean":
+            scores, rows = self._search((side, "pooled"), query, limit)
+            return list(zip(edition_of(rows).tolist(), scores.tolist(), strict=True))
+        reach = limit
+        while True:
+            reach *= WIDER
+            scores, rows = self._search((side, "observation"), query, reach)
+            editions, firsts = np.unique(edition_of(rows), return_index=True)
+            if len(editions) >= limit or len(rows) < reach:
+                order = np.argsort(firsts)[:limit]
+                return list(zip(editions[order].tolist(), scores[firsts[order]].tolist(), strict=True))
+
+    def best_rows(self, query: Vector, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
+        """The row that scores best in each of these editions, given how many observations each has."""
+        rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
+        _, ranked = self._search((side, "observation"), query, len(rows), rows)
+        worst_first = ranked[::-1]
+        return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
+
+    def close(self) -> None:
+        """Close the engines."""
+        for engine in self._engines.values():
+            engine.close()
+        self._engines.clear()
+        self.version = NEVER
+
+    def _apply(self, version: int, ended: list[tuple[int, int]], additions: Iterable[Addition]) -> None:
+        gone = _joined([all_rows(edition, size) for edition, size in ended])
+        with self.gate.writing():
+            try:
+                for engine in self._engines.values():
+                    engine.remove(gone)
+                for new in additions:
+                    self._engine(new.segment).add(new.rows, new.vectors)
+                self.version = version
+            except BaseException:
+                self.close()  # half a change is no version: rebuild
+                raise
+
+    def _engine(self, segment: Segment) -> Engine:
+        if segment not in self._engines:
+            self._engines[segment] = self._new_engine()
+        return self._engines[segment]
+
+    def _search(
+        self, segment: Segment, query: Vector, limit: int, allowed: Ids | None = None
+    ) -> tuple[Float32[np.ndarray, " k"], Ids]:
+        engine = self._engines.get(segment)
+        limit = 0 if engine is None else min(limit, engine.count())
+        if engine is None or limit == 0:
+            return np.empty(0, np.float32), np.empty(0, np.int64)
+        scores, rows = engine.search(query[None], limit, allowed)
+        found = rows[0] != NOBODY
+        return scores[0][found], rows[0][found]
+
+
+def _joined(rows: Sequence[Ids]) -> Ids:
+    return np.concatenate([np.empty(0, np.int64), *rows])

@@ -1,0 +1,60 @@
+"""The tables of the store, the same on every database. Only features are stored; vectors are derived."""
+
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, MetaData, String, Table, Text
+
+VERSION = 1
+LONGEST_ID = 512
+
+tables = MetaData()
+Number = BigInteger().with_variant(
+    Integer(), "sqlite"
+)  # SQLite keeps rows in the order of an INTEGER key alone
+
+meta = Table(
+    "meta",
+    tables,
+    Column("key", String(64), primary_key=True),  # schema, vector_id, feature_length
+    Column("value", Text, nullable=False),
+)
+
+clock = Table(
+    "clock",
+    tables,
+    Column("last", Number, primary_key=True, autoincrement=False),  # one row: the last sequence number given
+)
+
+items = Table(
+    "items",
+    tables,
+    Column("edition", Number, primary_key=True, autoincrement=False),  # the change that wrote it
+    Column("id", String(LONGEST_ID), nullable=False, unique=True),
+    Column("generation", Integer, nullable=False),
+    Column("size", Integer, nullable=False),  # observations
+    Column("payload", Text, nullable=False),  # JSON
+)
+
+observations = Table(
+    "observations",
+    tables,
+    Column("row", Number, primary_key=True, autoincrement=False),  # see rows.py
+    Column("edition", Number, ForeignKey("items.edition", ondelete="CASCADE"), nullable=False, index=True),
+    Column("side", String(8), nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("ordinal", Integer, nullable=False),  # its place among the item's observations of this kind
+    Column("feature", LargeBinary, nullable=False),  # little-endian float32
+    Column("text", Text),
+    Column("blob", String(96)),
+)
+
+changes = Table(
+    "changes",
+    tables,
+    Column("sequence", Number, primary_key=True, autoincrement=False),
+    Column("action", String(8), nullable=False),  # upsert, delete
+    Column("item", String(LONGEST_ID), nullable=False),
+    Column("replaced", Number),  # the edition that this change ended
+    Column("replaced_size", Integer),
+)

@@ -1,0 +1,58 @@
+"""Index scores: higher is better, `ip` is ⟨q, g⟩ and `l2` is -‖q - g‖².
+
+`exact` is the truth: summed in float64 and rounded once, so a row scores the same wherever it lies and
+whoever lies beside it. `fast` is one float32 matrix product, and never further from `exact` than `slack`:
+a float32 sum of d products is off by at most d·2⁻²⁴ of the product of lengths, in any order; twice that is
+allowed for.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float32
+
+from multifold.types import Metric, Vector, Vectors
+
+Lengths: TypeAlias = Float32[np.ndarray, " g"]
+Scores: TypeAlias = Float32[np.ndarray, " g"]
+TINY = 2.0**-126  # what an underflow may lose
+
+
+def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
+    """The Euclidean length of each vector."""
+    squares = np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)
+    return np.asarray(np.sqrt(squares), np.float32)
+
+
+def exact(metric: Metric, query: Vector, gallery: Float32[np.ndarray, "g d"]) -> Scores:
+    """The scores of a query against each row of the gallery, rounded once."""
+    wide = gallery.astype(np.float64)
+    if metric == "ip":
+        wide *= query
+        return np.asarray(wide.sum(axis=1), np.float32)
+    wide -= query
+    wide *= wide
+    return np.asarray(-wide.sum(axis=1), np.float32)
+
+
+def fast(
+    metric: Metric,
+    queries: Float32[np.ndarray, "q d"],
+    gallery: Float32[np.ndarray, "g d"],
+    gallery_lengths: Lengths,
+) -> Float32[np.ndarray, "q g"]:
+    """The scores of all queries against all rows, within `slack` of the exact ones."""
+    products: Float32[np.ndarray, "q g"] = queries @ gallery.T
+    if metric == "l2":
+        products *= 2
+        products -= gallery_lengths**2
+        products -= lengths(queries)[:, None] ** 2
+    return products
+
+
+def slack(metric: Metric, query: Vector, gallery_lengths: Lengths) -> Scores:
+    """How far a fast score may lie from the exact one."""
+    terms = len(query) + 8
+    query_length = lengths(query[None])[0]
+    scale = gallery_lengths * query_length if metric == "ip" else (gallery_lengths + query_length) ** 2
+    return np.asarray(scale * np.float32(terms * 2.0**-23) + np.float32(terms * TINY))

@@ -1,0 +1,40 @@
+"""What a store says of itself: the version of its schema, and the encoder whose features it holds."""
+
+from pathlib import Path
+
+from index.schema import VERSION, clock, meta, tables
+from multifold.errors import MultifoldError, needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, insert, inspect, select
+
+
+class ForeignStoreError(MultifoldError):
+    """The folder holds the collection of another encoder, or of another version of this program."""
+
+
+def create(connection: Connection, vector_id: str) -> None:
+    """Make the tables of a new store; an old one is left as it is."""
+    if inspect(connection).has_table(meta.name):
+        return
+    tables.create_all(connection)
+    stamp = {"schema": str(VERSION), "vector_id": vector_id}
+    connection.execute(insert(meta), [{"key": key, "value": value} for key, value in stamp.items()])
+    connection.execute(insert(clock), {"last": 0})
+
+
+def recognise(connection: Connection, path: Path, vector_id: str) -> int | None:
+    """Refuse what is not ours; returns the length of the stored features, if there are any."""
+    known = {row.key: row.value for row in connection.execute(select(meta))}
+    if known.get("schema") != str(VERSION):
+        raise ForeignStoreError(
+            f"{path} has the schema {known.get('schema')}, this program reads {VERSION}. "
+            "Open it with the version of Multifold that wrote it."
+        )
+    if known["vector_id"] != vector_id:
+        raise ForeignStoreError(
+            f"The collection in {path.parent} was made with the encoder {known['vector_id']!r} and cannot be "
+            f"searched with {vector_id!r}: their vectors do not compare. Serve it with its own bundle, or "
+            "ingest the originals into a new collection."
+        )
+    return int(known["feature_length"]) if "feature_length" in known else None

@@ -1,0 +1,171 @@
+"""The truth: items, their observations with features, and the log of every change, in one database.
+
+The change that writes an item numbers its edition (see rows.py and changelog.py).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from index import codec, stamp
+from index.changelog import Progress, last_change, log
+from index.codec import Card, Row
+from index.database import Database, StoreError
+from index.durable import make_folder, sync_folder
+from index.schema import items, meta, observations
+from multifold.errors import needs_extra
+from multifold.types import KIND_OF, Item, Kind, Observation
+
+with needs_extra("serve"):
+    from sqlalchemy import (
+        BindParameter,
+        Connection,
+        Executable,
+        bindparam,
+        delete,
+        func,
+        insert,
+        select,
+    )
+
+MANY = 5_000  # values in one statement
+
+VALUES: BindParameter[Any] = bindparam("values", expanding=True)
+ITEMS_BY_ID = select(items).where(items.c.id.in_(VALUES))
+ITEMS_BY_EDITION = select(items).where(items.c.edition.in_(VALUES))
+OBSERVATIONS_BY_EDITION = (
+    select(observations).where(observations.c.edition.in_(VALUES)).order_by(observations.c.row)
+)
+OBSERVATIONS_BY_ROW = select(observations).where(observations.c.row.in_(VALUES))
+FORGET = delete(items).where(items.c.edition.in_(VALUES))  # its observations go with it
+
+
+class Store:
+    """Reads may come from any thread; one thread of one process writes at a time (the collection's part)."""
+
+    def __init__(self, path: Path, vector_id: str, *, read_only: bool = False) -> None:
+        if not read_only:
+            make_folder(path.parent)
+        elif not path.is_file():
+            raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")
+        self._database = Database(path, read_only=read_only)
+        try:
+            if not read_only:
+                with self._database.writing() as connection:
+                    stamp.create(connection, vector_id)
+                sync_folder(path.parent)
+            with self._database.reading() as connection:
+                self.feature_length = stamp.recognise(connection, path, vector_id)
+        except BaseException:
+            self.close()
+            raise
+
+    def version(self) -> int:
+        """The number of the last change."""
+        with self._database.reading() as connection:
+            return last_change(connection)
+
+    def count(self) -> int:
+        """How many items there are."""
+        with self._database.reading() as connection:
+            return connection.scalar(select(func.count()).select_from(items)) or 0
+
+    def observations(self) -> dict[Kind, int]:
+        """How many observations of each kind there are."""
+        counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
+        with self._database.reading() as connection:
+            found = {row[0]: row[1] for row in connection.execute(counted)}
+        return {kind: found.get(kind, 0) for kind in KIND_OF.values()}
+
+    def ids(self) -> list[str]:
+        """The ids of all items, sorted."""
+        with self._database.reading() as connection:
+            return sorted(connection.scalars(select(items.c.id)))
+
+    def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
+        """One item with its observations, in the order they were given."""
+        with self._database.reading() as connection:
+            for item in _each(connection, ITEMS_BY_ID, [id] if codec.storable(id) else []):
+                seen = _each(connection, OBSERVATIONS_BY_EDITION, [item["edition"]])
+                return Item(id, tuple(map(codec.observation, seen)), codec.payload(item["payload"]))
+        return None
+
+    def cards(self, editions: Sequence[int]) -> dict[int, Card]:
+        """What these editions are called and hold; those replaced or deleted are left out."""
+        with self._database.reading() as connection:
+            return {row["edition"]: codec.card(row) for row in _each(connection, ITEMS_BY_EDITION, editions)}
+
+    def observations_at(self, rows: Sequence[int]) -> dict[int, Observation]:
+        """The observations of these rows; those replaced or deleted are left out."""
+        with self._database.reading() as connection:
+            return {
+                row["row"]: codec.observation(row) for row in _each(connection, OBSERVATIONS_BY_ROW, rows)
+            }
+
+    def upsert(self, new: Sequence[Item]) -> int:
+        """Write all items or none, each in place of its former edition; returns the last change's number."""
+        with self._database.writing() as connection:
+            length = self._settle_length(connection, new)
+            former = _forget(connection, [item.id for item in new])
+            first = log(connection, "upsert", [(item.id, former.get(item.id)) for item in new])
+            editions = list(enumerate(new, first))
+            item_rows = [codec.item_row(edition, item, former.get(item.id)) for edition, item in editions]
+            connection.execute(insert(items), item_rows)
+            seen = chain.from_iterable(codec.observation_rows(edition, item) for edition, item in editions)
+            connection.execute(insert(observations), list(seen))
+        self.feature_length = length
+        return first + len(new) - 1
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Remove items; returns how many there were."""
+        with self._database.writing() as connection:
+            former = _forget(connection, sorted(set(ids)))
+            if former:
+                log(connection, "delete", former.items())
+        return len(former)
+
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """All that this thread reads inside the block is of one version."""
+        with self._database.reading():
+            yield
+
+    @contextmanager
+    def since(self, version: int, batch: int) -> Iterator[Progress]:
+        """What has happened after a version, as one consistent view."""
+        with self._database.reading() as connection:
+            yield Progress(connection, version, batch)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def _settle_length(self, connection: Connection, new: Sequence[Item]) -> int:
+        """The first items decide how long features are in this collection."""
+        if self.feature_length is not None:
+            return self.feature_length
+        length = len(new[0].observations[0].feature)
+        connection.execute(insert(meta), {"key": "feature_length", "value": str(length)})
+        return length
+
+
+def _forget(connection: Connection, ids: Sequence[str]) -> dict[str, Row]:
+    """Delete the present editions of those items that are there; returns their former rows."""
+    known = list(filter(codec.storable, ids))
+    former = {row["id"]: row for row in _each(connection, ITEMS_BY_ID, known)}
+    gone = [row["edition"] for row in former.values()]
+    for some in _chunks(gone):
+        connection.execute(FORGET, {VALUES.key: some})
+    return former
+
+
+def _each(connection: Connection, statement: Executable, values: Sequence[Any]) -> Iterator[Row]:
+    for some in _chunks(values):
+        yield from connection.execute(statement, {VALUES.key: some}).mappings()
+
+
+def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), MANY):
+        yield values[start : start + MANY]

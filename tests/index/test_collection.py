@@ -1,0 +1,240 @@
+"""Collections: what comes in comes back, and what is found is what brute force finds."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.collection import Collection, CollectionError
+from index.database import StoreError
+from index.derived import pool
+from index.exact import ExactEngine
+from index.lock import LockError, writer_of
+from index.stamp import ForeignStoreError
+from multifold.types import Item, Pool, pool_mean
+from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
+from tests.index.things import answers, brute, caption, feature, query, same, thing, view
+
+SPHERE = Sphere(FEATURE)
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPHERE) as opened:
+        yield opened
+
+
+def test_items_come_back(collection: Collection) -> None:
+    seen = (view(0, feature(1)), caption(0, feature(0, 1), "ein Stuhl, 椅子"), view(3, feature(0.1, 1e-30)))
+    chair = Item("chair/1 ☃", seen, {"price": 3.5, "tags": ["a", None], "deep": {"x": [1]}})
+    assert collection.upsert([chair, thing("b", np.random.default_rng(0))]) == 2
+    assert same(collection.get("chair/1 ☃"), chair)
+    assert collection.get("nothing") is collection.get("\ud800") is None
+    assert collection.ids() == ["b", "chair/1 ☃"]
+    assert collection.count() == 2
+    assert collection.observations() == {"caption": 2, "photo": 0, "view": 4}
+
+
+def test_an_empty_collection_finds_nothing(collection: Collection) -> None:
+    assert collection.search(query(feature(1))) == []
+    assert collection.upsert([]) == collection.version == 0
+    assert collection.delete(["a", "\ud800"]) == 0
+
+
+def test_versions_rise_with_every_change(collection: Collection) -> None:
+    items = [thing(name, np.random.default_rng(0)) for name in "abc"]
+    assert collection.upsert(items) == 3
+    assert collection.upsert(items[:1]) == 4
+    assert collection.delete(["b", "b", "nothing"]) == 1
+    assert collection.version == 5
+    assert collection.delete(["b"]) == 0
+    assert collection.version == 5
+
+
+def test_the_observation_that_matched_is_named(collection: Collection) -> None:
+    front, back = view(0, feature(1)), view(1, feature(0, 1))
+    collection.upsert([Item("chair", (front, back, caption(0, feature(1), "a chair")), {"n": 1})])
+    for pooled in ("mean", "max"):
+        (hit,) = collection.search(query(feature(0.1, 1), pool=pooled))
+        assert (hit.matched.kind, hit.matched.index, hit.matched.blob) == ("view", 1, back.blob)
+        assert hit.matched.feature.tolist() == back.feature.tolist()
+        assert (hit.id, hit.side, hit.payload) == ("chair", "shape", {"n": 1})
+    (hit,) = collection.search(query(feature(1), target="text"))
+    assert hit.matched.text == "a chair"
+    assert collection.search(query(feature(1), target="image")) == []
+
+
+def test_mean_pools_features_and_max_takes_the_best(collection: Collection) -> None:
+    collection.upsert([Item("a", (view(0, feature(3)), view(1, feature(0, 1))))])
+    # the mean of (3, 0) and (0, 1) is (1.5, 0.5): at unit length its first coordinate is 3/√10
+    (mean,) = collection.search(query(feature(1)))
+    (best,) = collection.search(query(feature(1), pool="max"))
+    assert mean.score == pytest.approx(3 / np.sqrt(10), abs=1e-7)
+    assert best.score == 1
+
+
+def test_query_signs_are_applied(tmp_path: Path) -> None:
+    space = Lorentz(FEATURE + 1)
+    with Collection.open(tmp_path, space) as collection:
+        point = thing("a", np.random.default_rng(3), views=1)
+        collection.upsert([point])
+        (hit,) = collection.search(query(space.vectors(point.observations[0].feature[None])[0]))
+    assert hit.score == pytest.approx(-1, abs=1e-4)  # ⟨x, x⟩ on the hyperboloid
+
+
+@pytest.mark.parametrize("pooled", ["mean", "max"])
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
+def test_search_is_brute_force(tmp_path: Path, space: Space, pooled: Pool) -> None:
+    rng = np.random.default_rng(4)
+    items = [thing(f"item {n}", rng, views=int(rng.integers(0, 5)), captions=1) for n in range(120)]
+    with Collection.open(tmp_path, space) as collection:
+        collection.upsert(items)
+        for limit in (1, 10, 1000):
+            vector = space.vectors(rng.standard_normal((1, FEATURE)).astype(np.float32))[0]
+            asked = query(vector, limit=limit, pool=pooled)
+            assert answers(collection.search(asked)) == brute(items, space, asked)
+
+
+def test_a_crowd_of_observations_hides_no_item(collection: Collection) -> None:
+    crowd = Item("crowd", tuple(view(n, feature(1, n * 1e-4)) for n in range(300)))
+    others = [Item(f"other {n}", (view(0, feature(1, n + 1)),)) for n in range(9)]
+    collection.upsert([crowd, *others])
+    hits = collection.search(query(feature(1), limit=10, pool="max"))
+    assert [hit.id for hit in hits] == ["crowd", *(f"other {n}" for n in range(9))]
+
+
+def test_ties_go_to_the_item_written_first(collection: Collection) -> None:
+    twins = [Item(name, (view(0, feature(1)),)) for name in ("b", "c", "a")]
+    collection.upsert(twins)
+    for pooled in ("mean", "max"):
+        assert [hit.id for hit in collection.search(query(feature(1), pool=pooled))] == ["b", "c", "a"]
+    collection.upsert(twins[:1])
+    assert [hit.id for hit in collection.search(query(feature(1), limit=2))] == ["c", "a"]
+
+
+def test_pooling_in_bulk_is_pooling_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 9, 60)
+    editions = np.repeat(np.arange(60) * 3 + 1, sizes)
+    features = (rng.standard_normal((sizes.sum(), 33)) * 10.0 ** rng.integers(-6, 6, 33)).astype(np.float32)
+    names, means = pool(editions, features)
+    assert names.tolist() == (np.arange(60) * 3 + 1).tolist()
+    for name, mean in zip(names, means, strict=True):
+        np.testing.assert_allclose(mean, pool_mean(features[editions == name]), rtol=1e-6)
+
+
+def test_another_encoder_is_refused_by_name(tmp_path: Path) -> None:
+    Collection.open(tmp_path, SPHERE).close()
+    for read_only in (False, True):
+        with pytest.raises(ForeignStoreError, match=r"'sphere'.*'other'"):
+            Collection.open(tmp_path, replace(SPHERE, vector_id="other"), read_only=read_only)
+    Collection.open(tmp_path, SPHERE).close()
+
+
+def test_one_writer_many_readers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    with Collection.open(tmp_path, SPHERE, writer="http://127.0.0.1:8000") as collection:
+        assert writer_of(tmp_path) == "http://127.0.0.1:8000"
+        with pytest.raises(LockError, match="8000"):
+            Collection.open(tmp_path, SPHERE)
+        with Collection.open(tmp_path, SPHERE, read_only=True) as reader:
+            with pytest.raises(CollectionError, match="reading only"):
+                reader.upsert([thing("a", rng)])
+            with pytest.raises(CollectionError, match="reading only"):
+                reader.delete(["a"])
+            for names in ("ab", "bc", "a"):  # the reader follows the writer's log
+                collection.upsert([thing(name, rng) for name in names])
+                asked = query(rng.standard_normal(FEATURE))
+                assert answers(reader.search(asked)) == answers(collection.search(asked))
+            collection.delete(["b"])
+            assert sorted(hit.id for hit in reader.search(query(feature(1)))) == ["a", "c"]
+            assert reader.version == collection.version
+
+
+def test_reading_needs_a_collection(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="There is no collection"):
+        Collection.open(tmp_path / "nowhere", SPHERE, read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_collection_says_so(tmp_path: Path) -> None:
+    collection = Collection.open(tmp_path, SPHERE)
+    collection.close()
+    collection.close()
+    for use in (
+        collection.count,
+        lambda: collection.search(query(feature(1))),
+        lambda: collection.upsert([]),
+    ):
+        with pytest.raises(CollectionError, match="closed"):
+            use()
+
+
+def test_the_store_is_as_promised(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    with Collection.open(tmp_path, SPHERE) as collection:
+        collection.upsert([thing("a", rng), thing("b", rng)])
+        collection.upsert([thing("a", rng, views=1, captions=0)])
+        collection.delete(["b"])
+        with collection._store._database.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+        log = store.execute("SELECT sequence, action, item, replaced, replaced_size FROM changes").fetchall()
+        items = store.execute("SELECT edition, id, generation, size FROM items").fetchall()
+        rows = store.execute("SELECT row, edition, side, kind, ordinal FROM observations").fetchall()
+        meta = dict(store.execute("SELECT key, value FROM meta"))
+    store.close()
+    assert log == [
+        (1, "upsert", "a", None, None),
+        (2, "upsert", "b", None, None),
+        (3, "upsert", "a", 1, 3),
+        (4, "delete", "b", 2, 3),
+    ]
+    assert items == [(3, "a", 2, 1)]
+    assert rows == [(3 << 20, 3, "shape", "view", 0)]
+    assert meta == {"schema": "1", "vector_id": "sphere", "feature_length": str(FEATURE)}
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    Collection.open(tmp_path, SPHERE).close()
+    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+        store.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
+    store.close()
+    with pytest.raises(ForeignStoreError, match="schema 99"):
+        Collection.open(tmp_path, SPHERE)
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite").write_bytes(json.dumps({"not": "a database"}).encode() * 100)
+    for _ in range(2):  # the lock was given back
+        with pytest.raises(StoreError, match="not a database"):
+            Collection.open(tmp_path, SPHERE)
+
+
+def test_engines_that_fail_halfway_are_rebuilt(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    collection.upsert([thing(name, rng) for name in "abc"])
+    changed = thing("b", rng)
+    add, calls = ExactEngine.add, []
+
+    def fail_once(self: ExactEngine, *rows: np.ndarray) -> None:
+        calls.append(rows)
+        if len(calls) == 2:
+            raise MemoryError
+        add(self, *rows)
+
+    monkeypatch.setattr(ExactEngine, "add", fail_once)
+    with pytest.raises(MemoryError):
+        collection.upsert([changed])
+    items = [item for name in "acb" if (item := collection.get(name))]
+    assert same(items[-1], changed)  # durable before the engines failed
+    for pooled in ("mean", "max"):
+        asked = query(feature(1), pool=pooled)
+        assert answers(collection.search(asked)) == brute(items, SPHERE, asked)

@@ -1,0 +1,232 @@
+"""One contract for every engine; a new one joins by a line in ENGINES."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from index import scoring
+from index.base import NOBODY, Engine, EngineError, Ids
+from index.exact import ExactEngine
+from multifold.types import Metric, Vector
+
+DIM = 3
+ENGINES: dict[str, Callable[[int, Metric], Engine]] = {"exact": ExactEngine}
+METRICS: tuple[Metric, ...] = ("ip", "l2")
+
+every_engine = pytest.mark.parametrize("make", ENGINES.values(), ids=list(ENGINES))
+every_metric = pytest.mark.parametrize("metric", METRICS)
+
+
+def ids(*numbers: int) -> Ids:
+    return np.array(numbers, np.int64)
+
+
+def vectors(*rows: list[float]) -> np.ndarray:
+    return np.array(rows, np.float32).reshape(-1, DIM)
+
+
+def expected(rows: dict[int, Vector], metric: Metric, query: Vector) -> list[tuple[float, int]]:
+    """Every row with its score, best first, ties by row_id."""
+    scored = [(float(scoring.exact(metric, query, row[None])[0]), row_id) for row_id, row in rows.items()]
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))
+
+
+def found(answer: tuple[np.ndarray, np.ndarray]) -> list[tuple[float, int]]:
+    scores, rows = (part.ravel() for part in answer)
+    return [(float(score), int(row)) for score, row in zip(scores, rows, strict=True) if row != NOBODY]
+
+
+@every_engine
+@every_metric
+def test_an_empty_engine_answers(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+    engine = make(DIM, metric)
+    scores, rows = engine.search(vectors([1, 0, 0], [0, 1, 0]), 2)
+    assert rows.tolist() == [[NOBODY, NOBODY]] * 2
+    assert np.isneginf(scores).all()
+    assert engine.count() == 0
+    assert found(engine.range(vectors([1, 0, 0])[0], -5.0)) == []
+
+
+@every_engine
+def test_scores_and_order_by_hand(make: Callable[[int, Metric], Engine]) -> None:
+    product, distance = make(DIM, "ip"), make(DIM, "l2")
+    for engine in (product, distance):
+        engine.add(ids(7, 3, 5), vectors([1, 0, 0], [0, 2, 0], [1, 0, 0]))
+    query = vectors([1, 1, 0])
+    assert found(product.search(query, 3)) == [(2, 3), (1, 5), (1, 7)]
+    assert found(distance.search(query, 3)) == [(-1, 5), (-1, 7), (-2, 3)]
+    assert found(product.search(query, 1, ids(7, 5, 99))) == [(1, 5)]
+    assert found(product.range(query[0], 1.5)) == [(2, 3)]
+    assert found(distance.range(query[0], -1.0, ids(7, 3))) == [(-1, 7)]
+
+
+@every_engine
+def test_an_id_stands_once(make: Callable[[int, Metric], Engine]) -> None:
+    engine = make(DIM, "ip")
+    engine.add(ids(1), vectors([1, 0, 0]))
+    for twice in (ids(2, 2), ids(3, 1)):
+        with pytest.raises(EngineError, match="already there"):
+            engine.add(twice, vectors([0, 1, 0], [0, 0, 1]))
+    assert engine.count() == 1
+    engine.remove(ids(1, 1, 8))
+    engine.add(ids(1), vectors([0, 5, 0]))
+    assert found(engine.search(vectors([0, 1, 0]), 5)) == [(5, 1)]
+
+
+@every_engine
+def test_vectors_of_another_length_are_refused(make: Callable[[int, Metric], Engine]) -> None:
+    with pytest.raises(EngineError, match="vectors of 3"):
+        make(DIM, "ip").add(ids(1), np.zeros((1, 4), np.float32))
+
+
+@every_engine
+@every_metric
+def test_many_twins_keep_their_order(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+    rng = np.random.default_rng(1)
+    rows = np.repeat(rng.standard_normal((20, 64)).astype(np.float32), 50, axis=0)
+    engine = make(64, metric)
+    engine.add(np.arange(1000), rows)
+    queries = rng.standard_normal((40, 64)).astype(np.float32)
+    _, answer = engine.search(queries, 75)
+    for query, row in zip(queries, answer, strict=True):
+        order = np.lexsort((np.arange(1000), -scoring.exact(metric, query, rows)))
+        assert row.tolist() == order[:75].tolist()
+
+
+@every_engine
+@every_metric
+@pytest.mark.parametrize("share", [0.002, 0.1, 0.9])
+def test_filtered_is_exact(make: Callable[[int, Metric], Engine], metric: Metric, share: float) -> None:
+    rng = np.random.default_rng(2)
+    rows = dict(enumerate(rng.standard_normal((2000, 16)).astype(np.float32)))
+    engine = make(16, metric)
+    engine.add(np.arange(2000), np.stack(list(rows.values())))
+    allowed = np.flatnonzero(rng.random(2000) < share)
+    query = rng.standard_normal(16).astype(np.float32)
+    wanted = expected({row_id: rows[row_id] for row_id in allowed.tolist()}, metric, query)
+    assert found(engine.search(query[None], 10, rng.permutation(allowed))) == wanted[:10]
+
+
+@every_engine
+@every_metric
+def test_a_saved_engine_comes_back(
+    make: Callable[[int, Metric], Engine], metric: Metric, tmp_path: Path
+) -> None:
+    engine, again = make(DIM, metric), make(DIM, metric)
+    engine.add(ids(1, 2, 3), vectors([1, 0, 0], [0, 1, 0], [0, 0, 1]))
+    engine.remove(ids(2))
+    engine.save(tmp_path / "rows")
+    again.load(tmp_path / "rows")
+    query = vectors([3, 2, 1])
+    assert again.count() == 2
+    assert found(again.search(query, 5)) == found(engine.search(query, 5))
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+
+@every_engine
+def test_a_foreign_or_damaged_file_is_refused(make: Callable[[int, Metric], Engine], tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    engine = make(DIM, "ip")
+    engine.add(ids(1, 2), vectors([1, 0, 0], [0, 1, 0]))
+    engine.save(path)
+    for other in (make(DIM, "l2"), make(DIM + 1, "ip")):
+        with pytest.raises(EngineError, match="holds ip vectors"):
+            other.load(path)
+    whole = path.read_bytes()
+    for length in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(EngineError, match="damaged"):
+            engine.load(path)
+    assert engine.count() == 2
+
+
+@every_engine
+def test_a_flipped_byte_never_changes_an_answer(
+    make: Callable[[int, Metric], Engine], tmp_path: Path
+) -> None:
+    path, query = tmp_path / "rows", vectors([3, 2, 1])
+    engine = make(DIM, "ip")
+    engine.add(ids(1, 2), vectors([1, 0, 0], [0, 1, 0]))
+    engine.save(path)
+    whole, right = path.read_bytes(), found(engine.search(query, 5))
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        again = make(DIM, "ip")
+        try:
+            again.load(path)
+        except EngineError:
+            continue
+        assert found(again.search(query, 5)) == right
+
+
+class Against(RuleBasedStateMachine):
+    """Random adds, removals and searches against a dict."""
+
+    def __init__(self, make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+        super().__init__()
+        self.rows: dict[int, Vector] = {}
+        self.metric = metric
+        self.engine = make(DIM, metric)
+
+    coordinate = st.sampled_from([-2.0, -0.5, 0.0, 0.1, 1.0])
+    vector = st.tuples(coordinate, coordinate, coordinate).map(lambda numbers: np.array(numbers, np.float32))
+    some_ids = st.lists(st.integers(0, 1500), max_size=400)
+
+    @rule(new=some_ids, seed=st.integers(0, 999))
+    def add(self, new: list[int], seed: int) -> None:
+        fresh = [row_id for row_id in dict.fromkeys(new) if row_id not in self.rows]
+        added = np.random.default_rng(seed).integers(-2, 3, (len(fresh), DIM)).astype(np.float32)
+        self.engine.add(ids(*fresh), added)
+        self.rows.update(zip(fresh, added, strict=True))
+
+    @rule(gone=some_ids)
+    def remove(self, gone: list[int]) -> None:
+        self.engine.remove(ids(*gone))
+        for row_id in gone:
+            self.rows.pop(row_id, None)
+
+    @rule(query=vector, limit=st.integers(1, 600), allowed=st.none() | some_ids)
+    def search(self, query: Vector, limit: int, allowed: list[int] | None) -> None:
+        chosen = (
+            self.rows
+            if allowed is None
+            else {row_id: self.rows[row_id] for row_id in set(allowed) & set(self.rows)}
+        )
+        filter_ = None if allowed is None else ids(*allowed)
+        wanted = expected(chosen, self.metric, query)
+        assert found(self.engine.search(query[None], limit, filter_)) == wanted[:limit]
+        threshold = wanted[len(wanted) // 2][0] if wanted else 0.0
+        assert found(self.engine.range(query, threshold, filter_)) == [p for p in wanted if p[0] >= threshold]
+
+    @invariant()
+    def counts(self) -> None:
+        assert self.engine.count() == len(self.rows)
+
+
+@every_engine
+@every_metric
+def test_against_a_dict(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+    effort = settings(max_examples=20, stateful_step_count=12, deadline=None)
+
+    class Machine(Against):
+        def __init__(self) -> None:
+            super().__init__(make, metric)
+
+    run_state_machine_as_test(Machine, settings=effort)
+
+
+@every_engine
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_a_batch_is_its_queries(make: Callable[[int, Metric], Engine], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    engine = make(8, "l2")
+    engine.add(np.arange(300), rng.standard_normal((300, 8)).astype(np.float32))
+    queries = rng.standard_normal((5, 8)).astype(np.float32)
+    together = engine.search(queries, 7)[1]
+    assert together.tolist() == [engine.search(query[None], 7)[1][0].tolist() for query in queries]

@@ -1,0 +1,93 @@
+"""Kills, a full disk: what was acknowledged is there, what was not is there whole or not at all."""
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.collection import Collection
+from index.database import StoreError
+from multifold.types import Item
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.storm import foretold
+from tests.index.things import answers, brute, feature, query, same, thing, view
+
+ROOT = Path(__file__).parents[2]
+SPACE = Sphere(FEATURE)
+
+
+def storm(folder: Path, start: int, seconds: float) -> int:
+    """Let a process make changes, kill it, and return how many it had acknowledged."""
+    command = [sys.executable, "-m", "tests.index.storm", str(folder), str(start)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == f"{start}\n"
+        time.sleep(seconds)
+        child.kill()
+        return 1 + len([line for line in child.stdout if line.endswith("\n")])
+
+
+def equal(collection: Collection, state: dict[str, Item]) -> bool:
+    return collection.ids() == sorted(state) and all(same(collection.get(n), state[n]) for n in state)
+
+
+def survive(folder: Path, rounds: int) -> None:
+    """Kill a storm again and again; after each kill the state is the last acknowledged one, or the next."""
+    rng = np.random.default_rng(rounds)
+    state: dict[str, Item] = {}
+    number = 0
+    for _ in range(rounds):
+        for _ in range(storm(folder, number, float(rng.uniform(0, 0.4)))):
+            state = foretold(state, number)
+            number += 1
+        with Collection.open(folder, SPACE) as collection:
+            if not equal(collection, state):  # the change that nobody had heard of yet had been made
+                state = foretold(state, number)
+                number += 1
+            assert equal(collection, state)
+            asked = query(feature(1, 1), limit=20)
+            ranked = brute(state.values(), SPACE, asked)
+            assert sorted(answers(collection.search(asked))) == sorted(ranked)
+
+
+def test_killed_three_times_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    survive(tmp_path, rounds=3)
+
+
+@pytest.mark.slow
+def test_killed_twenty_times_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    survive(tmp_path, rounds=20)
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """The disk is full: the system refuses every write beyond this size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_loses_nothing_and_heals(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    old, new = thing("old", rng), thing("new", rng)
+    large = Item("large", tuple(view(n, feature(n, 1)) for n in range(3000)))
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert([old])
+        used = max(path.stat().st_size for path in tmp_path.iterdir())
+        with no_file_larger_than(used + 20_000), pytest.raises(StoreError, match=r"store\.sqlite failed"):
+            collection.upsert([new, large])
+        assert collection.version == 1
+        assert equal(collection, {"old": old})
+        assert [hit.id for hit in collection.search(query(feature(1)))] == ["old"]
+        collection.upsert([new])
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert equal(collection, {"old": old, "new": new})

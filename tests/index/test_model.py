@@ -1,0 +1,117 @@
+"""Random upserts, deletes, searches and reopenings against a dict and brute force, followed by a reader."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from index.collection import Collection
+from multifold.types import Item, Kind, Observation, Pool, Side
+from tests.index.spaces import FEATURE, SPACES, Space
+from tests.index.things import answers, brute, query, same
+
+NUMBERS = st.sampled_from([-1.0, -0.5, 0.0, 0.3, 1.0])  # few, so that scores tie
+FEATURES = st.tuples(*[NUMBERS] * FEATURE).map(lambda numbers: np.array(numbers, np.float32))
+KINDS = st.sampled_from(["caption", "photo", "view"])
+SEEN = st.lists(st.tuples(KINDS, FEATURES), min_size=1, max_size=6)
+NAMES = st.sampled_from("abcdefg")
+UPSERT = st.dictionaries(NAMES, SEEN, max_size=4)
+
+
+def built(name: str, seen: list[tuple[Kind, np.ndarray]]) -> Item:
+    """An item whose observations are numbered as they come."""
+    told = [Observation(kind, n, feature, text=f"{name} {n}") for n, (kind, feature) in enumerate(seen)]
+    return Item(name, tuple(told), {"observations": len(told)})
+
+
+class Against(RuleBasedStateMachine):
+    """The collection, a reader beside it, and a dict whose order is that of the last writes."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__()
+        self.space = space
+        self.folder = tempfile.TemporaryDirectory()
+        self.model: dict[str, Item] = {}
+        self.collection = self.opened()
+        self.reader = Collection.open(Path(self.folder.name), space, read_only=True)
+
+    def opened(self) -> Collection:
+        return Collection.open(Path(self.folder.name), self.space)
+
+    def teardown(self) -> None:
+        self.reader.close()
+        self.collection.close()
+        self.folder.cleanup()
+
+    @rule(new=UPSERT)
+    def upsert(self, new: dict[str, list[tuple[Kind, np.ndarray]]]) -> None:
+        items = [built(name, seen) for name, seen in new.items()]
+        before = self.collection.version
+        assert self.collection.upsert(items) == before + len(items)
+        for item in items:
+            self.model.pop(item.id, None)
+            self.model[item.id] = item
+
+    @rule(names=st.lists(NAMES, max_size=3))
+    def delete(self, names: list[str]) -> None:
+        known = set(names) & set(self.model)
+        assert self.collection.delete(names) == len(known)
+        for name in known:
+            del self.model[name]
+
+    @rule()
+    def reopen(self) -> None:
+        before = self.collection.version
+        self.collection.close()
+        self.collection = self.opened()
+        assert self.collection.version == before
+
+    @rule(name=NAMES)
+    def get(self, name: str) -> None:
+        assert same(self.collection.get(name), self.model.get(name))
+
+    @rule(
+        feature=FEATURES,
+        side=st.sampled_from(["text", "image", "shape"]),
+        limit=st.integers(1, 8),
+        pooled=st.sampled_from(["mean", "max"]),
+    )
+    def search(self, feature: np.ndarray, side: Side, limit: int, pooled: Pool) -> None:
+        asked = query(self.space.vectors(feature[None])[0], target=side, limit=limit, pool=pooled)
+        wanted = brute(self.model.values(), self.space, asked)
+        for collection in (self.collection, self.reader):
+            hits = collection.search(asked)
+            assert answers(hits) == wanted
+            assert all(hit.payload == self.model[hit.id].payload for hit in hits)
+            assert all((hit.matched.text or "").startswith(hit.id) for hit in hits)
+
+    @invariant()
+    def counts(self) -> None:
+        assert self.collection.ids() == sorted(self.model)
+        assert self.collection.count() == len(self.model)
+        held = [one.kind for item in self.model.values() for one in item.observations]
+        assert self.collection.observations() == {k: held.count(k) for k in ("caption", "photo", "view")}
+
+
+def compare(space: Space, examples: int, steps: int) -> None:
+    class Machine(Against):
+        def __init__(self) -> None:
+            super().__init__(space)
+
+    effort = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    run_state_machine_as_test(Machine, settings=effort)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
+def test_against_a_dict(space: Space) -> None:
+    compare(space, examples=5, steps=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
+def test_against_a_dict_at_length(space: Space) -> None:
+    compare(space, examples=30, steps=25)

@@ -1,0 +1,102 @@
+"""The grammar: a random subset of the facts, in different words and orders; nothing that is not a fact."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from training.data.furniture.facts import ATTRIBUTES, Attribute, Fact, Thing
+from training.data.furniture.piece import Caption
+
+SIZES, SIZE_ODDS = (2, 3, 4, 5), (0.2, 0.35, 0.3, 0.15)
+WEIGHTS: dict[Attribute, float] = {"colour": 4.0, "count": 2.5, "shape": 2.5, "place": 2.5, "pattern": 2.0}
+WHOLE_WEIGHT = 1.6  # people say first what a piece is as a whole
+NAMELESS = 0.04  # how often a caption does not say the kind
+NAMELESS_NOUNS = ("piece", "object", "item")
+OPENINGS = ("", "", "", "there is ", "this is ", "i am looking for ", "find me ", "a picture of ")
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes about one piece; `kind` is the fact that says what it is."""
+
+    rng: np.random.Generator
+    kind: Fact
+    facts: tuple[Fact, ...]
+
+    def write(self, number: int) -> tuple[Caption, ...]:
+        """That many captions, no two alike if the facts allow it."""
+        written: dict[str, Caption] = {}
+        for _ in range(number * ATTEMPTS):
+            caption = self._caption()
+            written.setdefault(caption.text, caption)
+            if len(written) == number:
+                break
+        return tuple(written.values())
+
+    def _caption(self) -> Caption:
+        chosen = self._choose()
+        named = self.rng.random() >= NAMELESS
+        whole = Thing("whole", self.kind.thing.nouns if named else NAMELESS_NOUNS, ())
+        own = [fact for fact in chosen if fact.thing.id == "whole"]
+        rest = [self._phrase(group[0].thing, group) for group in self._by_thing(chosen)]
+        text = self._sentence(whole, own, rest)
+        claimed = ([self.kind.id] if named else []) + [fact.id for fact in chosen]
+        return Caption(text, tuple(claimed))
+
+    def _choose(self) -> list[Fact]:
+        number = min(int(self.rng.choice(SIZES, p=SIZE_ODDS)), len(self.facts))
+        weights = np.array([_weight(fact) for fact in self.facts])
+        places = self.rng.choice(len(self.facts), number, replace=False, p=weights / weights.sum())
+        return [self.facts[place] for place in places]
+
+    def _by_thing(self, facts: Sequence[Fact]) -> list[list[Fact]]:
+        groups: dict[str, list[Fact]] = {}
+        for fact in facts:
+            if fact.thing.id != "whole":
+                groups.setdefault(fact.thing.id, []).append(fact)
+        return list(groups.values())
+
+    def _sentence(self, whole: Thing, own: Sequence[Fact], rest: Sequence[str]) -> str:
+        if not rest:
+            return self._pick(OPENINGS) + self._phrase(whole, own)
+        if own and self.rng.random() < 0.2:
+            return f"this {self._pick(whole.nouns)} is {self._predicates(own)} and has {_listed(rest)}"
+        head, tail = self._phrase(whole, own), _listed(rest)
+        forms = (f"{head} with {tail}", f"{head} that has {tail}", f"{head}, {', '.join(rest)}")
+        odd = (f"with {tail}: {head}", f"{head}. it has {tail}")
+        form = self._pick(forms if self.rng.random() < 0.8 else odd)
+        return form if form.startswith("with ") else self._pick(OPENINGS) + form
+
+    def _phrase(self, thing: Thing, facts: Sequence[Fact]) -> str:
+        """A noun with what is said of it: "four thin black legs", "a ball on the seat"."""
+        before: list[str] = []
+        after: list[str] = []
+        for fact in sorted(facts, key=lambda fact: ATTRIBUTES.index(fact.attribute)):
+            tail = fact.tails and (not fact.words or (not after and self.rng.random() < 0.2))
+            (after if tail else before).append(self._pick(fact.tails if tail else fact.words))
+        phrase = " ".join([*before, self._pick(thing.nouns), *after])
+        settled = thing.plural or any(fact.attribute in ("count", "absent") for fact in facts)
+        return phrase if settled else f"{_article(phrase)} {phrase}"
+
+    def _predicates(self, facts: Sequence[Fact]) -> str:
+        return _listed([self._pick(fact.words) for fact in facts])
+
+    def _pick(self, options: Sequence[str]) -> str:
+        return options[int(self.rng.integers(len(options)))]
+
+
+def _weight(fact: Fact) -> float:
+    weight = WEIGHTS.get(fact.attribute, 1.0)
+    return weight * WHOLE_WEIGHT if fact.thing.id == "whole" else weight
+
+
+def _listed(phrases: Sequence[str]) -> str:
+    """a, b and c."""
+    *first, last = phrases
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _article(phrase: str) -> str:
+    return "an" if phrase[0] in "aeiou" else "a"

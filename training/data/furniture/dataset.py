@@ -1,0 +1,94 @@
+"""The furniture set on disk: meshes as GLB, and a manifest with captions, splits and facts."""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from multifold import manifest
+from multifold.errors import MultifoldError
+from training.data.furniture.gltf import glb
+from training.data.furniture.piece import Piece
+from training.data.furniture.split import signature, split
+from training.data.furniture.workshop import CAPTIONS, make
+
+CHUNK = 4
+
+
+class FurnitureError(MultifoldError):
+    """A furniture set that cannot be written as asked."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to make, and where to."""
+
+    folder: Path
+    seed: int
+    captions: int = CAPTIONS
+    allow_twins: bool = False
+
+
+def write(order: Order, items: int, workers: int = 1) -> list[manifest.Entry]:
+    """Write the first items of a seed's set; the bytes do not depend on the number of workers."""
+    _check(order, items, workers)
+    (order.folder / "meshes").mkdir(parents=True)
+    entries = list(tqdm(_written(order, items, workers), total=items, desc="furniture", unit="item"))
+    manifest.write(order.folder / "manifest.jsonl", entries)
+    return entries
+
+
+def _check(order: Order, items: int, workers: int) -> None:
+    least = {
+        "items": (items, 1),
+        "captions": (order.captions, 1),
+        "workers": (workers, 1),
+        "seed": (order.seed, 0),
+    }
+    for name, (value, bound) in least.items():
+        if value < bound:
+            raise FurnitureError(f"{name} is {value}; it must be at least {bound}")
+    if order.folder.exists() and (not order.folder.is_dir() or any(order.folder.iterdir())):
+        raise FurnitureError(f"{order.folder} is not an empty folder; name a new one, or remove it first")
+
+
+def _written(order: Order, items: int, workers: int) -> Iterator[manifest.Entry]:
+    if workers == 1:
+        yield from map(partial(_write_item, order), range(items))
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(partial(_write_item, order), range(items), chunksize=CHUNK)
+
+
+def _write_item(order: Order, index: int) -> manifest.Entry:
+    piece = make(order.seed, index, order.captions)
+    name = f"furniture-{order.seed}-{index:05d}"
+    path = order.folder / "meshes" / f"{name}.glb"
+    path.write_bytes(glb(piece))
+    return manifest.Entry(
+        id=name,
+        mesh=path,
+        texts=tuple(caption.text for caption in piece.captions),
+        split=split(name if order.allow_twins else signature(piece)),
+        meta=describe(piece),
+    )
+
+
+def describe(piece: Piece) -> dict[str, Any]:
+    """A piece as a JSON object: for filters, and for measures that need to know what is true of it."""
+    numbers = {fact.thing.id: int(fact.value) for fact in piece.facts if fact.attribute == "count"}
+    return {
+        "kind": piece.kind,
+        "colour": piece.finish.colour,
+        "material": piece.finish.material,
+        "colours": sorted({part.finish.colour for part in piece.parts}),
+        "counts": numbers,
+        "facts": {fact.id: sorted(fact.sides) for fact in piece.facts},
+        "captions": [list(caption.facts) for caption in piece.captions],
+        "signature": signature(piece),
+    }

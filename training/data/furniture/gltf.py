@@ -1,0 +1,67 @@
+"""A piece as a trimesh scene and as the bytes of a GLB file."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from PIL import Image
+
+from multifold.errors import needs_extra
+from training.data.furniture.palette import MATERIALS, Finish
+from training.data.furniture.piece import Piece
+from training.data.furniture.primitives import Mesh, merge
+from training.data.furniture.textures import texture
+
+with needs_extra("render"):
+    import trimesh
+    from trimesh.visual import TextureVisuals
+    from trimesh.visual.material import PBRMaterial
+
+TILE = 0.55  # how much of the piece's radius one texture covers
+
+
+def scene(piece: Piece) -> trimesh.Scene:
+    """One geometry for all parts that share a name and a finish."""
+    groups: dict[tuple[str, Finish], list[Mesh]] = {}
+    for part in piece.parts:
+        groups.setdefault((part.name, part.finish), []).append(part.mesh)
+    materials = {finish: _material(finish) for _, finish in groups}
+    result, tile = trimesh.Scene(), TILE * piece.radius
+    for (name, finish), meshes in groups.items():
+        geometry = _geometry(merge(meshes), materials[finish], tile)
+        result.add_geometry(geometry, node_name=name, geom_name=name)
+    return result
+
+
+def glb(piece: Piece) -> bytes:
+    """The piece as a GLB file, its textures inside."""
+    export: Callable[..., bytes] = scene(piece).export
+    return export(file_type="glb", include_normals=True)
+
+
+def _geometry(mesh: Mesh, material: PBRMaterial, tile: float) -> trimesh.Trimesh:
+    visual = TextureVisuals(uv=mesh.uv / tile, material=material)  # type: ignore[no-untyped-call]
+    return trimesh.Trimesh(
+        mesh.vertices, mesh.faces, vertex_normals=mesh.normals, visual=visual, process=False
+    )
+
+
+def _material(finish: Finish) -> PBRMaterial:
+    made, picture = MATERIALS[finish.material], texture(finish)
+    paint: dict[str, Any] = {"baseColorFactor": [*_linear(finish.rgb), 1.0]}
+    if picture is not None:
+        paint = {"baseColorTexture": Image.fromarray(picture)}
+    name = "-".join(filter(None, (finish.colour, finish.pattern, finish.material)))
+    return PBRMaterial(  # type: ignore[no-untyped-call]
+        name=name, metallicFactor=made.metallic, roughnessFactor=made.roughness, **paint
+    )
+
+
+def _linear(rgb: tuple[int, int, int]) -> Float64[np.ndarray, " 3"]:
+    """sRGB to the linear light that glTF's factors are given in."""
+    value = np.asarray(rgb, float) / 255
+    linear: Float64[np.ndarray, " 3"] = np.where(
+        value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4
+    )
+    return linear

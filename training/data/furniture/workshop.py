@@ -1,0 +1,27 @@
+"""Make one piece from a seed and an index; no piece depends on any other."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from training.data.furniture import kinds
+from training.data.furniture.captions import Writer
+from training.data.furniture.facts import Fact
+from training.data.furniture.piece import Piece, Workbench
+
+CAPTIONS = 5
+
+
+def make(seed: int, index: int, captions: int = CAPTIONS) -> Piece:
+    """The piece at a place in the set of a seed: parts, facts and captions."""
+    rng = np.random.default_rng([seed, index])
+    piece = build(str(rng.choice(kinds.names())), rng)
+    is_a = Fact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
+    return replace(piece, captions=Writer(rng, is_a, piece.facts).write(captions))
+
+
+def build(kind: str, rng: np.random.Generator) -> Piece:
+    """A piece of a kind, as yet without captions."""
+    bench = Workbench(rng)
+    kinds.builder(kind)(bench)
+    return bench.piece(kind)

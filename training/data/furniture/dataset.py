@@ -1,8 +1,9 @@
 """The furniture set on disk: meshes as GLB, and a manifest with captions, splits and facts."""
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,6 +19,7 @@ from training.data.furniture.split import signature, split
 from training.data.furniture.workshop import CAPTIONS, make
 
 CHUNK = 4
+MANIFEST = "manifest.jsonl"
 
 
 class FurnitureError(MultifoldError):
@@ -35,12 +37,21 @@ class Order:
 
 
 def write(order: Order, items: int, workers: int = 1) -> list[manifest.Entry]:
-    """Write the first items of a seed's set; the bytes do not depend on the number of workers."""
+    """Write the first items of a seed's set; the bytes do not depend on the number of workers.
+
+    It is made in a folder beside and moved into place whole, so an interrupted run leaves nothing in the way.
+    """
     _check(order, items, workers)
-    (order.folder / "meshes").mkdir(parents=True)
-    entries = list(tqdm(_written(order, items, workers), total=items, desc="furniture", unit="item"))
-    manifest.write(order.folder / "manifest.jsonl", entries)
-    return entries
+    beside = order.folder.with_name(f"{order.folder.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    (beside / "meshes").mkdir(parents=True)
+    written = _written(replace(order, folder=beside), items, workers)
+    entries = list(tqdm(written, total=items, desc="furniture", unit="item", disable=None))
+    manifest.write(beside / MANIFEST, entries)
+    if order.folder.exists():
+        order.folder.rmdir()
+    beside.rename(order.folder)
+    return list(manifest.read(order.folder / MANIFEST))
 
 
 def _check(order: Order, items: int, workers: int) -> None:

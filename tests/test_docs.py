@@ -38,7 +38,9 @@ def test_a_command_of_the_docs_parses(command: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
 def test_a_link_leads_somewhere(page: Path) -> None:
-    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    missing = [
+        link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()
+    ]
     assert missing == []
 
 

@@ -1,4 +1,4 @@
-"""The house stands as the design says: rooms resolve here, files keep their size, one provider is installed."""
+"""The house stands as designed: rooms resolve here, files keep their size, one provider is installed."""
 
 import subprocess
 import sys
@@ -34,13 +34,20 @@ def test_only_one_of_each_exclusive_pair_is_installed() -> None:
 
 
 def test_no_file_is_too_long() -> None:
-    sources = [p for room in (*ROOMS, "tests") for p in (HOUSE / room).rglob("*") if p.suffix in (".py", ".js", ".css")]
+    sources = [
+        p
+        for room in (*ROOMS, "tests")
+        for p in (HOUSE / room).rglob("*")
+        if p.suffix in (".py", ".js", ".css")
+    ]
     assert len(sources) > 50
     long = [str(path) for path in sources if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES]
     assert long == []
 
 
-@pytest.mark.parametrize("module", ["app.main", "index.collection", "renderers.sandbox", "training.data.furniture"])
+@pytest.mark.parametrize(
+    "module", ["app.main", "index.collection", "renderers.sandbox", "training.data.furniture"]
+)
 def test_serving_imports_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

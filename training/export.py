@@ -1,0 +1,106 @@
+"""A checkpoint becomes a bundle: graphs, tokenizer, canaries, probes and report, checked against torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from multifold import bundle as bundles
+from multifold import canary
+from multifold.bundle import Bundle, GeometrySpec, Tolerance
+from multifold.encoder import Encoder
+from training import prepare
+from training.checkpoint import Checkpoint
+from training.evaluate import retrieval
+from training.evaluate.retrieval import Labelled
+from training.graphs import check_parity, write_graphs
+
+CANARIES = 8
+PROBES = 256
+TOLERANCES = {
+    "fp32/CPUExecutionProvider": Tolerance(cosine=0.9999, norm=1e-3, rank=1.0),
+    "fp32/*": Tolerance(cosine=0.999, norm=1e-2, rank=0.9),
+}
+STRANGE = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " * 200)
+
+
+def export(
+    checkpoint: Checkpoint,
+    views: UInt8[np.ndarray, "i v h w 3"],
+    captions: Sequence[Sequence[str]],
+    folder: Path,
+    provenance: Mapping[str, object],
+) -> Bundle:
+    """Write a bundle, its report measured on the given held-out items; none is left that fails parity."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / bundles.DESCRIPTION).unlink(missing_ok=True)
+    recipe = checkpoint.recipe
+    (folder / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
+    write_graphs(checkpoint.model, recipe.image.size, recipe.geometry.dim, folder)
+    draft = _draft(checkpoint, folder, provenance)
+    encoder = Encoder(draft)
+    check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
+    labelled = retrieval.encode(encoder, views, captions)
+    _write_canaries(encoder, views, captions)
+    _write_probes(labelled, folder)
+    numbers = retrieval.report(encoder, labelled)
+    (folder / "report.md").write_text(_markdown(draft, numbers), encoding="utf-8")
+    return bundles.save(replace(draft, evaluation=numbers))
+
+
+def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:
+    recipe, geometry = checkpoint.recipe, checkpoint.model.geometry
+    signs = geometry.query_signs
+    return Bundle(
+        folder=folder,
+        name=recipe.name,
+        about=recipe.about,
+        geometry=GeometrySpec(
+            name=geometry.name,
+            feature_dim=recipe.geometry.dim,
+            dim=geometry.dim,
+            metric=geometry.metric,
+            query_signs=None if signs is None else tuple(signs.tolist()),
+            params=recipe.geometry.params,
+        ),
+        image=prepare.image_spec(recipe),
+        text=prepare.text_spec(recipe, checkpoint.tokenizer),
+        views=prepare.view_spec(recipe),
+        tolerances=TOLERANCES,
+        provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
+    )
+
+
+def _write_canaries(
+    encoder: Encoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
+) -> None:
+    """Pictures of odd sizes and texts, strange ones among them, spread over the held-out items."""
+    spread = np.linspace(0, len(views) - 1, min(CANARIES, len(views))).astype(int)
+    sizes = [(150 - 7 * i, 110 + 9 * i) for i in range(len(spread))]
+    pictures = [Image.fromarray(views[i, 0]).resize(s) for i, s in zip(spread, sizes, strict=True)]
+    texts = [captions[i][0] for i in spread] + list(STRANGE)
+    canary.record(encoder, texts, [np.asarray(picture) for picture in pictures])
+
+
+def _write_probes(labelled: Labelled, folder: Path) -> None:
+    """Held-out query features of each side, for an index to measure its recall with."""
+    np.savez(folder / "probe.npz", text=labelled.texts[:PROBES], shape=labelled.shapes[:PROBES])
+
+
+def _markdown(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:
+    lines = [f"# {bundle.name}", "", bundle.about, ""]
+    lines += ["| direction | queries | gallery | R@1 | R@5 | R@10 | NDCG@5 | median rank |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
+    lines += [_row(name.replace("_", " "), values) for name, values in numbers.items()]
+    return "\n".join([*lines, "", "95 % bootstrap intervals in brackets; ties count against us.", ""])
+
+
+def _row(name: str, values: Mapping[str, object]) -> str:
+    def show(value: object) -> str:
+        return "{} [{}, {}]".format(*value) if isinstance(value, list) else str(value)
+
+    keys = ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")
+    return f"| {name} | " + " | ".join(show(values[key]) for key in keys) + " |"

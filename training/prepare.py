@@ -1,0 +1,81 @@
+"""From a recipe to what the loop and the evaluation read: entries, views, captions, tokens."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from multifold import manifest
+from multifold.bundle import ViewSpec
+from multifold.errors import MultifoldError
+from multifold.manifest import Entry
+from multifold.preprocess import ImageSpec
+from multifold.tokens import TextSpec, Tokenizer
+from renderers.cameras import rig
+from renderers.software import SoftwareRenderer
+from training.batches import Groups
+from training.data.furniture.dataset import Order, write
+from training.data.views import load_views
+from training.recipe import Recipe
+from training.tokenizers import TrainedTokenizer
+from training.towers import MEAN, STD
+
+
+def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
+    """The items of one split; the furniture set is made on the spot if the recipe says so."""
+    path = _manifest(recipe, cache)
+    found = [entry for entry in manifest.read(path, split) if entry.texts]
+    if not found:
+        raise MultifoldError(f"{path} has no item with texts in the split {split!r}")
+    return found
+
+
+def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, cache: Path) -> Groups:
+    """What the loop draws its batches from."""
+    tokens = Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
+    ends = np.cumsum([len(entry.texts) for entry in items]).tolist()
+    rows = list(zip([0, *ends[:-1]], ends, strict=True))
+    views = load_views(items, view_spec(recipe), image_spec(recipe), cache)
+    return Groups(np.asarray(views), tokens([text for e in items for text in e.texts]).ids, rows)
+
+
+def image_spec(recipe: Recipe) -> ImageSpec:
+    """How the recipe's image tower wants its pictures."""
+    return ImageSpec(size=recipe.image.size, mean=MEAN, std=STD)
+
+
+def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
+    """How the recipe's text tower wants its texts."""
+    return TextSpec(
+        cleaning="clip",
+        context=recipe.text.context,
+        start=tokenizer.start,
+        end=tokenizer.end,
+        pad=tokenizer.pad,
+        length="dynamic",
+    )
+
+
+def view_spec(recipe: Recipe) -> ViewSpec:
+    """How the recipe's shapes are rendered."""
+    wanted, renderer = recipe.views, SoftwareRenderer()
+    return ViewSpec(
+        rig=wanted.rig,
+        size=wanted.size,
+        background=wanted.background,
+        up=wanted.up,
+        views=len(rig(wanted.rig).poses),
+        renderer=f"{renderer.name}-{renderer.version}",
+    )
+
+
+def _manifest(recipe: Recipe, cache: Path) -> Path:
+    data = recipe.data
+    if data.manifest is not None:
+        return Path(data.manifest)
+    folder = cache / f"furniture-{data.furniture_items}-{data.furniture_seed}"
+    path = folder / "manifest.jsonl"
+    if not path.exists():
+        write(Order(folder, data.furniture_seed), data.furniture_items, workers=os.cpu_count() or 1)
+    return path

@@ -1,0 +1,99 @@
+"""Named camera rigs, pure: a name -> camera-to-world poses.
+
+Poses follow OpenGL: the camera looks along its own -Z, X to the right, Y up. Azimuth 0 looks at the front
+(+Z) of a Y-up model, azimuth 90 at its +X side. The model lies in the unit ball, and every camera stands
+outside it, so no engine needs near-plane clipping.
+
+The papers state distances for shapes of unit *diameter* (ShapeNet); ours have unit *radius*, so those
+distances are doubled here.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from multifold.errors import MultifoldError
+
+FOV_DEGREES = 40.0
+MARGIN = 1.03  # the ball fills 97 % of the picture
+NAMES = ("ring6", "ring12", "hero6", "sphere20", "tricolo2022", "tricolo2024")
+_RING_ELEVATION = 25.0
+_RING = re.compile(r"ring([1-9]\d?)(?:@(-?\d{1,2}))?")
+_SPHERE = re.compile(r"sphere([1-9]\d?)")
+
+
+class RigError(MultifoldError):
+    """A rig that is unknown or whose cameras stand inside the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """Where the cameras stand, camera-to-world, and their field of view (both ways: pictures are square)."""
+
+    name: str
+    poses: Float64[np.ndarray, "v 4 4"]
+    fov_degrees: float
+
+    def __post_init__(self) -> None:
+        if np.linalg.norm(self.poses[:, :3, 3], axis=1).min() < 1.05:
+            raise RigError(f"a camera of the rig {self.name!r} stands inside the model's unit ball")
+
+    def __len__(self) -> int:
+        return len(self.poses)
+
+
+def rig(name: str) -> Rig:
+    """The rig of this name: one of `NAMES`, or ringN, ringN@ELEVATION, sphereN with N up to 99."""
+    if ring := _RING.fullmatch(name):
+        count, elevation = int(ring[1]), float(ring[2] or _RING_ELEVATION)
+        return _ours(name, [(azimuth, elevation) for azimuth in _azimuths(count)])
+    if sphere := _SPHERE.fullmatch(name):
+        return _ours(name, _fibonacci(int(sphere[1])))
+    if name == "hero6":
+        return _ours(name, [(30.0, 20.0)] + [(azimuth, 25.0) for azimuth in _azimuths(5)])
+    if name == "tricolo2022":
+        return _of_unit_diameter(name, elevation=30.96, distance=1.166, fov=49.13)
+    if name == "tricolo2024":
+        return _of_unit_diameter(name, elevation=36.0, distance=0.85, fov=60.0)
+    raise RigError(
+        f"no camera rig is called {name!r}; there are: {', '.join(NAMES)}, "
+        "and the families ringN, ringN@ELEVATION and sphereN (N up to 99)"
+    )
+
+
+def look_at_origin(azimuth: float, elevation: float, distance: float) -> Float64[np.ndarray, "4 4"]:
+    """A camera on a ball around the origin, looking at it, upright; angles in degrees."""
+    turn, rise = math.radians(azimuth), math.radians(min(max(elevation, -89.9), 89.9))
+    back = np.array([math.sin(turn) * math.cos(rise), math.sin(rise), math.cos(turn) * math.cos(rise)])
+    right = np.array([math.cos(turn), 0.0, -math.sin(turn)])
+    pose = np.eye(4)
+    pose[:3] = np.stack([right, np.cross(back, right), back, back * distance], axis=1)
+    return pose
+
+
+def _ours(name: str, angles: Iterable[tuple[float, float]]) -> Rig:
+    """At a distance from which the whole ball is in the picture."""
+    distance = MARGIN / math.sin(math.radians(FOV_DEGREES / 2))
+    poses = np.stack([look_at_origin(azimuth, elevation, distance) for azimuth, elevation in angles])
+    return Rig(name, poses, FOV_DEGREES)
+
+
+def _of_unit_diameter(name: str, elevation: float, distance: float, fov: float) -> Rig:
+    """Six views; the ball may reach beyond the picture, as it does in the papers."""
+    poses = [look_at_origin(azimuth, elevation, 2 * distance) for azimuth in _azimuths(6)]
+    return Rig(name, np.stack(poses), fov)
+
+
+def _azimuths(count: int) -> list[float]:
+    return [360.0 * view / count for view in range(count)]
+
+
+def _fibonacci(count: int) -> list[tuple[float, float]]:
+    """Directions spread evenly over the ball, from above to below."""
+    golden = 180.0 * (3.0 - math.sqrt(5.0))
+    heights = [1 - (2 * view + 1) / count for view in range(count)]
+    return [(golden * view % 360.0, math.degrees(math.asin(y))) for view, y in enumerate(heights)]

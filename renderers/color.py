@@ -1,0 +1,31 @@
+"""sRGB bytes <-> linear light, by tables. Light is added and averaged in linear space, stored as sRGB."""
+
+import numpy as np
+from jaxtyping import Float, Float32, UInt8
+
+_STEPS = 1 << 16
+
+
+def _decode(encoded: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+
+
+def _encode(linear: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+LINEAR_OF_BYTE = _decode(np.arange(256) / 255).astype(np.float32)
+_BYTE_OF_LINEAR = np.rint(_encode(np.arange(_STEPS) / (_STEPS - 1)) * 255).astype(np.uint8)
+
+
+def to_linear(pixels: UInt8[np.ndarray, "*s"]) -> Float32[np.ndarray, "*s"]:
+    """Linear light in [0, 1]."""
+    light: Float32[np.ndarray, "*s"] = LINEAR_OF_BYTE[pixels]
+    return light
+
+
+def to_srgb(light: Float32[np.ndarray, "*s"]) -> UInt8[np.ndarray, "*s"]:
+    """The nearest sRGB byte; light beyond [0, 1] is cut."""
+    steps = np.clip(light, 0, 1) * np.float32(_STEPS - 1) + np.float32(0.5)
+    pixels: UInt8[np.ndarray, "*s"] = _BYTE_OF_LINEAR[steps.astype(np.int32)]
+    return pixels

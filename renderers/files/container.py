@@ -1,0 +1,99 @@
+"""The outside of a mesh file: does it exist, is it small enough, is it of a kind that is read?"""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from renderers.errors import MeshError
+from renderers.limits import Limits
+
+EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off")
+CONVERTERS = {
+    ".fbx": "FBX2glTF or Blender",
+    ".blend": "Blender (File > Export > glTF 2.0)",
+    ".usdz": "Blender or usd2gltf",
+    ".usd": "Blender or usd2gltf",
+    ".usdc": "Blender or usd2gltf",
+    ".usda": "Blender or usd2gltf",
+    ".dae": "Blender or COLLADA2GLTF",
+    ".3ds": "Blender or assimp",
+    ".max": "3ds Max (Export > glTF)",
+    ".skp": "SketchUp (Export > glTF)",
+    ".step": "FreeCAD",
+    ".stp": "FreeCAD",
+    ".iges": "FreeCAD",
+    ".3mf": "Blender or MeshLab",
+}
+_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
+_JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
+
+
+def suffix_of(path: Path) -> str:
+    """The lower-case extension, if files of this kind are read."""
+    suffix = path.suffix.lower()
+    if suffix in EXTENSIONS:
+        return suffix
+    readable = ", ".join(extension[1:] for extension in EXTENSIONS)
+    if suffix in CONVERTERS:
+        raise MeshError(f"{suffix[1:]} files are not read. Convert it to glb with {CONVERTERS[suffix]}.")
+    if suffix in (".zip", ".gz", ".7z", ".rar", ".tar", ".xz", ".bz2"):
+        raise MeshError("archives are not opened. Unpack it and send the mesh file itself.")
+    raise MeshError(
+        f"{suffix or 'files without an extension'}: unknown kind of mesh file; {readable} are read."
+    )
+
+
+def read_bytes(path: Path, limits: Limits) -> bytes:
+    """The bytes of the file, its size checked first; no archives."""
+    if not path.is_file():
+        raise MeshError(f"there is no file {path.name!r}.")
+    size = path.stat().st_size
+    if size == 0:
+        raise MeshError("the file is empty.")
+    if size > limits.file_bytes:
+        raise MeshError(f"the file is {size:,} bytes long; at most {limits.file_bytes:,} are read.")
+    with open(path, "rb") as source:
+        data = source.read(size)
+    if data.startswith(_ARCHIVES):
+        raise MeshError("the file is an archive, whatever its name says. Unpack it and send the mesh itself.")
+    return data
+
+
+def split_glb(data: bytes) -> tuple[bytes, bytes]:
+    """The JSON and the binary chunk of a GLB file."""
+    if data[:4] != b"glTF":
+        raise MeshError("this is not a GLB file, although its name says so.")
+    if len(data) < 20:
+        raise MeshError("the GLB file is cut short.")
+    version = struct.unpack_from("<I", data, 4)[0]
+    if version != 2:
+        raise MeshError(f"this is a GLB file of version {version}; version 2 is read.")
+    tree, after = _chunk(data, 12, _JSON_CHUNK)
+    binary = b""
+    while after + 8 <= len(data) and not binary:
+        kind = data[after + 4 : after + 8]
+        binary, after = _chunk(data, after, kind)
+        binary = binary if kind == _BINARY_CHUNK else b""
+    return tree, binary
+
+
+def _chunk(data: bytes, start: int, kind: bytes) -> tuple[bytes, int]:
+    length, found = struct.unpack_from("<I4s", data, start)
+    end = start + 8 + length
+    if found != kind or end > len(data):
+        raise MeshError("the GLB file is cut short or damaged.")
+    return data[start + 8 : end], end
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """The glTF tree, which must be an object of glTF 2."""
+    try:
+        tree = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise MeshError("the glTF description in the file is not valid JSON.") from error
+    if not isinstance(tree, dict) or not isinstance(tree.get("asset", {}), dict):
+        raise MeshError("the glTF description in the file is not an object.")
+    if not str(tree.get("asset", {}).get("version", "2.0")).startswith("2"):
+        raise MeshError("this is glTF 1; glTF 2 is read. Convert it with gltf-pipeline.")
+    return tree

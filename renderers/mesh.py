@@ -1,0 +1,136 @@
+"""Mesh files -> models: load, refuse, normalise.
+
+    model = load_model(Path("chair.glb"))
+
+Every refusal is a `MeshError` with a sentence for the file's owner.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int32
+
+from renderers.errors import MeshError
+from renderers.files import gltf, plain
+from renderers.files.container import EXTENSIONS, read_bytes, suffix_of
+from renderers.files.siblings import Siblings
+from renderers.limits import DEFAULT_LIMITS, Limits
+from renderers.model import Axis, Material, Model, Part
+from renderers.normals import corner_normals
+from renderers.transform import rotated
+
+__all__ = ["EXTENSIONS", "Limits", "MeshError", "Model", "Up", "load_model"]
+
+Up: TypeAlias = Literal["auto", "y", "z"]
+_Z_UP_TO_Y_UP = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], np.float64)
+_FURTHEST_UV = 1e4  # coordinates beyond are nonsense, and would overflow whole numbers
+
+
+def load_model(path: Path, limits: Limits = DEFAULT_LIMITS, up: Up = "auto") -> Model:
+    """The mesh in this file, validated, upright (Y up) and scaled into the unit ball."""
+    suffix = suffix_of(path)
+    data = read_bytes(path, limits)
+    siblings = Siblings(path.parent, limits, bytes_read=len(data))
+    reader = gltf if suffix in (".glb", ".gltf") else plain
+    try:
+        parts, notes = reader.read(data, suffix, siblings, limits)
+        return assemble(parts, up_axis(suffix, up), tuple(notes))
+    except MemoryError as error:
+        raise MeshError("there is not enough memory for this file. Simplify it first.") from error
+
+
+def up_axis(suffix: str, up: Up) -> Axis:
+    """The axis that points up: glTF says Y; CAD and printing love Z; in the others Y is the better guess."""
+    if up != "auto":
+        return up
+    return "z" if suffix == ".stl" else "y"
+
+
+def assemble(parts: Sequence[Part], up: Axis = "y", notes: tuple[str, ...] = ()) -> Model:
+    """Parts in the world as one model."""
+    if not any(len(part.faces) for part in parts):
+        raise MeshError("the file holds no triangles, so there is nothing to draw.")
+    compact = [_compact(part) for part in parts if len(part.faces)]
+    vertices = _into_unit_ball(np.concatenate([part.vertices for part in compact]))
+    normals = np.concatenate([_corner_normals(part) for part in compact])
+    if up == "z":
+        vertices = rotated(vertices, _Z_UP_TO_Y_UP)
+        normals = np.einsum("ij,fcj->fci", _Z_UP_TO_Y_UP.astype(np.float32), normals)
+    materials = list({id(part.material): part.material for part in compact}.values())
+    return Model(
+        vertices=vertices.astype(np.float32),
+        faces=_joined_faces(compact),
+        normals=normals,
+        uv=np.concatenate([_uv(part) for part in compact]),
+        colors=np.concatenate([_colors(part) for part in compact]),
+        material_of=_material_numbers(compact, materials),
+        materials=tuple(materials),
+        up=up,
+        notes=notes,
+    )
+
+
+def _compact(part: Part) -> Part:
+    """The part without vertices that no face uses; those it uses must be finite."""
+    used, faces = np.unique(part.faces, return_inverse=True)
+    vertices = part.vertices[used]
+    if not np.isfinite(vertices).all():
+        raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
+    normals, uv, colors = (None if one is None else one[used] for one in (part.normals, part.uv, part.colors))
+    return Part(vertices, faces.reshape(-1, 3).astype(np.int64), part.material, normals, uv, colors)
+
+
+def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    """Centred by the bounding box, the furthest vertex at distance 1."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    centred = vertices - (low / 2 + high / 2)
+    size = np.abs(centred).max()
+    if not np.isfinite(size) or size < np.finfo(np.float64).tiny:
+        raise MeshError(
+            "the mesh has no extent: all of its corners are the same point, or it is infinitely large."
+        )
+    centred /= size
+    scaled: Float64[np.ndarray, "n 3"] = centred / np.linalg.norm(centred, axis=1).max()
+    return scaled
+
+
+def _joined_faces(parts: Sequence[Part]) -> Int32[np.ndarray, "f 3"]:
+    counts = [len(part.vertices) for part in parts]
+    starts = np.cumsum([0, *counts[:-1]])
+    joined = [part.faces + start for part, start in zip(parts, starts, strict=True)]
+    return np.concatenate(joined).astype(np.int32)
+
+
+def _material_numbers(parts: Sequence[Part], materials: Sequence[Material]) -> Int32[np.ndarray, " f"]:
+    number = {id(material): index for index, material in enumerate(materials)}
+    return np.repeat(
+        [number[id(part.material)] for part in parts], [len(part.faces) for part in parts]
+    ).astype(np.int32)
+
+
+def _corner_normals(part: Part) -> Float32[np.ndarray, "f 3 3"]:
+    """The file's normals where they are usable, ours where not."""
+    if part.normals is None:
+        return corner_normals(part.vertices, part.faces)
+    length = np.linalg.norm(part.normals, axis=1, keepdims=True)
+    sound: Bool[np.ndarray, " n"] = (np.isfinite(length) & (length > 1e-12))[:, 0]
+    if not sound[part.faces].all():
+        return corner_normals(part.vertices, part.faces)
+    normals: Float32[np.ndarray, "f 3 3"] = (part.normals / length)[part.faces]
+    return normals
+
+
+def _uv(part: Part) -> Float32[np.ndarray, "n 2"]:
+    if part.uv is None:
+        return np.zeros((len(part.vertices), 2), np.float32)
+    finite = np.nan_to_num(part.uv.astype(np.float32))
+    return np.clip(finite, -_FURTHEST_UV, _FURTHEST_UV)
+
+
+def _colors(part: Part) -> Float32[np.ndarray, "n 4"]:
+    if part.colors is None:
+        return np.ones((len(part.vertices), 4), np.float32)
+    colors: Float32[np.ndarray, "n 4"] = np.clip(np.nan_to_num(part.colors), 0, 1)
+    return colors

@@ -1,0 +1,141 @@
+"""A warm pool of worker processes: a hostile file kills its worker, never the service.
+
+    with Sandbox(workers=2) as sandbox:
+        views = sandbox.render(upload, ".glb")
+
+Any number of threads may ask at once. A crash, a time-out or a lack of memory is a `MeshError` for that mesh
+alone; its worker is replaced. Uploads are written into folders of their own, so no other file lies beside.
+"""
+
+import os
+import queue
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from renderers import cameras
+from renderers.base import Background, Views, check_size
+from renderers.errors import MeshError
+from renderers.files.container import suffix_of
+from renderers.limits import DEFAULT_LIMITS, Limits
+from renderers.mesh import Up
+from renderers.process import Worker, WorkerLostError
+from renderers.worker import Request
+
+DEFAULT_SECONDS = 60.0
+DEFAULT_MEMORY = 3 << 30
+
+
+class SandboxClosedError(RuntimeError):
+    """The sandbox was asked after it had been closed."""
+
+
+class Sandbox:
+    """Draws meshes in processes with limits; the views are those of the software renderer."""
+
+    def __init__(
+        self,
+        workers: int = 1,
+        *,
+        seconds: float = DEFAULT_SECONDS,
+        memory_bytes: int = DEFAULT_MEMORY,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self.workers, self.seconds, self.memory_bytes, self.limits = workers, seconds, memory_bytes, limits
+        self._closed = False
+        self._idle: queue.Queue[Worker | None] = queue.Queue()
+        for _ in range(workers):
+            self._idle.put(Worker(memory_bytes))
+
+    def render(
+        self,
+        mesh: bytes | Path,
+        suffix: str | None = None,
+        rig: str = "ring6",
+        size: int = 224,
+        background: Background = "white",
+        up: Up = "auto",
+    ) -> Views:
+        """The views of one mesh: an uploaded file's bytes with their suffix, or a file in place."""
+        views = len(cameras.rig(rig))
+        check_size(size)
+        if isinstance(mesh, Path):
+            return self._draw(Request(str(mesh.resolve()), rig, size, background, up, self.limits), views)
+        name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
+        with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as folder:
+            path = Path(folder, name)
+            path.write_bytes(mesh)
+            return self._draw(Request(str(path), rig, size, background, up, self.limits), views)
+
+    def render_many(
+        self,
+        paths: Iterable[Path],
+        rig: str = "ring6",
+        size: int = 224,
+        background: Background = "white",
+        up: Up = "auto",
+    ) -> Iterator[Views | MeshError]:
+        """Views or the reason against them, for each file in order, drawn by all workers."""
+
+        def attempt(path: Path) -> Views | MeshError:
+            try:
+                return self.render(path, None, rig, size, background, up)
+            except MeshError as error:
+                return error
+
+        pending: deque[Future[Views | MeshError]] = deque()
+        with ThreadPoolExecutor(self.workers) as threads:
+            for path in paths:
+                pending.append(threads.submit(attempt, path))
+                if len(pending) > 2 * self.workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+
+    def close(self) -> None:
+        """End the workers; those still drawing end when they are done."""
+        if self._closed:
+            return
+        self._closed = True
+        for _ in range(self.workers):
+            worker = self._idle.get()
+            assert worker is not None
+            worker.kill()
+        self._idle.put(None)
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _draw(self, request: Request, views: int) -> Views:
+        worker = self._idle.get()
+        if worker is None:
+            self._idle.put(None)
+            raise SandboxClosedError("this sandbox is closed")
+        try:
+            if not worker.alive():  # it may have been ended while it had nothing to do
+                worker = self._replaced(worker)
+            drawn = worker.draw(request, views, self.seconds)
+        except BaseException as error:
+            if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
+                worker = self._replaced(worker)  # its answer, if any, would be taken for the next one
+            raise
+        finally:
+            self._idle.put(worker)
+        return drawn
+
+    def _replaced(self, worker: Worker) -> Worker:
+        worker.kill()
+        return Worker(self.memory_bytes)
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

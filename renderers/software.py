@@ -1,0 +1,81 @@
+"""The default renderer: a rasteriser in numpy. No GPU, no display, no system package.
+
+Visibility is settled at 2 by 2 samples a pixel (raster), each face is shaded once in a pixel (pixels, shade),
+see-through faces are laid over (glass), and samples are averaged in linear light.
+"""
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+
+from renderers.base import Background, Views, check_size
+from renderers.cameras import Rig
+from renderers.color import to_srgb
+from renderers.glass import draw_cut_outs, glass
+from renderers.model import Material, Model
+from renderers.pixels import PIXEL, resolve
+from renderers.raster import draw_nearest, project, rows_of
+from renderers.scene import Scene
+from renderers.shade import shade
+
+_SAMPLES_AT_ONCE = 210_000  # views are drawn together while they fit into the caches
+_BALL = 1.001  # the model's ball, and a little for rounding
+_BACKGROUNDS = {"white": np.float32(1), "black": np.float32(0)}
+_CLEAR = 0.999
+
+
+class SoftwareRenderer:
+    """Draws on the CPU with numpy alone."""
+
+    name = "software"
+    version = "1"
+
+    def render(self, model: Model, rig: Rig, size: int = 224, background: Background = "white") -> Views:
+        """One square sRGB picture for each pose of the rig."""
+        check_size(size)
+        together = max(1, _SAMPLES_AT_ONCE // (size * PIXEL) ** 2)
+        groups = [rig.poses[start : start + together] for start in range(0, len(rig), together)]
+        return np.concatenate([_draw(model, poses, rig, size, background) for poses in groups])
+
+
+def _draw(
+    model: Model, poses: Float64[np.ndarray, "v 4 4"], rig: Rig, size: int, background: Background
+) -> UInt8[np.ndarray, "v h w 3"]:
+    side, depths = size * PIXEL, depth_range(rig)
+    scene = Scene(model, poses, project(model.vertices, poses, rig.fov_degrees, side), PIXEL)
+    solid, cut, clear = (
+        rows_of(scene.screen, model.faces, faces, side, depths) for faces in by_opacity(model)
+    )
+    keys = np.zeros((len(poses), side, side), np.int64)
+    draw_nearest(keys.reshape(-1), solid)
+    draw_cut_outs(scene, keys, cut)
+    through, veil = glass(scene, keys, clear) if len(clear) else (None, 0)
+    seen, rest = resolve(keys, through)
+    light = shade(scene, seen.fragments)[:3] * seen.weight
+    sums = [np.bincount(seen.pixel, channel, len(rest)) for channel in light]
+    picture = np.stack(sums, axis=1).astype(np.float32) + rest[:, None] * _BACKGROUNDS[background] + veil
+    return to_srgb(picture).reshape(len(poses), size, size, 3)
+
+
+def depth_range(rig: Rig) -> tuple[float, float]:
+    """The greatest and the least 1/distance that a point of the unit ball can have in any view."""
+    distances = np.linalg.norm(rig.poses[:, :3, 3], axis=1)
+    return 1 / (float(distances.min()) - _BALL), 1 / (float(distances.max()) + _BALL)
+
+
+def by_opacity(
+    model: Model,
+) -> tuple[Int64[np.ndarray, " a"], Int64[np.ndarray, " b"], Int64[np.ndarray, " c"]]:
+    """The faces that are solid, those with holes, and those that let light through."""
+    kinds = np.array([_opacity(model, material) for material in model.materials])[model.material_of]
+    solid, cut, clear = (np.flatnonzero(kinds == kind) for kind in (0, 1, 2))
+    return solid, cut, clear
+
+
+def _opacity(model: Model, material: Material) -> int:
+    """0 solid, 1 with holes, 2 clear; many files say BLEND and mean solid."""
+    if material.alpha_mode != "BLEND":
+        return int(material.alpha_mode == "MASK")
+    texture = material.base_texture
+    least = material.base[3] * float(model.colors[:, 3].min())
+    least *= 1.0 if texture is None else float(texture.texels[:, 3].min())
+    return 2 if least < _CLEAR else 0

@@ -1,0 +1,118 @@
+"""A process that loads and draws meshes for its parent, who may kill it at any time.
+
+Requests come in on stdin and answers go out on stdout, each a *frame*: 4 bytes of length, then JSON; an
+answer with views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has
+taken over can show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
+"""
+
+import json
+import os
+import struct
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from renderers import cameras
+from renderers.base import Background, Views
+from renderers.errors import MeshError
+from renderers.limits import Limits
+from renderers.mesh import Up, load_model
+from renderers.software import SoftwareRenderer
+
+LENGTH = struct.Struct("<I")
+OUT_OF_MEMORY = "there is not enough memory for this file. Simplify it first."
+
+
+@dataclass(frozen=True)
+class Request:
+    """One mesh to draw."""
+
+    path: str
+    rig: str
+    size: int
+    background: Background
+    up: Up
+    limits: Limits
+
+
+def frame(message: dict[str, object]) -> bytes:
+    """A message with its length before it."""
+    data = json.dumps(message).encode()
+    return LENGTH.pack(len(data)) + data
+
+
+def encode(request: Request) -> bytes:
+    """The frame of a request."""
+    return frame(asdict(request))
+
+
+def decode(data: bytes) -> Request:
+    """The request in a frame."""
+    fields = json.loads(data)
+    return Request(**{**fields, "limits": Limits(**fields["limits"])})
+
+
+def main(memory_bytes: int) -> None:
+    """Answer requests until the parent hangs up or memory has run out."""
+    requests, answers = _take_over_pipes()
+    _limit_resources(memory_bytes)
+    _answer(answers, {"ready": True})
+    while header := requests.read(LENGTH.size):
+        request = decode(requests.read(LENGTH.unpack(header)[0]))
+        try:
+            views = draw(request)
+            _answer(answers, {"shape": views.shape}, views.tobytes())
+        except MemoryError:
+            # what is left of this process may be in pieces: a fresh one is safer
+            _answer(answers, {"error": OUT_OF_MEMORY, "last": True})
+            return
+        except MeshError as error:
+            _answer(answers, {"error": str(error)})
+        except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
+            _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
+
+
+def draw(request: Request) -> Views:
+    """The views of one mesh."""
+    model = load_model(Path(request.path), request.limits, request.up)
+    rig = cameras.rig(request.rig)
+    return SoftwareRenderer().render(model, rig, request.size, request.background)
+
+
+def _answer(answers: BinaryIO, message: dict[str, object], data: bytes = b"") -> None:
+    answers.write(frame(message) + data)
+    answers.flush()
+
+
+def _take_over_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Our own ends of stdin and stdout; what anyone else prints goes to stderr."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _limit_resources(memory_bytes: int) -> None:
+    """At most this much memory beyond what imports took, no files written, no core dumps. (POSIX only.)"""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    most = _memory_now() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def _memory_now() -> int:
+    """The private memory of this process in bytes; 0 where the system does not say."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData")), 0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

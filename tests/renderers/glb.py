@@ -1,0 +1,105 @@
+"""GLB files made by hand, so that a test says each byte that matters."""
+
+import io
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from PIL import Image
+
+TYPES = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
+COMPONENTS = {"int8": 5120, "uint8": 5121, "int16": 5122, "uint16": 5123, "uint32": 5125, "float32": 5126}
+SQUARE = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], np.float32)
+SQUARE_FACES = np.array([0, 1, 2, 0, 2, 3], np.uint16)
+SQUARE_UV = np.array([(0, 1), (1, 1), (1, 0), (0, 0)], np.float32)  # the picture upright, as glTF counts
+
+
+class Glb:
+    """A glTF tree and its binary chunk, growing."""
+
+    def __init__(self) -> None:
+        self.tree: dict[str, Any] = {"asset": {"version": "2.0"}, "scenes": [{"nodes": []}], "scene": 0}
+        self.binary = bytearray()
+
+    def add(self, kind: str, **entry: object) -> int:
+        """A new entry of a list of the tree; gives its number."""
+        entries = self.tree.setdefault(kind, [])
+        entries.append(entry)
+        return len(entries) - 1
+
+    def view(self, data: bytes, **entry: object) -> int:
+        self.binary += b"\0" * (-len(self.binary) % 4)
+        offset = len(self.binary)
+        self.binary += data
+        return self.add("bufferViews", buffer=0, byteOffset=offset, byteLength=len(data), **entry)
+
+    def accessor(self, values: Shaped[np.ndarray, "..."], **entry: object) -> int:
+        width = 1 if values.ndim == 1 else values.shape[1]
+        described = {
+            "count": len(values),
+            "type": TYPES[width],
+            "componentType": COMPONENTS[values.dtype.name],
+        }
+        return self.add("accessors", bufferView=self.view(values.tobytes()), **described, **entry)
+
+    def texture(self, pixels: UInt8[np.ndarray, "h w c"], **sampler: int) -> int:
+        """A PNG texture with its sampler."""
+        data = io.BytesIO()
+        Image.fromarray(pixels).save(data, "PNG")
+        image = self.add("images", bufferView=self.view(data.getvalue()), mimeType="image/png")
+        return self.add("textures", source=image, sampler=self.add("samplers", **sampler))
+
+    def material(
+        self, color: tuple[float, ...] = (1, 1, 1, 1), pbr: dict[str, Any] | None = None, **entry: object
+    ) -> int:
+        """A matt material of one colour, linear."""
+        looks = {"baseColorFactor": list(color), "metallicFactor": 0, **(pbr or {})}
+        return self.add("materials", pbrMetallicRoughness=looks, **entry)
+
+    def mesh(self, attributes: dict[str, int], **primitive: object) -> int:
+        return self.add("meshes", primitives=[{"attributes": attributes, **primitive}])
+
+    def place(self, mesh: int, **node: object) -> int:
+        """A mesh in the scene."""
+        number = self.add("nodes", mesh=mesh, **node)
+        self.tree["scenes"][0]["nodes"].append(number)
+        return number
+
+    def square(self, material: int | None = None, z: float = 0.0, scale: float = 1.0, **node: object) -> int:
+        """A square that looks towards +Z."""
+        attributes = {"POSITION": self.accessor(SQUARE), "TEXCOORD_0": self.accessor(SQUARE_UV)}
+        dressed = {} if material is None else {"material": material}
+        mesh = self.mesh(attributes, indices=self.accessor(SQUARE_FACES), **dressed)
+        return self.place(mesh, **{"translation": [0, 0, z], "scale": [scale] * 3, **node})
+
+    def bytes(self) -> bytes:
+        self.tree["buffers"] = [{"byteLength": len(self.binary)}]
+        return pack(json.dumps(self.tree).encode(), bytes(self.binary))
+
+    def save(self, folder: Path, name: str = "mesh.glb") -> Path:
+        path = folder / name
+        path.write_bytes(self.bytes())
+        return path
+
+
+def pack(text: bytes, binary: bytes) -> bytes:
+    """The two chunks of a GLB file, wrapped."""
+    text += b" " * (-len(text) % 4)
+    binary += b"\0" * (-len(binary) % 4)
+    chunks = (
+        struct.pack("<I4s", len(text), b"JSON") + text + struct.pack("<I4s", len(binary), b"BIN\0") + binary
+    )
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks
+
+
+def unlit(
+    glb: Glb,
+    color: tuple[float, ...] = (1, 1, 1, 1),
+    pbr: dict[str, Any] | None = None,
+    **entry: object,
+) -> int:
+    """A material whose colour is what one sees."""
+    return glb.material(color, pbr, extensions={"KHR_materials_unlit": {}}, **entry)

@@ -1,0 +1,30 @@
+"""Cameras and looks that the renderer tests share."""
+
+from pathlib import Path
+
+import numpy as np
+
+from renderers import cameras
+from renderers.base import Background, Views
+from renderers.mesh import load_model
+from renderers.software import SoftwareRenderer
+
+SIZE = 64
+FRONT = cameras.Rig("front", cameras.look_at_origin(0.0, 0.0, 3.0)[None], 40.0)
+
+
+def front(path: Path, size: int = SIZE, background: Background = "white") -> Views:
+    """One picture of the mesh from straight ahead."""
+    return SoftwareRenderer().render(load_model(path), FRONT, size, background)
+
+
+def pixel_of(x: float, y: float, size: int = SIZE) -> tuple[int, int]:
+    """Row and column at which the front camera sees a point of the plane z = 0, in the model's unit ball."""
+    zoom = size / 2 / np.tan(np.radians(20)) / 3.0
+    return int(size / 2 - y * zoom), int(size / 2 + x * zoom)
+
+
+def seen_at(views: Views, x: float, y: float) -> tuple[int, int, int]:
+    """The colour that the first view shows at a point of the plane z = 0."""
+    red, green, blue = views[0][pixel_of(x, y, views.shape[1])]
+    return int(red), int(green), int(blue)

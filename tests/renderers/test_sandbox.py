@@ -1,0 +1,171 @@
+"""Worker processes: what they draw is what we draw, and what kills them kills no one else."""
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+
+from multifold.errors import MultifoldError
+from renderers import cameras, sandbox
+from renderers.errors import MeshError
+from renderers.mesh import load_model
+from renderers.process import Worker
+from renderers.sandbox import Sandbox, SandboxClosedError
+from renderers.software import SoftwareRenderer
+from tests.renderers.glb import Glb, unlit
+
+GOOD = Glb()
+GOOD.square(unlit(GOOD, (1, 0, 0, 1)))
+GOOD.square(unlit(GOOD, (0, 1, 0, 0.5), alphaMode="BLEND"), z=0.5, scale=0.5)
+SIZE = 32
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Sandbox]:
+    with Sandbox(workers=2) as workers:
+        yield workers
+
+
+def slow(folder: Path) -> Path:
+    """A mesh that takes seconds to draw: many large faces behind each other."""
+    glb = Glb()
+    for layer in range(40):
+        glb.square(unlit(glb), z=layer / 100)
+    return glb.save(folder, "slow.glb")
+
+
+def large(folder: Path) -> Path:
+    """A mesh that takes hundreds of megabytes."""
+    path, random = folder / "large.ply", np.random.default_rng(3)
+    vertices, faces = random.random((200_000, 3)), random.integers(0, 200_000, (400_000, 3))
+    trimesh.Trimesh(vertices, faces, process=False).export(path)
+    return path
+
+
+def test_views_are_those_of_the_renderer(pair: Sandbox, tmp_path: Path) -> None:
+    model = load_model(GOOD.save(tmp_path))
+    expected = SoftwareRenderer().render(model, cameras.rig("ring6"), SIZE, "black")
+    assert (pair.render(GOOD.bytes(), ".glb", "ring6", SIZE, "black") == expected).all()
+    assert (pair.render(tmp_path / "mesh.glb", rig="ring6", size=SIZE, background="black") == expected).all()
+
+
+def test_one_worker_and_two_make_the_same_pixels(pair: Sandbox, tmp_path: Path) -> None:
+    paths = []
+    for number in range(6):
+        paths.append(tmp_path / f"{number}.ply")
+        trimesh.creation.box((1, 1 + number, 2)).export(paths[-1])
+    with Sandbox(workers=1) as alone:
+        single = list(alone.render_many(paths, "ring6", SIZE))
+    for one, two in zip(single, pair.render_many(paths, "ring6", SIZE), strict=True):
+        assert isinstance(one, np.ndarray)
+        assert isinstance(two, np.ndarray)
+        assert (one == two).all()
+
+
+def test_many_threads_may_ask_at_once(pair: Sandbox) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        views = list(threads.map(lambda _: pair.render(GOOD.bytes(), ".glb", "ring1", SIZE), range(24)))
+    assert all((one == views[0]).all() for one in views)
+
+
+def test_refusals_come_back_as_they_are(pair: Sandbox) -> None:
+    with pytest.raises(MeshError, match="not a GLB file"):
+        pair.render(b"a poem about chairs", ".glb")
+    with pytest.raises(MeshError, match="Blender"):
+        pair.render(b"Kaydara", ".fbx")
+    with pytest.raises(MeshError, match="unknown kind"):
+        pair.render(b"x", ".glb/../../x")
+    with pytest.raises(MultifoldError, match="no camera rig"):
+        pair.render(GOOD.bytes(), ".glb", "round")
+    with pytest.raises(MultifoldError, match="pixels"):
+        pair.render(GOOD.bytes(), ".glb", size=100_000)
+    assert pair.render(GOOD.bytes(), ".GLB", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
+
+
+def test_many_keep_their_order_and_their_errors(pair: Sandbox, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.glb"
+    bad.write_bytes(b"junk")
+    paths = [GOOD.save(tmp_path), bad, tmp_path / "gone.glb", tmp_path / "mesh.glb"] * 3
+    results = list(pair.render_many(paths, "ring1", SIZE))
+    assert [isinstance(one, MeshError) for one in results] == [False, True, True, False] * 3
+
+
+def test_uploads_lie_alone_and_leave_nothing(
+    pair: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "secret.bin").write_bytes(bytes(1000))
+    spying = b'{"asset": {"version": "2.0"}, "buffers": [{"uri": "../secret.bin", "byteLength": 9}],'
+    spying += b'"bufferViews": [{"buffer": 0, "byteLength": 9}], "scenes": [{"nodes": [0]}],'
+    spying += b'"nodes": [{"mesh": 0}],'
+    spying += b'"meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],'
+    spying += b'"accessors": [{"bufferView": 0, "count": 1, "type": "SCALAR", "componentType": 5121}]}'
+    with pytest.raises(MeshError, match="outside its folder"):
+        pair.render(spying, ".gltf")
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.bin"]
+
+
+def test_a_mesh_that_takes_too_long_is_given_up_and_the_next_is_drawn(tmp_path: Path) -> None:
+    with Sandbox(workers=1, seconds=0.3) as hasty:
+        with pytest.raises(MeshError, match=r"longer than 0\.3 seconds"):
+            hasty.render(slow(tmp_path), size=1024, rig="ring12")
+        hasty.seconds = 60.0
+        assert hasty.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory limits are Linux's")
+def test_a_mesh_that_needs_too_much_memory_is_given_up_and_the_next_is_drawn(tmp_path: Path) -> None:
+    with Sandbox(workers=1, memory_bytes=128 << 20) as small:
+        with pytest.raises(MeshError, match="memory"):
+            small.render(large(tmp_path), size=SIZE, rig="ring1")
+        assert small.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
+
+
+def test_a_crash_is_that_mesh_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+
+    class Watched(Worker):
+        def __init__(self, memory_bytes: int) -> None:
+            super().__init__(memory_bytes)
+            pids.append(self.pid)
+
+    monkeypatch.setattr(sandbox, "Worker", Watched)
+    with Sandbox(workers=1) as workers:
+        path = slow(tmp_path)
+        workers.render(GOOD.bytes(), ".glb", "ring1", SIZE)
+        killer = threading.Timer(0.3, os.kill, (pids[0], signal.SIGKILL))
+        killer.start()
+        with pytest.raises(MeshError, match="crash"):
+            workers.render(path, rig="ring12", size=1024)
+        assert workers.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
+        os.kill(pids[1], signal.SIGKILL)  # while it has nothing to do: nobody should notice
+        time.sleep(0.2)
+        assert workers.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
+    assert len(pids) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_workers_know_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
+    worker = Worker(1 << 30)
+    try:
+        assert b"hunter2" not in Path(f"/proc/{worker.pid}/environ").read_bytes()
+    finally:
+        worker.kill()
+
+
+def test_a_closed_sandbox_says_so() -> None:
+    closed = Sandbox(workers=2)
+    closed.close()
+    closed.close()
+    with pytest.raises(SandboxClosedError):
+        closed.render(GOOD.bytes(), ".glb")

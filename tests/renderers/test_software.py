@@ -1,0 +1,192 @@
+"""Known colours at known pixels."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from multifold.errors import MultifoldError
+from renderers import cameras, software
+from renderers.color import to_linear, to_srgb
+from renderers.mesh import load_model
+from renderers.software import SoftwareRenderer
+from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
+from tests.renderers.seeing import FRONT, SIZE, front, seen_at
+
+WHITE, RED, GREEN, BLUE = (255, 255, 255), (255, 0, 0), (0, 255, 0), (0, 0, 255)
+FOUR = np.array([[RED, GREEN], [BLUE, (10, 20, 30)]], np.uint8).repeat(8, axis=0).repeat(8, axis=1)
+
+
+def textured(pixels: np.ndarray, **entry: object) -> Glb:
+    glb = Glb()
+    texture = {"index": glb.texture(pixels), **entry}
+    glb.square(unlit(glb, pbr={"baseColorTexture": texture}))
+    return glb
+
+
+def test_a_texture_stands_upright_and_keeps_its_colours(tmp_path: Path) -> None:
+    views = front(textured(FOUR).save(tmp_path))
+    assert views.shape == (1, SIZE, SIZE, 3)
+    assert [seen_at(views, x, y) for y in (0.35, -0.35) for x in (-0.35, 0.35)] == [
+        RED,
+        GREEN,
+        BLUE,
+        (10, 20, 30),
+    ]
+    assert seen_at(views, 0.95, 0.0) == WHITE
+
+
+def test_the_background_can_be_black(tmp_path: Path) -> None:
+    views = front(textured(FOUR).save(tmp_path), background="black")
+    assert seen_at(views, 0.95, 0.0) == (0, 0, 0)
+    assert seen_at(views, 0.35, 0.35) == GREEN
+
+
+def test_edges_are_smooth_and_averaged_in_linear_light(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square(unlit(glb, (0, 0, 0, 1)), rotation=[0, 0, 0.1, 0.995])
+    picture = front(glb.save(tmp_path))[0, ..., 0]
+    steps = {int(to_srgb(np.array([share / 4], np.float32))[0]) for share in range(5)}
+    assert set(np.unique(picture).tolist()) == steps
+
+
+def test_material_colour_and_vertex_colour_multiply_in_linear_light(tmp_path: Path) -> None:
+    glb = Glb()
+    colors = np.tile(np.array([0.5, 1.0, 0.25], np.float32), (4, 1))
+    attributes = {"POSITION": glb.accessor(SQUARE), "COLOR_0": glb.accessor(colors)}
+    material = unlit(glb, (0.5, 0.5, 1.0, 1.0))
+    glb.place(glb.mesh(attributes, indices=glb.accessor(SQUARE_FACES), material=material))
+    expected = to_srgb(np.array([0.25, 0.5, 0.25], np.float32))
+    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == tuple(expected.tolist())
+
+
+def test_cut_outs_show_what_is_behind(tmp_path: Path) -> None:
+    glb = Glb()
+    holes = np.zeros((16, 16, 4), np.uint8)
+    holes[:, :8] = (255, 0, 0, 255)
+    texture = {"index": glb.texture(holes)}
+    glb.square(unlit(glb, alphaMode="MASK", pbr={"baseColorTexture": texture}), z=0.01)
+    glb.square(unlit(glb, (0, 0, 1, 1)), z=-0.01)
+    views = front(glb.save(tmp_path))
+    assert seen_at(views, -0.35, 0.0) == RED
+    assert seen_at(views, 0.35, 0.0) == BLUE
+
+
+@pytest.mark.parametrize("nearest_first", [True, False])
+def test_glass_is_laid_over_from_far_to_near(tmp_path: Path, nearest_first: bool) -> None:
+    glb = Glb()
+    panes = [(0.02, (1, 0, 0, 0.5)), (0.0, (0, 1, 0, 0.5)), (-0.02, (0, 0, 1, 1))]
+    for z, color in panes if nearest_first else reversed(panes):
+        glb.square(unlit(glb, color, alphaMode="BLEND"), z=z)
+    expected = to_srgb(np.array([0.5, 0.25, 0.25], np.float32))
+    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == tuple(expected.tolist())
+
+
+def test_glass_before_the_background_lets_it_through(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square(unlit(glb, (0, 0, 0, 0.25), alphaMode="BLEND"))
+    grey = int(to_srgb(np.array([0.75], np.float32))[0])
+    assert seen_at(front(glb.save(tmp_path)), 0.1, 0.2) == (grey, grey, grey)
+
+
+def test_what_says_blend_and_is_solid_hides_what_is_behind(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square(unlit(glb, (1, 0, 0, 1), alphaMode="BLEND"), z=0.02)
+    glb.square(unlit(glb, (0, 1, 0, 1)))
+    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == RED
+
+
+def test_a_texture_transform_moves_turns_and_scales(tmp_path: Path) -> None:
+    half = {"offset": [0.5, 0.5], "scale": [0.5, 0.5]}
+    views = front(textured(FOUR, extensions={"KHR_texture_transform": half}).save(tmp_path))
+    assert {seen_at(views, x, y) for x in (-0.35, 0.35) for y in (-0.35, 0.35)} == {(10, 20, 30)}
+    turned = {"rotation": np.pi / 2, "offset": [0.0, 1.0]}  # a quarter turn, as the specification draws it
+    views = front(textured(FOUR, extensions={"KHR_texture_transform": turned}).save(tmp_path))
+    assert [seen_at(views, x, 0.35) for x in (-0.35, 0.35)] == [BLUE, RED]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "expected"), [(10497, [RED, GREEN]), (33648, [GREEN, RED]), (33071, [GREEN, GREEN])]
+)
+def test_beyond_its_edge_a_texture_repeats_mirrors_or_stops(
+    tmp_path: Path, wrap: int, expected: list[tuple[int, int, int]]
+) -> None:
+    glb = Glb()
+    texture = {"index": glb.texture(FOUR[:8], wrapS=wrap)}
+    material = unlit(glb, pbr={"baseColorTexture": texture})
+    uv = SQUARE_UV * np.array([1, 0.4], np.float32) + np.array([1, 0.3], np.float32)
+    attributes = {"POSITION": glb.accessor(SQUARE), "TEXCOORD_0": glb.accessor(uv)}
+    glb.place(glb.mesh(attributes, indices=glb.accessor(SQUARE_FACES), material=material))
+    views = front(glb.save(tmp_path))
+    assert [seen_at(views, x, 0.1) for x in (-0.35, 0.35)] == expected
+
+
+def test_small_pictures_of_fine_textures_are_even(tmp_path: Path) -> None:
+    checks = np.indices((256, 256)).sum(axis=0)[..., None] % 2 * np.full(3, 255)
+    views = front(textured(checks.astype(np.uint8)).save(tmp_path), size=32)
+    grey = int(to_srgb(np.array([0.5], np.float32))[0])  # half the light, not half the byte
+    middle = views[0, 12:20, 12:20].astype(int)
+    assert np.abs(middle - grey).max() <= 1
+
+
+def lit_square(tmp_path: Path, normal_map: tuple[int, int, int] | None, doubled: bool = False) -> int:
+    """How bright a matt grey square is, facing us."""
+    glb = Glb()
+    bumps = {}
+    if normal_map is not None:
+        pixels = np.full((4, 4, 3), normal_map, np.uint8)
+        bumps = {"normalTexture": {"index": glb.texture(pixels)}}
+    material = glb.material((0.5, 0.5, 0.5, 1), **bumps)
+    glb.square(material)
+    if doubled:
+        attributes = {"POSITION": glb.accessor(SQUARE)}
+        backs = glb.accessor(np.ascontiguousarray(SQUARE_FACES[::-1]))
+        glb.place(glb.mesh(attributes, indices=backs, material=material))
+    return sum(seen_at(front(glb.save(tmp_path)), 0.1, 0.1))
+
+
+def test_doubled_faces_are_lit_like_single_ones(tmp_path: Path) -> None:
+    assert lit_square(tmp_path, None, doubled=True) == lit_square(tmp_path, None)
+
+
+def test_a_normal_map_leans_the_surface_as_gltf_says(tmp_path: Path) -> None:
+    flat, up, down = (lit_square(tmp_path, (128, green, 255)) for green in (128, 220, 36))
+    left, right = (lit_square(tmp_path, (red, 128, 255)) for red in (36, 220))
+    assert abs(flat - lit_square(tmp_path, None)) <= 3
+    assert up > flat > down  # the key light stands above
+    assert left > right  # and to the left of the camera
+
+
+def test_every_side_of_a_ball_is_lit_alike(tmp_path: Path) -> None:
+    import trimesh
+
+    path = tmp_path / "ball.ply"
+    trimesh.creation.icosphere(subdivisions=3).export(path)
+    views = SoftwareRenderer().render(load_model(path), cameras.rig("ring4@0"), SIZE).astype(int)
+    assert np.abs(views - views[0]).mean() < 1
+    row = views[0, SIZE // 2, :, 0]
+    inside = np.flatnonzero(row < 250)
+    assert np.abs(np.diff(row[inside][3:-3])).max() < 12  # smooth, no facets
+
+
+def test_pictures_do_not_depend_on_how_many_are_drawn_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glb = textured(FOUR)
+    glb.square(unlit(glb, (0, 1, 0, 0.5), alphaMode="BLEND"), z=0.3)
+    model, rig = load_model(glb.save(tmp_path)), cameras.rig("ring6")
+    together = SoftwareRenderer().render(model, rig, SIZE)
+    monkeypatch.setattr(software, "_SAMPLES_AT_ONCE", 1)
+    assert (SoftwareRenderer().render(model, rig, SIZE) == together).all()
+
+
+def test_a_picture_of_no_size_is_refused(tmp_path: Path) -> None:
+    model = load_model(textured(FOUR).save(tmp_path))
+    for size in (0, 7, 5000):
+        with pytest.raises(MultifoldError, match="pixels"):
+            SoftwareRenderer().render(model, FRONT, size)
+
+
+def test_srgb_bytes_survive_the_way_through_linear_light() -> None:
+    every = np.arange(256, dtype=np.uint8)
+    assert (to_srgb(to_linear(every)) == every).all()

@@ -137,7 +137,8 @@ def load(folder: Path) -> Bundle:
     _check_files(bundle)
     for name in ("vector_id", "bundle_id"):
         if raw.get(name) != getattr(bundle, name):
-            raise BundleError(f"{folder / DESCRIPTION} was changed by hand: its {name} does not fit what it says")
+            path = folder / DESCRIPTION
+            raise BundleError(f"{path} was changed by hand: its {name} does not fit what it says")
     return bundle
 
 
@@ -146,7 +147,8 @@ def save(bundle: Bundle) -> Bundle:
     names = sorted(p.name for p in bundle.folder.iterdir() if p.is_file() and p.name != DESCRIPTION)
     sealed = replace(bundle, files={name: file_hash(bundle.folder / name) for name in names})
     _check_files(sealed)
-    raw = {"format": FORMAT, "vector_id": sealed.vector_id, "bundle_id": sealed.bundle_id, **_describe(sealed)}
+    ids = {"vector_id": sealed.vector_id, "bundle_id": sealed.bundle_id}
+    raw = {"format": FORMAT, **ids, **_describe(sealed)}
     text = json.dumps(raw, indent=2, ensure_ascii=False) + "\n"
     (bundle.folder / DESCRIPTION).write_text(text, encoding="utf-8")
     return load(bundle.folder)

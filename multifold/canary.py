@@ -9,7 +9,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64, UInt8
 from PIL import Image
 
 from multifold import bundle as bundles
@@ -26,10 +26,10 @@ FILE = "canary.npz"
 class Answers:
     """What an encoder makes of the canaries."""
 
-    tokens: np.ndarray
-    pixels: np.ndarray
-    text_features: Features
-    image_features: Features
+    tokens: Int64[np.ndarray, "q t"]
+    pixels: UInt8[np.ndarray, "g h w 3"]
+    text_features: Float32[np.ndarray, "q n"]
+    image_features: Float32[np.ndarray, "g n"]
     scores: Float32[np.ndarray, "q g"]
 
 
@@ -54,7 +54,7 @@ def record(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> No
     """Store the canaries with this encoder's answers in its bundle's folder."""
     found = answers(encoder, texts, pictures)
     arrays: dict[str, Any] = {f"picture_{i}": picture for i, picture in enumerate(pictures)}
-    np.savez(encoder.bundle.path(FILE), texts=np.array(texts), **arrays, **vars(found))
+    np.savez_compressed(encoder.bundle.path(FILE), texts=np.array(texts), **arrays, **vars(found))
 
 
 def check(encoder: Encoder) -> None:
@@ -75,7 +75,7 @@ def check(encoder: Encoder) -> None:
 def _try(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> Answers:
     try:
         return answers(encoder, texts, pictures)
-    except Exception as error:  # noqa: BLE001 (graphs fail in many ways, all meaning: not these inputs)
+    except Exception as error:  # graphs fail in many ways, all meaning: not these inputs
         raise BundleError(f"bundle {encoder.bundle.name} fails at its canaries: {error}") from error
 
 
@@ -88,7 +88,9 @@ def _check_lengths(encoder: Encoder, found: Answers) -> None:
         raise BundleError(f"bundle {encoder.bundle.name} states {stated}, but its graphs give {lengths}")
 
 
-def _check_features(encoder: Encoder, stage: str, found: Features, expected: Features, limit: Tolerance) -> None:
+def _check_features(
+    encoder: Encoder, stage: str, found: Features, expected: Features, limit: Tolerance
+) -> None:
     if found.shape != expected.shape or not np.isfinite(found).all():
         _refuse(encoder, stage, "the shape of its features")
     lengths, wanted = np.linalg.norm(found, axis=1), np.linalg.norm(expected, axis=1)

@@ -64,7 +64,8 @@ class Encoder:
         """Features of texts."""
         if not texts:
             return EncodedTexts(self._empty(), ())
-        parts, cut = [], []
+        parts: list[Features] = []
+        cut: list[bool] = []
         for batch in _batches(texts):
             tokens = self.tokenizer(batch)
             parts.append(self._text.run(None, {"tokens": tokens.ids})[0])
@@ -95,7 +96,7 @@ class Encoder:
         options.log_severity_level = 3
         try:
             session = ort.InferenceSession(self.bundle.path(name), options, providers=[self.provider])
-        except Exception as error:  # noqa: BLE001 (the runtime raises many kinds, all meaning: unusable)
+        except Exception as error:  # the runtime raises many kinds, all meaning: unusable
             raise BundleError(f"{name} of bundle {self.bundle.name} cannot be loaded: {error}") from error
         found = [value.name for value in session.get_inputs()]
         if found != [argument]:

@@ -1,6 +1,6 @@
 """The index score: how alike two index vectors are, higher being better.
 
-Inner product: ⟨signs∘q, g⟩. L2: −‖q − g‖². The signs belong to the query side of the geometry.
+Inner product: ⟨signs∘q, g⟩. L2: -‖q - g‖². The signs belong to the query side of the geometry.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def index_scores(
     queries: Float32[np.ndarray, "q d"], gallery: Float32[np.ndarray, "g d"], metric: Metric
 ) -> Float32[np.ndarray, "q g"]:
     """The score of every pair; signs must have been applied to the queries."""
-    products = queries @ gallery.T
+    products: Float32[np.ndarray, "q g"] = queries @ gallery.T
     if metric == "ip":
         return products
     lengths = np.square(gallery).sum(axis=1)[None, :] + np.square(queries).sum(axis=1)[:, None]

@@ -75,4 +75,5 @@ class Hit:
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:
     """Several observations become one: the mean of their features, before the geometry's map."""
-    return features.mean(axis=0, dtype=np.float64).astype(np.float32)
+    pooled: Feature = features.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return pooled

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from PIL import Image
 
 from multifold import bundle as bundles
 from multifold import canary
 from multifold.bundle import Bundle, BundleError, GeometrySpec, Tolerance
 from multifold.canary import open_encoder
-from multifold.encoder import Encoder
 from multifold.preprocess import ImageSpec
 from multifold.tokens import TextSpec
 from tests import tiny
@@ -327,7 +325,7 @@ def test_the_tolerance_of_a_provider_goes_before_the_general_one(folder: Path) -
     assert both.tolerance("CUDAExecutionProvider") == lax
 
 
-def sealed(pristine: Path, **changes: Any) -> Bundle:
+def sealed(pristine: Path, **changes: Any) -> Bundle:  # noqa: ANN401 (any field)
     return replace(bundles.load(pristine), **changes)
 
 
@@ -387,34 +385,3 @@ def test_building_twice_gives_the_same_vector_id(pristine: Path, tmp_path: Path)
 
 def test_the_folder_of_a_bundle_is_not_part_of_its_names(folder: Path, pristine: Path) -> None:
     assert bundles.load(folder).bundle_id == bundles.load(pristine).bundle_id
-
-
-class TestEncoder:
-    """What the sessions answer."""
-
-    def test_texts_do_not_depend_on_their_batch(self, pristine: Path) -> None:
-        encoder = open_encoder(pristine)
-        texts = ["red", "a blue box with black legs", "", "green ball"] * 20
-        together = encoder.texts(texts).features
-        alone = np.concatenate([encoder.texts([text]).features for text in texts])
-        np.testing.assert_allclose(together, alone, atol=1e-6)
-
-    def test_long_texts_are_reported(self, pristine: Path) -> None:
-        assert open_encoder(pristine).texts(["red", "red " * 50]).cut == (False, True)
-
-    def test_nothing_gives_nothing(self, pristine: Path) -> None:
-        encoder = open_encoder(pristine)
-        assert encoder.texts([]).features.shape == (0, tiny.FEATURE)
-        assert encoder.pictures([]).shape == (0, tiny.FEATURE)
-
-    def test_words_are_near_their_colour(self, pristine: Path) -> None:
-        encoder = open_encoder(pristine)
-        pictures = [Image.fromarray(tiny.picture(colour)) for colour in tiny.COLOURS]
-        texts = encoder.vectors(encoder.texts(list(tiny.COLOURS)).features)
-        scores = texts @ encoder.vectors(encoder.pictures(pictures)).T
-        assert scores.argmax(1).tolist() == list(range(len(tiny.COLOURS)))
-
-    def test_vectors_have_unit_length(self, pristine: Path) -> None:
-        encoder: Encoder = open_encoder(pristine)
-        vectors = encoder.vectors(encoder.texts(["red", "green box"]).features)
-        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)

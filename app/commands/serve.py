@@ -1,0 +1,46 @@
+"""Serve a collection: the REST API under /v1, and the search page at /.
+
+The address is printed when a real query has been answered there.
+"""
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+
+from app.running import listening, run_until_stopped
+from app.service import Service, opened
+from app.settings import read_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to serve, and where. Everything else can be set by environment: MULTIFOLD_MAX_BODY and so on."""
+    parser.add_argument("--data", type=Path, help="folder of the collection (default: data)")
+    parser.add_argument("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
+    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--port", type=int, help="port to listen on (default: 8000; 0 takes a free one)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    settings = read_settings(given)
+    with listening(settings) as socket:
+        settings = settings.model_copy(update={"port": socket.getsockname()[1]})
+        print(
+            f"multifold {version('multifold')}: opening {settings.data} with {settings.bundle} …", flush=True
+        )
+        with opened(settings) as service:
+            _introduce(service)
+            return run_until_stopped(service, socket)
+
+
+def _introduce(service: Service) -> None:
+    encoder, collection, settings = service.encoder, service.collection, service.settings
+    bundle, seen = encoder.bundle, collection.observations()
+    print(f"  encoder     {bundle.name}: {bundle.about}")
+    print(f"              {bundle.geometry.name}, {encoder.dim} numbers a vector, {encoder.provider}")
+    counts = ", ".join(f"{number} {kind}s" for kind, number in seen.items() if number)
+    print(f"  collection  {settings.data}: {collection.count()} items" + (f" ({counts})" if counts else ""))
+    skipped = {"data", "bundle", "host", "port"}
+    rest = settings.model_dump(exclude=skipped).items()
+    print("  settings    " + ", ".join(f"{name} {value}" for name, value in rest), flush=True)

@@ -1,0 +1,87 @@
+"""One shape for every error: {"error": {"code", "message", "request_id"}}."""
+
+from typing import Any
+
+from multifold.errors import MultifoldError, needs_extra
+from multifold.preprocess import ImageError
+
+with needs_extra("serve"):
+    from fastapi import FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse
+    from starlette.exceptions import HTTPException
+
+from renderers.errors import MeshError
+
+CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "bad_request",
+    500: "internal",
+    503: "not_ready",
+}
+
+
+class ApiError(MultifoldError):
+    """A request that is answered with a status, a code for programs and a sentence for people."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def answer(request_id: str, status: int, code: str, message: str) -> JSONResponse:
+    """The one shape."""
+    error = {"code": code, "message": message, "request_id": request_id}
+    return JSONResponse({"error": error}, status)
+
+
+def in_words(errors: list[Any]) -> str:
+    """Pydantic's findings as one sentence."""
+    found = []
+    for error in errors:
+        place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path"))
+        found.append(f"{place}: {error['msg']}" if place else str(error["msg"]))
+    return "; ".join(found)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every kind of error in the one shape."""
+    app.add_exception_handler(MultifoldError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    status, code = 422, "refused"
+    if isinstance(error, ApiError):
+        status, code = error.status, error.code
+    elif isinstance(error, ImageError):
+        code = "bad_image"
+    elif isinstance(error, MeshError):
+        code = "bad_mesh"
+    return answer(request.state.request_id, status, code, str(error))
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    return answer(request.state.request_id, 422, "bad_request", in_words(list(error.errors())))
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = CODES.get(error.status_code, "refused")
+    response = answer(request.state.request_id, error.status_code, code, _sentence(request, error))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _sentence(request: Request, error: HTTPException) -> str:
+    if error.status_code == 404 and error.detail == "Not Found":
+        return f"there is nothing at {request.url.path}"
+    if error.status_code == 405:
+        return f"{request.method} is not possible at {request.url.path}"
+    return str(error.detail)

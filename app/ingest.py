@@ -1,0 +1,75 @@
+"""From a draft to an item: what was said and seen is encoded, the pictures go to the blobs."""
+
+import io
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from app.observer import Observer
+from app.uploads import picture_suffix
+from index.blobs import Blobs
+from multifold.types import Features, Item, Kind, Observation, Pixels
+from renderers.base import Views
+
+WRITERS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """An item as it was handed in, its mesh already drawn."""
+
+    id: str
+    texts: tuple[str, ...] = ()
+    photos: tuple[bytes, ...] = ()
+    views: Views | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """An item ready to be stored, and what its sender should know."""
+
+    item: Item
+    warnings: tuple[str, ...]
+
+
+def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
+    """Encode a draft and store its pictures; the collection does not have the item yet."""
+    encoded = observer.encoder.texts(draft.texts)
+    captions = _captions(draft.texts, encoded.features)
+    photos = [observer.look(photo) for photo in draft.photos]
+    files = [(photo, picture_suffix(photo)) for photo in draft.photos]
+    seen = _pictures(observer, blobs, "photo", photos, files)
+    if draft.views is not None:
+        drawn = [(webp(view), ".webp") for view in draft.views]
+        seen += _pictures(observer, blobs, "view", list(observer.look_at_views(draft.views)), drawn)
+    item = Item(draft.id, (*captions, *seen), draft.payload)
+    return Made(item, observer.cut_warnings(encoded.cut))
+
+
+def webp(view: Pixels) -> bytes:
+    """A view as it is stored for people."""
+    out = io.BytesIO()
+    Image.fromarray(view).save(out, "WEBP", quality=90, method=2)
+    return out.getvalue()
+
+
+def _captions(texts: tuple[str, ...], features: Features) -> Iterator[Observation]:
+    for index, (text, feature) in enumerate(zip(texts, features, strict=True)):
+        yield Observation("caption", index, feature, text=text)
+
+
+def _pictures(
+    observer: Observer, blobs: Blobs, kind: Kind, seen: list[Pixels], files: list[tuple[bytes, str]]
+) -> list[Observation]:
+    if not seen:
+        return []
+    features = observer.encoder.pixels(np.stack(seen))
+    with ThreadPoolExecutor(WRITERS) as writers:
+        keys = list(writers.map(lambda file: blobs.put(*file), files))
+    found = zip(features, keys, strict=True)
+    return [Observation(kind, index, feature, blob=key) for index, (feature, key) in enumerate(found)]

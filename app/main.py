@@ -1,0 +1,52 @@
+"""The application: routes, errors and middleware around one service."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from app import errors
+from app.middleware import BodyLimit, Envelope, LastNet
+from app.offload import Desk
+from app.routes import health, info, items, pages, search
+from app.service import Service, opened
+from app.settings import Settings
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import FastAPI
+
+ABOUT = "Find things by any of their sides: text, photo, 3D shape."
+
+
+def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
+    """The service over HTTP. It opens what the settings name, unless a service is given that is open."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if service is not None:
+            app.state.desk = Desk.of(service)
+            yield
+            return
+        with opened(settings) as own:
+            app.state.desk = Desk.of(own)
+            yield
+
+    # The interactive documentation pages would load code from other hosts; the schema itself stays.
+    app = FastAPI(
+        title="Multifold",
+        description=ABOUT,
+        version=version("multifold"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    errors.install(app)
+    app.add_middleware(BodyLimit, limit=settings.max_body)
+    app.add_middleware(LastNet)
+    app.add_middleware(Envelope)
+    for router in (search.router, items.router, info.router):
+        app.include_router(router, prefix="/v1")
+    app.include_router(health.router)
+    app.include_router(pages.router)
+    app.mount("/web", pages.files())
+    return app

@@ -1,0 +1,131 @@
+"""What wraps every request, as plain ASGI: an id and safe headers, a limit of the body, and a last net."""
+
+import logging
+import re
+import uuid
+
+from app.errors import answer
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    import anyio
+    from starlette.datastructures import Headers, MutableHeaders
+    from starlette.exceptions import HTTPException
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SAFE = {
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+ASKED_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+DRAIN_FACTOR, DRAIN_SECONDS = 4, 5.0
+_log = logging.getLogger("multifold.app")
+
+
+class Envelope:
+    """Gives a request its id, and every answer that id and the safe headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        asked = Headers(scope=scope).get("x-request-id", "")
+        request_id = asked if ASKED_ID.fullmatch(asked) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = request_id
+                for name, value in SAFE.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, sealed)
+
+
+class LastNet:
+    """Turns what nobody caught into a 500 that tells no secrets; the log has the rest."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except Exception:
+            if scope["type"] != "http" or started:
+                raise
+            request_id = scope["state"]["request_id"]
+            _log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
+            sentence = "something broke on our side; the service's log has the details under this request id"
+            await answer(request_id, 500, "internal", sentence)(scope, receive, send)
+
+
+class BodyLimit:
+    """Refuses bodies above a size, announced or not.
+
+    The rest of a refused body is read and dropped (within bounds): a client that is still
+    sending would otherwise meet a reset connection instead of the answer.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self.app, self.limit = app, limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "0")
+        waits = "expect" in headers
+        read = 0
+
+        async def limited() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self.limit:
+                if message.get("more_body"):
+                    await self._drain(receive)
+                raise self._too_large()
+            return message
+
+        async def refused() -> Message:
+            if not waits:
+                await self._drain(receive)
+            raise self._too_large()
+
+        too_large = announced.isdecimal() and int(announced) > self.limit
+        await self.app(scope, refused if too_large else limited, send)
+
+    async def _drain(self, receive: Receive) -> None:
+        dropped = 0
+        with anyio.move_on_after(DRAIN_SECONDS):
+            while dropped < DRAIN_FACTOR * self.limit:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+
+    def _too_large(self) -> HTTPException:
+        return HTTPException(413, f"the request is larger than {self.limit:,} bytes; send less at once")

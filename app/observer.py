@@ -1,0 +1,85 @@
+"""From what people hand in to features: decode or draw it, then encode it."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from app.settings import Settings
+from app.uploads import Mesh
+from multifold.bundle import Bundle, BundleError
+from multifold.canary import open_encoder
+from multifold.encoder import Encoder
+from multifold.preprocess import decode, pixels
+from multifold.types import Feature, Pixels, pool_mean
+from renderers.base import Views
+from renderers.cameras import rig
+from renderers.sandbox import Sandbox
+from renderers.software import SoftwareRenderer
+
+Squares: TypeAlias = UInt8[np.ndarray, "v s s 3"]
+
+
+@dataclass(frozen=True)
+class Sensed:
+    """What the encoder makes of a query, and what its sender should know about that."""
+
+    feature: Feature
+    warnings: tuple[str, ...] = ()
+
+
+def encoder_of(settings: Settings) -> Encoder:
+    """The verified encoder that the settings name, if we can draw shapes the way it knows them."""
+    encoder = open_encoder(settings.bundle, settings.threads)
+    _check_views(encoder.bundle)
+    return encoder
+
+
+def _check_views(bundle: Bundle) -> None:
+    """Views drawn otherwise would be vectors that do not compare, without a word."""
+    spec, ours = bundle.views, f"{SoftwareRenderer.name}-{SoftwareRenderer.version}"
+    if spec.renderer != ours:
+        raise BundleError(f"bundle {bundle.name} knows shapes drawn by {spec.renderer}; here is {ours}")
+    if len(rig(spec.rig)) != spec.views:
+        raise BundleError(f"bundle {bundle.name} states {spec.views} views; its rig {spec.rig} has others")
+
+
+class Observer:
+    """Sees and reads the way the bundle says. Safe to use from several threads."""
+
+    def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
+        self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
+
+    def text(self, text: str) -> Sensed:
+        """Read words; tell if they were cut."""
+        encoded = self.encoder.texts([text])
+        return Sensed(encoded.features[0], self.cut_warnings(encoded.cut))
+
+    def image(self, data: bytes) -> Sensed:
+        """Look at a picture."""
+        return Sensed(self.encoder.pixels(self.look(data)[None])[0])
+
+    def mesh(self, mesh: Mesh) -> Sensed:
+        """Draw a mesh and look at it from all sides of the rig."""
+        return Sensed(pool_mean(self.encoder.pixels(self.look_at_views(self.draw(mesh)))))
+
+    def look(self, data: bytes) -> Pixels:
+        """A picture as the encoder takes it."""
+        return pixels(decode(data, self._max_pixels), self.encoder.bundle.image)
+
+    def draw(self, mesh: Mesh) -> Views:
+        """The views that this encoder knows shapes by."""
+        spec = self.encoder.bundle.views
+        return self._sandbox.render(mesh.data, mesh.suffix, spec.rig, spec.size, spec.background, spec.up)
+
+    def look_at_views(self, views: Views) -> Squares:
+        """Views as the encoder takes them."""
+        return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
+
+    def cut_warnings(self, cut: tuple[bool, ...]) -> tuple[str, ...]:
+        """A sentence if any text was longer than the encoder reads."""
+        context = self.encoder.bundle.text.context
+        sentence = f"text was cut at {context} tokens, which is all that this encoder reads"
+        return (sentence,) if any(cut) else ()

@@ -1,0 +1,15 @@
+"""The OpenAPI description as committed: python -m app.openapi > docs/openapi.json."""
+
+import json
+
+from app.main import create_app
+from app.settings import Settings
+
+
+def document() -> str:
+    """The description of this version's API, as JSON text."""
+    return json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(document(), end="")

@@ -1,0 +1,53 @@
+"""Ready means: a real query gave the known answer, just now."""
+
+import numpy as np
+
+from app.service import Service
+from multifold import canary
+from multifold.errors import MultifoldError
+from multifold.scores import index_scores, signed
+from multifold.types import SIDE_OF, Feature, Item, Query, Side, Vector, pool_mean
+
+DEPTH = 10
+SLACK = 1e-3
+
+
+class NotReadyError(MultifoldError):
+    """Why this service should get no requests."""
+
+
+def check(service: Service) -> None:
+    """Ask the canaries, then search for an item whose score is known; raise with what went wrong."""
+    canary.check(service.encoder)
+    for name in service.collection.ids()[:1]:
+        item = service.collection.get(name)
+        if item is not None:  # it may have been removed a moment ago
+            _check_known(service, item)
+
+
+def _check_known(service: Service, item: Item) -> None:
+    """The item is found with its computed score, unless as many others are at least as close."""
+    target = SIDE_OF[item.observations[-1].kind]
+    query, pooled = service.vector(_clue(service, item)), service.vector(_pooled(item, target))
+    expected = _score(service, query, pooled)
+    hits = service.collection.search(Query(query, target, DEPTH))
+    slack = SLACK * max(1.0, abs(expected))
+    itself = any(hit.id == item.id and abs(hit.score - expected) <= slack for hit in hits)
+    crowded = len(hits) == DEPTH and all(hit.score >= expected - slack for hit in hits)
+    if not (itself or crowded):
+        raise NotReadyError(f"the item {item.id!r} is not found where its score of {expected:.4f} puts it")
+
+
+def _clue(service: Service, item: Item) -> Feature:
+    """A caption of the item, read anew; the stored feature of an item without words."""
+    caption = next((seen.text for seen in item.observations if seen.text is not None), None)
+    return service.observer.text(caption).feature if caption is not None else item.observations[0].feature
+
+
+def _pooled(item: Item, side: Side) -> Feature:
+    return pool_mean(np.stack([seen.feature for seen in item.observations if SIDE_OF[seen.kind] == side]))
+
+
+def _score(service: Service, query: Vector, gallery: Vector) -> float:
+    asked = signed(query[None], service.encoder.query_signs)
+    return float(index_scores(asked, gallery[None], service.encoder.metric)[0, 0])

@@ -1,0 +1,66 @@
+"""GET /v1/info: what runs here, and what it takes."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+from app.offload import Desk, desk
+from app.schemas import MAX_LIMIT, BundleInfo, CollectionInfo, Info, LimitsInfo
+from app.service import Service
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends
+
+router = APIRouter(tags=["info"])
+
+
+@router.get("/info")
+async def info(at: Annotated[Desk, Depends(desk)]) -> Info:
+    """Versions, the encoder, the collection and the limits."""
+    return await at.run(lambda: describe(at.service))
+
+
+def describe(service: Service) -> Info:
+    """What a service says of itself."""
+    return Info(
+        version=version("multifold"),
+        bundle=_bundle(service),
+        collection=_collection(service),
+        limits=_limits(service),
+    )
+
+
+def _bundle(service: Service) -> BundleInfo:
+    bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
+    return BundleInfo(
+        name=bundle.name,
+        about=bundle.about,
+        bundle_id=bundle.bundle_id,
+        vector_id=bundle.vector_id,
+        geometry=geometry.name,
+        dim=geometry.dim,
+        metric=geometry.metric,
+        rig=bundle.views.rig,
+        views=bundle.views.views,
+        provider=service.encoder.provider,
+    )
+
+
+def _collection(service: Service) -> CollectionInfo:
+    collection = service.collection
+    return CollectionInfo(
+        items=collection.count(), observations=collection.observations(), version=collection.version
+    )
+
+
+def _limits(service: Service) -> LimitsInfo:
+    settings = service.settings
+    return LimitsInfo(
+        body_bytes=settings.max_body,
+        text_characters=settings.max_text,
+        text_tokens=service.encoder.bundle.text.context,
+        files=settings.max_files,
+        pixels=settings.max_pixels,
+        hits=MAX_LIMIT,
+        render_seconds=settings.render_seconds,
+    )

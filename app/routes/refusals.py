@@ -1,0 +1,18 @@
+"""The errors that routes promise, for OpenAPI."""
+
+from typing import Any
+
+from app.schemas import ErrorAnswer
+
+SENTENCES = {
+    404: "there is no such thing",
+    413: "the body is too large",
+    415: "the body is of a kind that is not understood",
+    422: "the request cannot be answered; the message says why",
+    503: "not ready; the message says why",
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route, all in the one shape of errors."""
+    return {status: {"model": ErrorAnswer, "description": SENTENCES[status]} for status in statuses}

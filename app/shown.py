@@ -1,0 +1,54 @@
+"""What the service found, as the wire shows it."""
+
+from urllib.parse import quote
+
+from app.schemas import Found, ItemShown, ItemWritten, SearchAnswer, Seen, Took
+from app.service import Answer, Stored
+from multifold.types import KIND_OF, Hit, Item, Observation
+
+PLACES = {"view": "views", "photo": "photos"}
+TAG_LENGTH = 12
+
+
+def answer(found: Answer, bundle: str) -> SearchAnswer:
+    """The answer to a search."""
+    encode, search = 1000 * found.encode, 1000 * found.search
+    return SearchAnswer(
+        hits=[hit(one) for one in found.hits],
+        took_ms=Took(encode=round(encode, 2), search=round(search, 2), total=round(encode + search, 2)),
+        version=found.version,
+        bundle=bundle,
+        warnings=list(found.warnings),
+    )
+
+
+def hit(found: Hit) -> Found:
+    """One item found."""
+    matched = seen(found.id, found.matched)
+    return Found(
+        id=found.id, score=found.score, modality=found.side, matched=matched, payload=dict(found.payload)
+    )
+
+
+def item(stored: Item) -> ItemShown:
+    """An item with all its observations."""
+    shown = [seen(stored.id, observation) for observation in stored.observations]
+    return ItemShown(id=stored.id, payload=dict(stored.payload), observations=shown)
+
+
+def written(stored: Stored) -> ItemWritten:
+    """An item that was just stored."""
+    made = stored.made.item
+    kinds = [observation.kind for observation in made.observations]
+    counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
+    warnings = list(stored.made.warnings)
+    return ItemWritten(id=made.id, version=stored.version, observations=counts, warnings=warnings)
+
+
+def seen(owner: str, observation: Observation) -> Seen:
+    """An observation with the address of its picture; the address changes when the picture does."""
+    url = None
+    if observation.blob is not None:
+        place = f"{PLACES[observation.kind]}/{observation.index}"
+        url = f"/v1/items/{quote(owner, safe='')}/{place}?v={observation.blob[:TAG_LENGTH]}"
+    return Seen(kind=observation.kind, index=observation.index, url=url, text=observation.text)

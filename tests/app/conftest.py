@@ -1,0 +1,26 @@
+"""One bundle and one service for the tests that only read; each test that writes cleans up after itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import tiny
+from tests.app.house import BOXES, House, house
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny bundle."""
+    folder = tmp_path_factory.mktemp("bundles") / "tiny"
+    tiny.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    """A service with four boxes."""
+    with house(tmp_path_factory.mktemp("shop"), bundle) as opened:
+        for colour in BOXES:
+            assert opened.put(f"{colour}-box", colour).status_code == 200
+        yield opened

@@ -1,0 +1,188 @@
+"""A manifest goes into a collection once, and only what has changed goes in again."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.intake import Intake, Report
+from app.settings import Settings
+from index.collection import Collection
+from multifold.canary import open_encoder
+from multifold.cli import main
+from multifold.manifest import read
+from renderers.sandbox import Sandbox
+from tests import tiny
+from tests.app.house import box, house, png
+
+COLOURS = ("red", "green", "blue")
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    """Three boxes, each with a mesh, a photo and two captions."""
+    lines: list[dict[str, Any]] = []
+    for colour in COLOURS:
+        (tmp_path / f"{colour}.glb").write_bytes(box(colour))
+        (tmp_path / f"{colour}.png").write_bytes(png(colour))
+        texts = [f"a {colour} box", f"{colour} thing"]
+        files = {"mesh": f"{colour}.glb", "images": [f"{colour}.png"]}
+        lines.append({"id": colour, "texts": texts, "meta": {"is": colour}, **files})
+    return write(tmp_path / "manifest.jsonl", lines)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(workers=2) as opened:
+        yield opened
+
+
+@pytest.fixture
+def take(bundle: Path, sandbox: Sandbox, manifest: Path) -> Callable[[], Report]:
+    """Take the manifest into the collection beside it."""
+    encoder = open_encoder(bundle, threads=1)
+    settings = Settings(data=manifest.parent / "data", bundle=bundle)
+
+    def taken() -> Report:
+        with Collection.open(settings.data, encoder) as collection:
+            intake = Intake(encoder, collection, sandbox, settings)
+            entries = list(read(manifest))
+            done = [entry.id for entry in intake.take(entries)]
+        assert sorted(done) == sorted(entry.id for entry in entries)
+        return intake.report
+
+    return taken
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def change(manifest: Path, index: int, **fields: Any) -> None:  # noqa: ANN401 (any JSON)
+    lines = [json.loads(line) for line in manifest.read_text().splitlines()]
+    lines[index].update(fields)
+    write(manifest, lines)
+
+
+def ingest(manifest: Path, bundle: Path, *more: str) -> int:
+    data = manifest.parent / "data"
+    return main(
+        ["ingest", str(manifest), "--data", str(data), "--bundle", str(bundle), "--workers", "1", *more]
+    )
+
+
+def test_items_are_found_after_ingestion(
+    manifest: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(manifest, bundle) == 0
+    assert "3 written, 0 unchanged, 0 skipped" in capsys.readouterr().out
+    with house(manifest.parent / "data", bundle) as shop:
+        for colour in COLOURS:
+            for target in ("shape", "image", "text"):
+                assert shop.best(text=f"{colour} box", target=target) == colour
+        assert shop.client.get("/v1/items/red").json()["payload"] == {"is": "red"}
+
+
+def test_a_second_run_changes_nothing(take: Callable[[], Report]) -> None:
+    assert take() == Report(written=3)
+    assert take() == Report(unchanged=3)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"texts": ["other words"]},
+        {"texts": ["red thing", "a red box"]},
+        {"meta": {"is": "new"}},
+        {"images": []},
+        {"images": ["blue.png"]},
+        {"mesh": "blue.glb"},
+        {"mesh": None},
+    ],
+)
+def test_what_changed_goes_in_again(
+    manifest: Path, take: Callable[[], Report], fields: dict[str, object]
+) -> None:
+    take()
+    change(manifest, 0, **fields)
+    assert take() == Report(written=1, unchanged=2)
+    assert take() == Report(unchanged=3)
+
+
+@pytest.mark.parametrize(("name", "data"), [("red.glb", box("yellow")), ("red.png", png("yellow"))])
+def test_a_file_that_changed_goes_in_again(
+    manifest: Path, take: Callable[[], Report], name: str, data: bytes
+) -> None:
+    take()
+    (manifest.parent / name).write_bytes(data)
+    assert take() == Report(written=1, unchanged=2)
+
+
+def test_what_was_forgotten_about_drawing_is_drawn_again(manifest: Path, take: Callable[[], Report]) -> None:
+    take()
+    for remembered in (manifest.parent / "data" / "drawn").iterdir():
+        remembered.write_text("half a li")
+    assert take() == Report(written=3)
+
+
+def test_what_cannot_be_read_is_skipped_with_the_reason(manifest: Path, take: Callable[[], Report]) -> None:
+    (manifest.parent / "red.glb").write_bytes(b"text")
+    (manifest.parent / "green.png").unlink()
+    change(manifest, 2, id="x" * 600)
+    write(manifest, [*map(json.loads, manifest.read_text().splitlines()), {"id": "fine", "texts": ["white"]}])
+    report = take()
+    assert report.written == 1
+    reasons = dict(report.skipped)
+    assert set(reasons) == {"red", "green", "x" * 600}
+    assert "not a GLB" in reasons["red"]
+    assert "No such file" in reasons["green"]
+
+
+def test_nothing_taken_in_is_a_failure(
+    manifest: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(manifest, [{"id": "a", "mesh": "none.glb", "split": "test"}, {"id": "b", "texts": ["red"]}])
+    assert ingest(manifest, bundle, "--split", "test") == 1
+    output = capsys.readouterr()
+    assert "0 written, 0 unchanged, 1 skipped" in output.out
+    assert "a: " in output.err
+
+
+def test_a_missing_manifest_is_named(
+    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(tmp_path / "none.jsonl", bundle) == 2
+    assert "there is no manifest" in capsys.readouterr().err
+
+
+def test_a_running_service_keeps_its_collection_to_itself(
+    manifest: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with house(manifest.parent / "data", bundle) as shop:
+        assert ingest(manifest, bundle) == 2
+        assert shop.url in capsys.readouterr().err
+
+
+def test_a_collection_of_another_encoder_is_refused(
+    manifest: Path, take: Callable[[], Report], capsys: pytest.CaptureFixture[str]
+) -> None:
+    take()
+    other = tiny.build(manifest.parent / "other", seed=1)
+    assert ingest(manifest, other.folder) == 2
+    assert other.vector_id in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"renderer": "software-0"}, "software-0"), ({"views": 5}, "5 views"), ({"rig": "ring0"}, "ring0")],
+)
+def test_an_encoder_that_knows_shapes_drawn_otherwise_is_refused(
+    manifest: Path, changes: dict[str, Any], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    views = {**vars(tiny.SPEC.views), **changes}
+    other = tiny.build(manifest.parent / "other", views=type(tiny.SPEC.views)(**views))
+    assert ingest(manifest, other.folder) == 2
+    assert reason in capsys.readouterr().err

@@ -1,0 +1,53 @@
+"""The API that is described is the one that is committed, and it describes what is there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.openapi import document
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
+
+
+@pytest.fixture(scope="module")
+def described() -> Any:  # noqa: ANN401 (JSON)
+    return json.loads(document())
+
+
+def test_the_committed_description_is_current() -> None:
+    message = "run: python -m app.openapi > docs/openapi.json"
+    assert COMMITTED.read_text(encoding="utf-8") == document(), message
+
+
+def test_every_resource_is_described(described: dict[str, Any]) -> None:
+    assert {(path, method) for path, methods in described["paths"].items() for method in methods} == {
+        ("/v1/search", "post"),
+        ("/v1/items/{item_id}", "put"),
+        ("/v1/items/{item_id}", "get"),
+        ("/v1/items/{item_id}", "delete"),
+        ("/v1/items/{item_id}/{place}/{index}", "get"),
+        ("/v1/info", "get"),
+        ("/healthz", "get"),
+        ("/readyz", "get"),
+    }
+
+
+def test_a_search_may_be_json_or_a_form(described: dict[str, Any]) -> None:
+    content = described["paths"]["/v1/search"]["post"]["requestBody"]["content"]
+    assert set(content) == {"application/json", "multipart/form-data"}
+    for kind in content.values():
+        assert {"text", "image", "mesh", "target", "limit", "pool"} <= set(kind["schema"]["properties"])
+
+
+def test_errors_have_one_shape_everywhere(described: dict[str, Any]) -> None:
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if status >= "400":
+                    schema = response["content"]["application/json"]["schema"]
+                    assert schema == {"$ref": "#/components/schemas/ErrorAnswer"}, (
+                        operation["operationId"],
+                        status,
+                    )

@@ -1,0 +1,180 @@
+"""`multifold serve` as its users meet it: a process that starts, answers, stops, dies and comes back."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+PATIENCE = 90
+
+
+class Process:
+    """A running `multifold serve`, and what it has printed."""
+
+    def __init__(self, data: Path, bundle: Path, *more: str, **environment: str) -> None:
+        words = ["serve", "--data", str(data), "--bundle", str(bundle), "--port", "0", *more]
+        code = "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+        self.lines: list[str] = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(self.process.stdout)
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
+
+    def client(self) -> httpx.Client:
+        """A client of it, once it says that it is ready."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.process.poll() is None:
+            if found := re.search(r"ready at (\S+)", self.output):
+                return httpx.Client(base_url=found[1], trust_env=False, timeout=60)
+            time.sleep(0.02)
+        raise AssertionError(f"it never got ready: {self.output}")
+
+    def wait(self) -> int:
+        status = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        return status
+
+
+@contextmanager
+def serve(data: Path, bundle: Path, *more: str, **environment: str) -> Iterator[Process]:
+    running = Process(data, bundle, *more, **environment)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.wait()
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+
+
+def put(client: httpx.Client, name: str, words: str) -> None:
+    assert client.put(f"/v1/items/{name}", files={"texts": (None, words)}).status_code == 200
+
+
+def found(client: httpx.Client, words: str) -> list[str]:
+    hits = client.post("/v1/search", json={"text": words, "target": "text"}).json()["hits"]
+    return [hit["id"] for hit in hits]
+
+
+def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(tmp_path: Path, bundle: Path) -> None:
+    with serve(tmp_path, bundle) as running, running.client() as client:
+        assert "tiny: Knows six colours" in running.output
+        assert "0 items" in running.output
+        assert "max_body 16777216" in running.output
+        put(client, "one", "a red box")
+        put(client, "two", "a blue box")
+        running.process.send_signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert running.output.endswith("stopped\n")
+        assert "Traceback" not in running.output
+    with serve(tmp_path, bundle) as running, running.client() as client:
+        assert "2 items (2 captions)" in running.output
+        assert client.get("/readyz").status_code == 200
+        assert found(client, "blue") == ["two", "one"]
+
+
+@pytest.mark.slow
+def test_an_interrupt_is_no_failure_either(tmp_path: Path, bundle: Path) -> None:
+    with serve(tmp_path, bundle) as running:
+        running.client().close()
+        running.process.send_signal(signal.SIGINT)
+        assert running.wait() == 0
+
+
+@pytest.mark.slow
+def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, bundle: Path) -> None:
+    acknowledged: set[str] = set()
+    for round_number in range(2):
+        with serve(tmp_path, bundle) as running, running.client() as client:
+            assert_there(client, acknowledged)
+            killer = threading.Timer(0.3, running.process.kill)
+            killer.start()
+            try:
+                for number in range(10_000):
+                    name = f"{round_number}-{number}"
+                    put(client, name, "a red box")
+                    acknowledged.add(name)
+            except httpx.TransportError:
+                pass
+            killer.join()
+    with serve(tmp_path, bundle) as running, running.client() as client:
+        assert client.get("/readyz").status_code == 200
+        assert_there(client, acknowledged)
+    assert len(acknowledged) > 2
+
+
+def assert_there(client: httpx.Client, names: set[str]) -> None:
+    for name in names:
+        assert client.get(f"/v1/items/{name}").status_code == 200
+
+
+def test_a_second_writer_is_refused_with_the_address_of_the_first(tmp_path: Path, bundle: Path) -> None:
+    with serve(tmp_path, bundle) as first, first.client() as client:
+        with serve(tmp_path, bundle) as second:
+            assert second.wait() == 2
+            assert f"is being written by {str(client.base_url).rstrip('/')}" in second.output
+            assert "Traceback" not in second.output
+        assert client.get("/readyz").status_code == 200
+
+
+def test_a_taken_port_is_said_clearly(tmp_path: Path, bundle: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with serve(tmp_path, bundle, "--port", port) as running:
+            assert running.wait() == 2
+            assert f"127.0.0.1:{port} is in use" in running.output
+            assert "Traceback" not in running.output
+
+
+@pytest.mark.slow
+def test_a_damaged_bundle_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with serve(tmp_path / "data", tmp_path) as running:
+        assert running.wait() == 2
+        assert "is no bundle" in running.output
+        assert "Traceback" not in running.output
+
+
+@pytest.mark.slow
+def test_a_setting_that_makes_no_sense_is_said_clearly(tmp_path: Path, bundle: Path) -> None:
+    with serve(tmp_path, bundle, MULTIFOLD_MAX_TEXT="-3") as running:
+        assert running.wait() == 2
+        assert "max_text" in running.output
+        assert "Traceback" not in running.output
+
+
+@pytest.mark.slow
+def test_settings_come_from_the_environment(tmp_path: Path, bundle: Path) -> None:
+    with serve(tmp_path, bundle, MULTIFOLD_MAX_BODY="2048") as running, running.client() as client:
+        response = client.post("/v1/search", json={"text": "x" * 4096})
+        assert response.status_code == 413
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_address_that_is_told_can_be_used(tmp_path: Path, bundle: Path, host: str) -> None:
+    with serve(tmp_path, bundle, "--host", host) as running, running.client() as client:
+        assert client.get("/healthz").status_code == 200
+        assert client.base_url.host == "127.0.0.1"

@@ -7,6 +7,8 @@ PORT ?= 8000
 DATA ?= data/demo
 BUNDLE ?= bundles/furniture
 DEMO_ITEMS ?= 320
+# A seed whose shop has several red chairs, one of them on four black legs.
+DEMO_SEED ?= 44
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -30,7 +32,7 @@ help:
 	@touch $@ .venv/.serve
 
 $(DATA)/furniture/manifest.jsonl: | .venv/.serve
-	$(BIN)/multifold data furniture --items $(DEMO_ITEMS) --seed 7 $(DATA)/furniture
+	$(BIN)/multifold data furniture --items $(DEMO_ITEMS) --seed $(DEMO_SEED) $(DATA)/furniture
 
 serve: .venv/.serve $(DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle $(BUNDLE)

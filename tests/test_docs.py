@@ -13,14 +13,15 @@ from multifold.cli import GROUP
 HOUSE = Path(__file__).resolve().parent.parent
 PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
 COMMAND = re.compile(r"^\s*(?:\$ )?(multifold [a-z].*?)(?:\s+#.*)?$", re.MULTILINE)
-BLOCK = re.compile(r"```(?:bash|sh)?\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)[^)]*\)")
 TARGET = re.compile(r"^\s+make ([a-z-]+)", re.MULTILINE)
 
 
 def commands() -> list[str]:
     blocks = [block for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
-    return sorted({command for block in blocks for command in COMMAND.findall(block)})
+    shell = [block for language, block in blocks if language == "bash"]
+    return sorted({command for block in shell for command in COMMAND.findall(block)})
 
 
 def test_there_are_commands_to_test() -> None:

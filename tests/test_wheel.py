@@ -14,7 +14,7 @@ HOUSE = Path(__file__).resolve().parent.parent
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", out, HOUSE], check=True)
+    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(HOUSE)], check=True)
     return next(out.glob("*.whl"))
 
 
@@ -24,8 +24,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("env")
     venv.create(folder, with_pip=True)
     interpreter = folder / "bin" / "python"
-    command = [interpreter, "-m", "pip", "install", "-q", "-c", HOUSE / "constraints.txt", wheel]
-    subprocess.run(command, check=True)
+    pip = [str(interpreter), "-m", "pip", "install", "-q", "-c", str(HOUSE / "constraints.txt")]
+    subprocess.run([*pip, str(wheel)], check=True)
     return interpreter
 
 

@@ -46,7 +46,7 @@ def test_every_module_imports_or_names_its_extra(python: Path, tmp_path: Path) -
         "    try: importlib.import_module(f'multifold.{name}')\n"
         "    except MissingExtraError as error: assert \"'cpu'\" in str(error), error\n"
     )
-    subprocess.run([python, "-c", code], cwd=tmp_path, check=True)
+    subprocess.run([str(python), "-c", code], cwd=tmp_path, check=True)
 
 
 @pytest.mark.slow

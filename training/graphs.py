@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -76,4 +77,14 @@ def _write(module: nn.Module, example: Tensor, name: str, dynamic: dict[int, obj
         )
     if program is None:
         raise ParityError(f"{path.name} could not be exported")
-    program.save(path, external_data=False)
+    onnx.save(_without_traces(program.model_proto), path)
+
+
+def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The exporter notes the source line of every node, with the folders of whoever exports."""
+    for graph in (model.graph, *model.functions):
+        for part in (graph, *graph.node, *graph.value_info):
+            part.ClearField("metadata_props")
+    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
+        value.ClearField("metadata_props")
+    return model

@@ -23,8 +23,8 @@ from training.towers import MEAN, STD
 
 
 def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
-    """The items of one split; the furniture set is made on the spot if the recipe says so."""
-    path = _manifest(recipe, cache)
+    """The items of one split that have texts."""
+    path = manifest_path(recipe, cache)
     found = [entry for entry in manifest.read(path, split) if entry.texts]
     if not found:
         raise MultifoldError(f"{path} has no item with texts in the split {split!r}")
@@ -70,7 +70,8 @@ def view_spec(recipe: Recipe) -> ViewSpec:
     )
 
 
-def _manifest(recipe: Recipe, cache: Path) -> Path:
+def manifest_path(recipe: Recipe, cache: Path) -> Path:
+    """The recipe's manifest; the furniture set is made on the spot if it is asked for."""
     data = recipe.data
     if data.manifest is not None:
         return Path(data.manifest)

@@ -14,6 +14,8 @@ from training.export import export
 from training.graphs import ParityError, check_parity
 from training.towers import build_model
 
+HOUSE = Path(__file__).resolve().parents[2]
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -63,3 +65,11 @@ def test_probes_are_features_of_the_held_out_items(encoder: Encoder) -> None:
         texts = encoder.texts([text for texts in captions for text in texts]).features
         np.testing.assert_allclose(probes["text"], texts, atol=1e-5)
         np.testing.assert_allclose(probes["shape"][3], encoder.pixels(views[3]).mean(0), atol=1e-5)
+
+
+def test_graphs_do_not_tell_where_they_were_made(encoder: Encoder) -> None:
+    for name in ("image.onnx", "text.onnx", "geometry.onnx"):
+        graph = encoder.bundle.path(name).read_bytes()
+        assert b"stack_trace" not in graph
+        assert str(HOUSE).encode() not in graph
+        assert b"site-packages" not in graph

@@ -28,7 +28,12 @@ def run(args: argparse.Namespace) -> int:
     recipe = trained.recipe
     items = prepare.entries(recipe, args.cache, recipe.data.test_split)[: recipe.data.test_items]
     views = load_views(items, prepare.view_spec(recipe), prepare.image_spec(recipe), args.cache)
-    provenance = {"code": version("multifold"), "checkpoint": file_hash(args.checkpoint)}
+    provenance = {
+        "code": version("multifold"),
+        "checkpoint": file_hash(args.checkpoint),
+        "data": file_hash(prepare.manifest_path(recipe, args.cache)),
+        "seed": recipe.train.seed,
+    }
     print(f"exporting {recipe.name}, measuring it on {len(items)} held-out items")
     bundle = export(trained, views, [entry.texts for entry in items], args.bundle, provenance)
     print((args.bundle / "report.md").read_text(encoding="utf-8"))

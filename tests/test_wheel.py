@@ -51,8 +51,8 @@ def test_every_module_imports_or_names_its_extra(python: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_missing_room_says_where_to_get_it(python: Path, tmp_path: Path) -> None:
-    command = [python.parent / "multifold", "train"]
     command = [str(python.parent / "multifold"), "train"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert "room 'training'" in found.stderr
     assert "Clone" in found.stderr

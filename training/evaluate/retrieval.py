@@ -6,6 +6,7 @@ shape → text: every item's mean-pooled views ask, all captions answer, any of 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64, UInt8
@@ -37,7 +38,7 @@ def encode(
     return Labelled(shapes, texts, owners)
 
 
-def report(encoder: Encoder, labelled: Labelled) -> Mapping[str, Mapping[str, object]]:
+def report(encoder: Encoder, labelled: Labelled) -> Mapping[str, Mapping[str, Any]]:
     """Both directions' recalls with 95 % bootstrap intervals, NDCG@5 and the median rank."""
     shapes, texts = encoder.vectors(labelled.shapes), encoder.vectors(labelled.texts)
     relevant = labelled.owners[:, None] == np.arange(len(shapes))[None, :]
@@ -55,10 +56,10 @@ def _scores(
 
 def _direction(
     scores: Float32[np.ndarray, "q g"], relevant: Bool[np.ndarray, "q g"], groups: Int64[np.ndarray, " q"]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Queries of one group are about one item: the intervals draw items, not queries."""
     found = ranks(scores, relevant)
-    numbers: dict[str, object] = {"queries": scores.shape[0], "gallery": scores.shape[1]}
+    numbers: dict[str, Any] = {"queries": scores.shape[0], "gallery": scores.shape[1]}
     for cut in CUTS:
         hits = recall_at_k(found, cut)
         values = (hits.mean(), *bootstrap(hits, groups=groups))

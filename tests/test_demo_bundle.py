@@ -1,0 +1,64 @@
+"""The encoder that ships with the repository: whole, small, as good as it says; it knows fresh furniture."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from PIL import Image
+
+from multifold import bundle as bundles
+from multifold.canary import open_encoder
+from multifold.preprocess import pixels
+from renderers.cameras import rig
+from renderers.mesh import load_model
+from renderers.software import SoftwareRenderer
+from training.data import furniture
+from training.evaluate import retrieval
+
+FOLDER = Path(__file__).resolve().parent.parent / "bundles" / "furniture"
+MOST_BYTES = 15_000_000
+FRESH_SEED, FRESH_ITEMS = 987, 40
+
+
+def test_it_is_whole_and_answers_its_canaries() -> None:
+    encoder = open_encoder(FOLDER)
+    assert encoder.bundle.about
+    assert encoder.bundle.views.renderer == f"{SoftwareRenderer.name}-{SoftwareRenderer.version}"
+
+
+def test_it_is_small_and_tells_no_folder() -> None:
+    files = [path.read_bytes() for path in FOLDER.iterdir()]
+    assert sum(map(len, files)) <= MOST_BYTES
+    assert not any(b"site-packages" in content for content in files)
+
+
+def test_it_reports_what_was_promised() -> None:
+    numbers = bundles.load(FOLDER).evaluation
+    assert numbers["text_to_shape"]["gallery"] == numbers["shape_to_text"]["queries"] == 300
+    assert numbers["text_to_shape"]["R@10"][0] >= 0.60
+    assert numbers["shape_to_text"]["R@10"][0] >= 0.80
+
+
+@pytest.mark.slow
+def test_it_knows_furniture_that_it_never_saw(tmp_path: Path) -> None:
+    encoder = open_encoder(FOLDER)
+    spec = encoder.bundle.views
+    pieces = [furniture.make(FRESH_SEED, index) for index in range(FRESH_ITEMS)]
+    views = []
+    for piece in pieces:
+        (tmp_path / "piece.glb").write_bytes(furniture.glb(piece))
+        drawn = SoftwareRenderer().render(load_model(tmp_path / "piece.glb"), rig(spec.rig), spec.size)
+        views.append(np.stack([pixels(Image.fromarray(view), encoder.bundle.image) for view in drawn]))
+    captions = [[caption.text for caption in piece.captions] for piece in pieces]
+    found = retrieval.report(encoder, retrieval.encode(encoder, np.stack(views), captions))
+    assert found["text_to_shape"]["R@5"][0] > 0.8
+    assert found["shape_to_text"]["R@5"][0] > 0.8
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(
+    "CUDAExecutionProvider" not in onnxruntime.get_available_providers(), reason="no CUDA here"
+)
+def test_it_answers_its_canaries_on_a_gpu() -> None:
+    assert open_encoder(FOLDER).provider == "CUDAExecutionProvider"

@@ -14,7 +14,7 @@ from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from multifold.preprocess import decode, pixels
 from multifold.types import Feature, Pixels, pool_mean
-from renderers.base import Views
+from renderers.base import Views, stamp
 from renderers.cameras import rig
 from renderers.sandbox import Sandbox
 from renderers.software import SoftwareRenderer
@@ -39,7 +39,7 @@ def encoder_of(settings: Settings) -> Encoder:
 
 def _check_views(bundle: Bundle) -> None:
     """Views drawn otherwise would be vectors that do not compare, without a word."""
-    spec, ours = bundle.views, f"{SoftwareRenderer.name}-{SoftwareRenderer.version}"
+    spec, ours = bundle.views, stamp(SoftwareRenderer())
     if spec.renderer != ours:
         raise BundleError(f"bundle {bundle.name} knows shapes drawn by {spec.renderer}; here is {ours}")
     if len(rig(spec.rig)) != spec.views:

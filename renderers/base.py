@@ -1,6 +1,6 @@
 """The contract of a renderer: it draws validated arrays, not files."""
 
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt8
@@ -21,6 +21,7 @@ def check_size(size: int) -> None:
         raise MeshError(f"views are drawn with 8 to {LARGEST} pixels on a side, not {size}.")
 
 
+@runtime_checkable
 class Renderer(Protocol):
     """One engine. The same model, rig, size and background give the same views on every call."""
 
@@ -30,3 +31,8 @@ class Renderer(Protocol):
     def render(self, model: Model, rig: Rig, size: int = 224, background: Background = "white") -> Views:
         """One square sRGB picture for each pose of the rig."""
         ...
+
+
+def stamp(renderer: Renderer) -> str:
+    """The word by which bundles and caches know whose views they hold."""
+    return f"{renderer.name}-{renderer.version}"

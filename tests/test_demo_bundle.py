@@ -10,6 +10,7 @@ from PIL import Image
 from multifold import bundle as bundles
 from multifold.canary import open_encoder
 from multifold.preprocess import pixels
+from renderers.base import stamp
 from renderers.cameras import rig
 from renderers.mesh import load_model
 from renderers.software import SoftwareRenderer
@@ -24,7 +25,7 @@ FRESH_SEED, FRESH_ITEMS = 987, 40
 def test_it_is_whole_and_answers_its_canaries() -> None:
     encoder = open_encoder(FOLDER)
     assert encoder.bundle.about
-    assert encoder.bundle.views.renderer == f"{SoftwareRenderer.name}-{SoftwareRenderer.version}"
+    assert encoder.bundle.views.renderer == stamp(SoftwareRenderer())
 
 
 def test_it_is_small_and_tells_no_folder() -> None:

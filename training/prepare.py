@@ -12,6 +12,7 @@ from multifold.errors import MultifoldError
 from multifold.manifest import Entry
 from multifold.preprocess import ImageSpec
 from multifold.tokens import TextSpec, Tokenizer
+from renderers.base import stamp
 from renderers.cameras import rig
 from renderers.software import SoftwareRenderer
 from training.batches import Groups
@@ -59,14 +60,14 @@ def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
 
 def view_spec(recipe: Recipe) -> ViewSpec:
     """How the recipe's shapes are rendered."""
-    wanted, renderer = recipe.views, SoftwareRenderer()
+    wanted = recipe.views
     return ViewSpec(
         rig=wanted.rig,
         size=wanted.size,
         background=wanted.background,
         up=wanted.up,
         views=len(rig(wanted.rig).poses),
-        renderer=f"{renderer.name}-{renderer.version}",
+        renderer=stamp(SoftwareRenderer()),
     )
 
 

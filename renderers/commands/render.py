@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from multifold.errors import MultifoldError
 from renderers import cameras
-from renderers.base import Views, check_size
+from renderers.base import Views, check_size, stamp
 from renderers.content import content_hash
 from renderers.errors import MeshError
 from renderers.files.container import EXTENSIONS
@@ -73,7 +73,7 @@ def find_meshes(paths: list[Path]) -> Iterator[tuple[str, Path]]:
 
 def _stamps(meshes: dict[str, Path], args: argparse.Namespace, skipped: dict[str, str]) -> dict[str, str]:
     """Content and settings of each mesh, in one word."""
-    engine = f"{SoftwareRenderer.name}{SoftwareRenderer.version}"
+    engine = stamp(SoftwareRenderer())
     settings = f"{args.rig}-{args.size}-{args.background}-{args.up}-{args.format}-{engine}"
     stamps: dict[str, str] = {}
     for name, path in meshes.items():

@@ -11,15 +11,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from multifold.errors import MultifoldError
 from multifold.preprocess import ImageSpec
 from multifold.tokens import TextSpec
-from multifold.types import Metric
+from multifold.types import SIDES, Features, Metric, Side
 
 FORMAT = 1
 DESCRIPTION = "bundle.json"
 REQUIRED = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
-DECIDING = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json")
+DECIDING = ("image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json")
 ID_LENGTH = 16
 
 
@@ -36,17 +38,17 @@ class GeometrySpec:
     dim: int
     metric: Metric
     query_signs: tuple[float, ...] | None = None
-    root: tuple[float, ...] | None = None
+    root: tuple[float, ...] | None = None  # a feature: where traversals from the special to the general end
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """A wrong metric or number of signs would search on without a word, and find the wrong things."""
         if self.metric not in get_args(Metric):
             raise ValueError(f"no metric {self.metric!r}; there are {', '.join(get_args(Metric))}")
-        for name in ("query_signs", "root"):
+        for name, length in (("query_signs", self.dim), ("root", self.feature_dim)):
             numbers = getattr(self, name)
-            if numbers is not None and len(numbers) != self.dim:
-                raise ValueError(f"{name} has {len(numbers)} numbers for vectors of length {self.dim}")
+            if numbers is not None and len(numbers) != length:
+                raise ValueError(f"{name} has {len(numbers)} numbers where {length} belong")
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Bundle:
     def vector_id(self) -> str:
         """The name of the space that this encoder's vectors live in."""
         graphs = {n: h for n, h in self.files.items() if n in DECIDING or n.endswith(".data")}
-        deciding = {k: asdict(getattr(self, k)) for k in ("geometry", "image", "text", "views")}
+        rootless = replace(self, geometry=replace(self.geometry, root=None))  # it decides no vector
+        deciding = {k: asdict(getattr(rootless, k)) for k in ("geometry", "image", "text", "views")}
         return _digest({**deciding, "variant": self.variant, "files": graphs})
 
     @property
@@ -107,9 +110,18 @@ class Bundle:
         """The name of this very bundle, report and calibration included."""
         return _digest(_describe(self))
 
+    def has(self, name: str) -> bool:
+        """Whether an optional file belongs to it."""
+        return name in self.files
+
     def path(self, name: str) -> Path:
         """Where one of the listed files lies."""
         return self.folder / name
+
+    def probes(self) -> dict[Side, Features]:
+        """Held-out query features of each side, for an index to measure its recall with."""
+        with np.load(self.path("probe.npz")) as stored:
+            return {side: stored[side] for side in SIDES if side in stored}
 
     def tolerance(self, provider: str) -> Tolerance:
         """What a canary run on this provider may differ by."""
@@ -144,14 +156,19 @@ def load(folder: Path) -> Bundle:
 
 def save(bundle: Bundle) -> Bundle:
     """Hash the files that lie in the bundle's folder and write `bundle.json` beside them."""
-    names = sorted(p.name for p in bundle.folder.iterdir() if p.is_file() and p.name != DESCRIPTION)
-    sealed = replace(bundle, files={name: file_hash(bundle.folder / name) for name in names})
+    sealed = replace(bundle, files=hashes(bundle.folder))
     _check_files(sealed)
     ids = {"vector_id": sealed.vector_id, "bundle_id": sealed.bundle_id}
     raw = {"format": FORMAT, **ids, **_describe(sealed)}
     text = json.dumps(raw, indent=2, ensure_ascii=False) + "\n"
     (bundle.folder / DESCRIPTION).write_text(text, encoding="utf-8")
     return load(bundle.folder)
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Every file that lies in a bundle's folder, with its sha256."""
+    names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name != DESCRIPTION)
+    return {name: file_hash(folder / name) for name in names}
 
 
 def file_hash(path: Path) -> str:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"multifold {version('multifold')}")
         return 0
     try:
-        return _run(commands, words)
+        return run_command(commands, words)
     except MultifoldError as error:
         print(f"multifold: {error}", file=sys.stderr)
         return 2
@@ -39,12 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(commands: dict[str, EntryPoint], words: list[str]) -> int:
+def run_command(
+    commands: dict[str, EntryPoint], words: list[str], kind: str = "command", prefix: str = "multifold"
+) -> int:
+    """Run the module that the first word names; it parses the others."""
     if words[0] not in commands:
-        raise MultifoldError(f"no command {words[0]!r}; there are: {', '.join(commands)}")
+        raise MultifoldError(f"no {kind} {words[0]!r}; there are: {', '.join(commands)}")
     module = _load(commands[words[0]])
     parser = argparse.ArgumentParser(
-        prog=f"multifold {words[0]}",
+        prog=f"{prefix} {words[0]}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

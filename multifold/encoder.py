@@ -1,10 +1,15 @@
-"""ONNX Runtime sessions of a bundle: texts or pictures in, features out; features in, index vectors out."""
+"""ONNX Runtime sessions of a bundle: texts or pictures in, features out; features in, index vectors out.
+
+Two graphs are there only for geometries that have a use for them: `rescore.onnx`, which orders candidates
+where no index can search exactly, and `entail.onnx`, which says what a general feature holds.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 from PIL.Image import Image
 
 from multifold.bundle import Bundle, BundleError
@@ -34,9 +39,12 @@ class Encoder:
     def __init__(self, bundle: Bundle, threads: int = 0) -> None:
         self.bundle = bundle
         self.provider = _provider()
-        self._image = self._session("image.onnx", "pixels", threads)
-        self._text = self._session("text.onnx", "tokens", threads)
-        self._geometry = self._session("geometry.onnx", "features", threads)
+        self._threads = threads
+        self._image = self._session("image.onnx", "pixels")
+        self._text = self._session("text.onnx", "tokens")
+        self._geometry = self._session("geometry.onnx", "features")
+        self._rescore = self._optional("rescore.onnx", "query", "candidates")
+        self._entail = self._optional("entail.onnx", "general", "specific", "k")
         self.tokenizer = _tokenizer(bundle)
 
     @property
@@ -84,26 +92,63 @@ class Encoder:
 
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
-        vectors: Vectors = self._geometry.run(None, {"features": features})[0]
+        vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
         return vectors
+
+    @property
+    def rescores(self) -> bool:
+        """Whether what an index finds is but a list of candidates, to be ordered by `rescore`."""
+        return self._rescore is not None
+
+    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
+        """The geometry's own similarity of each query's index vector to those of its candidates."""
+        if self._rescore is None:
+            raise BundleError(
+                f"{self._title} needs no rescoring: its index scores rank as its similarity does"
+            )
+        return _run(self._rescore, candidates.shape[:2], query=query, candidates=candidates)
+
+    def entail(
+        self, general: Float32[np.ndarray, "p n"], specific: Float32[np.ndarray, "s n"], k: float
+    ) -> Float32[np.ndarray, "p s"]:
+        """How far outside each general feature's cone of width k each specific one lies; ≤ 0 is inside."""
+        if self._entail is None:
+            raise BundleError(
+                f"{self._title} knows nothing of entailment; Euclidean and Lorentz geometries do"
+            )
+        shape, width = (len(general), len(specific)), np.asarray(k, np.float32)
+        return _run(self._entail, shape, general=general, specific=specific, k=width)
+
+    @property
+    def _title(self) -> str:
+        return f"bundle {self.bundle.name} (geometry {self.bundle.geometry.name})"
 
     def _empty(self) -> Features:
         return np.empty((0, self.bundle.geometry.feature_dim), np.float32)
 
-    def _session(self, name: str, argument: str, threads: int) -> Any:  # noqa: ANN401 (untyped library)
+    def _optional(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
+        return self._session(name, *arguments) if self.bundle.has(name) else None
+
+    def _session(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = self._threads
         options.log_severity_level = 3
         try:
             session = ort.InferenceSession(self.bundle.path(name), options, providers=[self.provider])
         except Exception as error:  # the runtime raises many kinds, all meaning: unusable
             raise BundleError(f"{name} of bundle {self.bundle.name} cannot be loaded: {error}") from error
         found = [value.name for value in session.get_inputs()]
-        if found != [argument]:
-            raise BundleError(f"{name} of bundle {self.bundle.name} takes {found}, not ['{argument}']")
+        if found != [*arguments]:
+            raise BundleError(f"{name} of bundle {self.bundle.name} takes {found}, not {[*arguments]}")
         if session.get_providers()[0] != self.provider:
             raise BundleError(f"{self.provider} was asked for, but {session.get_providers()[0]} came")
         return session
+
+
+def _run(session: Any, shape: tuple[int, ...], **given: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)
+    """A graph's answer. It is never asked of nothing: reshaping that kills the whole process."""
+    answer: np.ndarray = session.run(None, given)[0] if min(shape) else np.empty(shape, np.float32)
+    return answer
 
 
 def _tokenizer(bundle: Bundle) -> Tokenizer:

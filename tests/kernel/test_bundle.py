@@ -126,6 +126,7 @@ def test_a_description_that_is_no_text_is_refused(folder: Path) -> None:
         lambda raw: raw["text"].update(cleaning="soap"),
         lambda raw: raw["geometry"].update(metric="cosine"),
         lambda raw: raw["geometry"].update(query_signs=[1.0]),
+        lambda raw: raw["geometry"].update(root=[0.0]),
         lambda raw: raw["views"].update(speed=2),
         lambda raw: raw["views"].update(background="pink"),
         lambda raw: raw["views"].update(up="x"),
@@ -370,6 +371,14 @@ def test_a_new_graph_changes_both_ids(pristine: Path, name: str) -> None:
     before = bundles.load(pristine)
     after = replace(before, files={**before.files, name: "0" * 64})
     assert after.vector_id != before.vector_id
+
+
+def test_the_root_of_traversals_changes_the_bundle_id_alone(pristine: Path) -> None:
+    before = bundles.load(pristine)
+    rooted = replace(before.geometry, root=(0.0,) * tiny.FEATURE)
+    after = replace(before, geometry=rooted)
+    assert after.vector_id == before.vector_id
+    assert after.bundle_id != before.bundle_id
 
 
 def test_a_new_probe_changes_the_bundle_id_alone(pristine: Path) -> None:

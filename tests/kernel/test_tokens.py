@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jaxtyping import Int64
 
@@ -70,6 +70,8 @@ def test_two_thousand_strings_equal_open_clip() -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@example("\u0345")
+@example("a\u0345b!\u0345! \u1f80")
 @given(st.text(max_size=60))
 def test_any_text_equals_open_clip(text: str) -> None:
     np.testing.assert_array_equal(ours()([text]).ids, reference([text]))

@@ -1,0 +1,22 @@
+"""Measure this machine: `multifold bench NAME`, each benchmark in the room that it measures.
+
+A benchmark is a module with a docstring, add_arguments(parser) and run(args) -> int, found by entry point.
+"""
+
+import argparse
+from importlib.metadata import entry_points
+
+from multifold.cli import run_command
+
+GROUP = "multifold.benches"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = sorted(point.name for point in entry_points(group=GROUP))
+    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(names)}")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="…", help="what it takes; -h says")
+
+
+def run(args: argparse.Namespace) -> int:
+    benches = {point.name: point for point in sorted(entry_points(group=GROUP))}
+    return run_command(benches, [args.name, *args.words], kind="benchmark", prefix="multifold bench")

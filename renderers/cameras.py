@@ -21,9 +21,12 @@ from multifold.errors import MultifoldError
 FOV_DEGREES = 40.0
 MARGIN = 1.03  # the ball fills 97 % of the picture
 NAMES = ("ring6", "ring12", "hero6", "sphere20", "tricolo2022", "tricolo2024")
+FAMILIES = "ringN, ringN@ELEVATION,ELEVATION…, heroN and sphereN, with N up to 99 views"
 _RING_ELEVATION = 25.0
-_RING = re.compile(r"ring([1-9]\d?)(?:@(-?\d{1,2}))?")
+_RING = re.compile(r"ring([1-9]\d?)(?:@(-?\d{1,2}(?:,-?\d{1,2})*))?")
+_HERO = re.compile(r"hero([2-9]|[1-9]\d)")
 _SPHERE = re.compile(r"sphere([1-9]\d?)")
+_MOST_VIEWS = 99
 
 
 class RigError(MultifoldError):
@@ -47,22 +50,15 @@ class Rig:
 
 
 def rig(name: str) -> Rig:
-    """The rig of this name: one of `NAMES`, or ringN, ringN@ELEVATION, sphereN with N up to 99."""
-    if ring := _RING.fullmatch(name):
-        count, elevation = int(ring[1]), float(ring[2] or _RING_ELEVATION)
-        return _ours(name, [(azimuth, elevation) for azimuth in _azimuths(count)])
-    if sphere := _SPHERE.fullmatch(name):
-        return _ours(name, _fibonacci(int(sphere[1])))
-    if name == "hero6":
-        return _ours(name, [(30.0, 20.0)] + [(azimuth, 25.0) for azimuth in _azimuths(5)])
+    """The rig of this name: one of `NAMES`, or of the `FAMILIES`."""
     if name == "tricolo2022":
-        return _of_unit_diameter(name, elevation=30.96, distance=1.166, fov=49.13)
+        return _tricolo2022()
     if name == "tricolo2024":
-        return _of_unit_diameter(name, elevation=36.0, distance=0.85, fov=60.0)
-    raise RigError(
-        f"no camera rig is called {name!r}; there are: {', '.join(NAMES)}, "
-        "and the families ringN, ringN@ELEVATION and sphereN (N up to 99)"
-    )
+        return _of_unit_diameter(name, _azimuths(6), elevation=36.0, distance=0.85, fov=60.0)
+    angles = _angles(name)
+    if 0 < len(angles) <= _MOST_VIEWS:
+        return _ours(name, angles)
+    raise RigError(f"no camera rig is called {name!r}; there are: {', '.join(NAMES)}, and {FAMILIES}")
 
 
 def look_at_origin(azimuth: float, elevation: float, distance: float) -> Float64[np.ndarray, "4 4"]:
@@ -75,6 +71,18 @@ def look_at_origin(azimuth: float, elevation: float, distance: float) -> Float64
     return pose
 
 
+def _angles(name: str) -> list[tuple[float, float]]:
+    """(azimuth, elevation) of the views of a family; none if the name fits no family."""
+    if ring := _RING.fullmatch(name):
+        heights = [float(height) for height in (ring[2] or f"{_RING_ELEVATION:g}").split(",")]
+        return [(azimuth, height) for height in heights for azimuth in _azimuths(int(ring[1]))]
+    if hero := _HERO.fullmatch(name):
+        return [(30.0, 20.0), *((azimuth, 25.0) for azimuth in _azimuths(int(hero[1]) - 1))]
+    if sphere := _SPHERE.fullmatch(name):
+        return _fibonacci(int(sphere[1]))
+    return []
+
+
 def _ours(name: str, angles: Iterable[tuple[float, float]]) -> Rig:
     """At a distance from which the whole ball is in the picture."""
     distance = MARGIN / math.sin(math.radians(FOV_DEGREES / 2))
@@ -82,9 +90,22 @@ def _ours(name: str, angles: Iterable[tuple[float, float]]) -> Rig:
     return Rig(name, poses, FOV_DEGREES)
 
 
-def _of_unit_diameter(name: str, elevation: float, distance: float, fov: float) -> Rig:
-    """Six views; the ball may reach beyond the picture, as it does in the papers."""
-    poses = [look_at_origin(azimuth, elevation, 2 * distance) for azimuth in _azimuths(6)]
+def _tricolo2022() -> Rig:
+    """Blender's camera at (0, 1, 0.6) with a 35 mm lens on a 32 mm sensor; its view 0 looks from -Z."""
+    return _of_unit_diameter(
+        "tricolo2022",
+        [180.0 + azimuth for azimuth in _azimuths(6)],
+        elevation=math.degrees(math.atan(0.6)),
+        distance=math.hypot(1.0, 0.6),
+        fov=math.degrees(2 * math.atan(32 / 35 / 2)),
+    )
+
+
+def _of_unit_diameter(
+    name: str, azimuths: Iterable[float], elevation: float, distance: float, fov: float
+) -> Rig:
+    """The ball may reach beyond the picture, as it does in the papers."""
+    poses = [look_at_origin(azimuth, elevation, 2 * distance) for azimuth in azimuths]
     return Rig(name, np.stack(poses), fov)
 
 

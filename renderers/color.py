@@ -15,7 +15,7 @@ def _encode(linear: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 
 
 LINEAR_OF_BYTE = _decode(np.arange(256) / 255).astype(np.float32)
-_BYTE_OF_LINEAR = np.rint(_encode(np.arange(_STEPS) / (_STEPS - 1)) * 255).astype(np.uint8)
+BYTE_OF_LINEAR = np.rint(_encode(np.arange(_STEPS) / (_STEPS - 1)) * 255).astype(np.uint8)
 
 
 def to_linear(pixels: UInt8[np.ndarray, "*s"]) -> Float32[np.ndarray, "*s"]:
@@ -27,5 +27,5 @@ def to_linear(pixels: UInt8[np.ndarray, "*s"]) -> Float32[np.ndarray, "*s"]:
 def to_srgb(light: Float32[np.ndarray, "*s"]) -> UInt8[np.ndarray, "*s"]:
     """The nearest sRGB byte; light beyond [0, 1] is cut."""
     steps = np.clip(light, 0, 1) * np.float32(_STEPS - 1) + np.float32(0.5)
-    pixels: UInt8[np.ndarray, "*s"] = _BYTE_OF_LINEAR[steps.astype(np.int32)]
+    pixels: UInt8[np.ndarray, "*s"] = BYTE_OF_LINEAR[steps.astype(np.int32)]
     return pixels

@@ -11,6 +11,7 @@ from renderers.shade import alpha, shade
 
 MOST_LAYERS = 64  # see-through faces at one sample; those further back are left out
 MOST_FRAGMENTS = 20_000_000  # see-through fragments drawn at once
+TOO_MANY_CLEAR = "too many transparent faces lie behind each other. Make some of them opaque."
 
 
 def draw_cut_outs(scene: Scene, keys: Int64[np.ndarray, "v s s"], rows: Rows) -> None:
@@ -53,7 +54,7 @@ def _in_front(
         nearer = np.flatnonzero(key > flat[sample])
         count += len(nearer)
         if count > MOST_FRAGMENTS:
-            raise MeshError("too many transparent faces lie behind each other. Make some of them opaque.")
+            raise MeshError(TOO_MANY_CLEAR)
         samples.append(sample[nearer])
         found.append(key[nearer])
     sample, key = np.concatenate(samples), np.concatenate(found)

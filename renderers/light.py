@@ -12,8 +12,8 @@ from jaxtyping import Float32, Float64
 
 _KEY = np.array([-0.45, 0.65, 0.8]) / np.linalg.norm([-0.45, 0.65, 0.8])  # in the camera's axes
 _FILL = np.array([0.75, 0.15, 0.65]) / np.linalg.norm([0.75, 0.15, 0.65])
-_WHITEST = np.float32(0.85)  # no real surface is all white, and white things must show on white
-_BARE_REFLECTANCE = np.float32(0.04)  # of anything but metal, seen straight on
+WHITEST = np.float32(0.85)  # no real surface is all white, and white things must show on white
+BARE_REFLECTANCE = np.float32(0.04)  # of anything but metal, seen straight on
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,10 @@ def lit(
     facing_key = np.maximum(dot(surface.normal, key), 0)
     diffuse = _sky(surface) + 0.58 * facing_key + 0.16 * np.maximum(dot(surface.normal, fill), 0)
     mirrored = _surroundings(surface) + 0.6 * _highlight(surface, key, facing_key)
-    albedo = surface.albedo * _WHITEST
+    albedo = surface.albedo * WHITEST
     metal = albedo * surface.metallic
     light: Float32[np.ndarray, "3 k"] = (albedo - 0.65 * metal) * diffuse
-    light += (metal + _BARE_REFLECTANCE * (1 - surface.metallic)) * mirrored
+    light += (metal + BARE_REFLECTANCE * (1 - surface.metallic)) * mirrored
     light += surface.glow
     return light
 

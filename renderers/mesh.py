@@ -6,69 +6,86 @@ Every refusal is a `MeshError` with a sentence for the file's owner.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32
 
+from multifold.errors import MultifoldError
 from renderers.errors import MeshError
-from renderers.files import gltf, plain
+from renderers.files import collada, gltf, plain, step, threemf
 from renderers.files.container import EXTENSIONS, read_bytes, suffix_of
 from renderers.files.siblings import Siblings
 from renderers.limits import DEFAULT_LIMITS, Limits
 from renderers.model import Axis, Material, Model, Part
 from renderers.normals import corner_normals
 from renderers.transform import rotated
+from renderers.upright import Up, up_axis
 
 __all__ = ["EXTENSIONS", "Limits", "MeshError", "Model", "Up", "load_model"]
 
-Up: TypeAlias = Literal["auto", "y", "z"]
+_READERS = {
+    ".glb": gltf.read,
+    ".gltf": gltf.read,
+    ".3mf": threemf.read,
+    ".dae": collada.read,
+    ".step": step.read,
+    ".stp": step.read,
+}
 _Z_UP_TO_Y_UP = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], np.float64)
 _FURTHEST_UV = 1e4  # coordinates beyond are nonsense, and would overflow whole numbers
+_HEAD = 4096  # bytes in which a file may say who wrote it
 
 
-def load_model(path: Path, limits: Limits = DEFAULT_LIMITS, up: Up = "auto") -> Model:
-    """The mesh in this file, validated, upright (Y up) and scaled into the unit ball."""
+def load_model(
+    path: Path, limits: Limits = DEFAULT_LIMITS, up: Up = "auto", within: Path | None = None
+) -> Model:
+    """The mesh in this file, validated, upright (Y up) and scaled into the unit ball.
+
+    Files that it names are read if they lie in its folder, or in the wider folder `within`.
+    """
     suffix = suffix_of(path)
     data = read_bytes(path, limits)
-    siblings = Siblings(path.parent, limits, bytes_read=len(data))
-    reader = gltf if suffix in (".glb", ".gltf") else plain
+    siblings = Siblings(path.parent, limits, within, bytes_read=len(data))
     try:
-        parts, notes = reader.read(data, suffix, siblings, limits)
-        return assemble(parts, up_axis(suffix, up), tuple(notes))
+        with np.errstate(all="ignore"):  # what is not finite is refused by name
+            contents = _READERS.get(suffix, plain.read)(data, suffix, siblings, limits)
+            axis, reason = up_axis(suffix, up, contents.up, data[:_HEAD])
+            model = assemble(contents.parts, axis, tuple(contents.notes))
+    except MultifoldError:
+        raise
     except MemoryError as error:
         raise MeshError("there is not enough memory for this file. Simplify it first.") from error
-
-
-def up_axis(suffix: str, up: Up) -> Axis:
-    """The axis that points up: glTF says Y; CAD and printing love Z; in the others Y is the better guess."""
-    if up != "auto":
-        return up
-    return "z" if suffix == ".stl" else "y"
+    except Exception as error:  # parsers raise every kind on bad input
+        cause = f"{type(error).__name__}: {error!s:.120}"
+        raise MeshError(f"the {suffix[1:]} file is damaged. Export it anew. ({cause})") from error
+    return replace(model, up_reason=reason)
 
 
 def assemble(parts: Sequence[Part], up: Axis = "y", notes: tuple[str, ...] = ()) -> Model:
     """Parts in the world as one model."""
     if not any(len(part.faces) for part in parts):
-        raise MeshError("the file holds no triangles, so there is nothing to draw.")
+        raise MeshError("the file holds neither triangles nor points, so there is nothing to draw.")
     compact = [_compact(part) for part in parts if len(part.faces)]
     vertices = _into_unit_ball(np.concatenate([part.vertices for part in compact]))
     normals = np.concatenate([_corner_normals(part) for part in compact])
     if up == "z":
         vertices = rotated(vertices, _Z_UP_TO_Y_UP)
         normals = np.einsum("ij,fcj->fci", _Z_UP_TO_Y_UP.astype(np.float32), normals)
+    second = [part.uv1 for part in compact]
     materials = list({id(part.material): part.material for part in compact}.values())
     return Model(
         vertices=vertices.astype(np.float32),
         faces=_joined_faces(compact),
         normals=normals,
-        uv=np.concatenate([_uv(part) for part in compact]),
+        uv=_joined_uv(compact, [part.uv for part in compact]),
         colors=np.concatenate([_colors(part) for part in compact]),
         material_of=_material_numbers(compact, materials),
         materials=tuple(materials),
         up=up,
         notes=notes,
+        uv1=None if all(one is None for one in second) else _joined_uv(compact, second),
     )
 
 
@@ -78,8 +95,9 @@ def _compact(part: Part) -> Part:
     vertices = part.vertices[used]
     if not np.isfinite(vertices).all():
         raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
-    normals, uv, colors = (None if one is None else one[used] for one in (part.normals, part.uv, part.colors))
-    return Part(vertices, faces.reshape(-1, 3).astype(np.int64), part.material, normals, uv, colors)
+    others = (part.normals, part.uv, part.colors, part.uv1)
+    normals, uv, colors, uv1 = (None if one is None else one[used] for one in others)
+    return Part(vertices, faces.reshape(-1, 3).astype(np.int64), part.material, normals, uv, colors, uv1)
 
 
 def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
@@ -122,10 +140,14 @@ def _corner_normals(part: Part) -> Float32[np.ndarray, "f 3 3"]:
     return normals
 
 
-def _uv(part: Part) -> Float32[np.ndarray, "n 2"]:
-    if part.uv is None:
-        return np.zeros((len(part.vertices), 2), np.float32)
-    finite = np.nan_to_num(part.uv.astype(np.float32))
+def _joined_uv(
+    parts: Sequence[Part], uv: Sequence[Float32[np.ndarray, "_ 2"] | None]
+) -> Float32[np.ndarray, "n 2"]:
+    """The texture coordinates of all parts; those that have none get zeros."""
+    given = [
+        np.zeros((len(part.vertices), 2)) if one is None else one for part, one in zip(parts, uv, strict=True)
+    ]
+    finite = np.nan_to_num(np.concatenate(given).astype(np.float32))
     return np.clip(finite, -_FURTHEST_UV, _FURTHEST_UV)
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Float32, Float64, Int32, Int64
 
 AlphaMode: TypeAlias = Literal["OPAQUE", "MASK", "BLEND"]
 Wrap: TypeAlias = Literal["repeat", "clamp", "mirror"]
+Magnify: TypeAlias = Literal["linear", "nearest"]
 Axis: TypeAlias = Literal["y", "z"]
 
 BARE_ALBEDO = 0.45  # linear grey of meshes that say nothing about their colour
@@ -28,6 +29,8 @@ class Texture:
     sizes: Int64[np.ndarray, "l 2"]  # width, height of each level
     wrap: tuple[Wrap, Wrap] = ("repeat", "repeat")
     transform: Float32[np.ndarray, "2 3"] | None = None  # of the coordinates, before the look-up
+    magnify: Magnify = "linear"  # "nearest" shows square texels where they are larger than a pixel
+    uv_set: int = 0  # looked up by the model's `uv`, or 1: by its `uv1`
 
     @cached_property
     def starts(self) -> Int64[np.ndarray, " l"]:
@@ -65,6 +68,7 @@ class Part:
     normals: Float32[np.ndarray, "n 3"] | None = None
     uv: Float32[np.ndarray, "n 2"] | None = None
     colors: Float32[np.ndarray, "n 4"] | None = None
+    uv1: Float32[np.ndarray, "n 2"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,5 +82,7 @@ class Model:
     colors: Float32[np.ndarray, "n 4"]  # multiplied with the material's
     material_of: Int32[np.ndarray, " f"]
     materials: tuple[Material, ...]
-    up: Axis = "y"  # the file's up axis, as told or guessed
-    notes: tuple[str, ...] = ()  # what a user should know: a guess, a missing texture
+    up: Axis = "y"  # the file's up axis
+    up_reason: str = ""  # who says so: the caller, the format, or a guess
+    notes: tuple[str, ...] = ()  # what a user should know: a missing texture, points left out
+    uv1: Float32[np.ndarray, "n 2"] | None = None  # of the second set; normal maps use the first

@@ -9,31 +9,44 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from renderers.base import Views
+from renderers.backdrop import channels
+from renderers.base import EngineError, Views
+from renderers.engines import AUTO
 from renderers.errors import MeshError
 from renderers.worker import LENGTH, Request, encode
 
-STARTING_SECONDS = 60.0
+STARTING_SECONDS = 180.0  # the first of all compiles itself
 _LONGEST_MESSAGE = 1 << 16
-_KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
+_KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "NUMBA_CACHE_DIR", "TZ", "SYSTEMROOT")
 
 
 class WorkerLostError(MeshError):
     """The worker died or gave no answer in time; it can't be asked again."""
 
 
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """The views of one mesh, and what a user should know about it."""
+
+    views: Views
+    up: str  # the axis that was taken for up
+    up_reason: str
+    notes: tuple[str, ...]
+
+
 class Worker:
     """One process that draws meshes. It sees no secrets of ours: its environment is nearly empty."""
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, engine: str = AUTO) -> None:
         self._ready = False
         self._home = tempfile.TemporaryDirectory(prefix="multifold-worker-")
         self._process = subprocess.Popen(  # noqa: S603 (our own module)
-            [sys.executable, "-m", "renderers.worker", str(memory_bytes)],
+            [sys.executable, "-m", "renderers.worker", str(memory_bytes), engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -51,20 +64,24 @@ class Worker:
         """Whether the process still runs."""
         return self._process.poll() is None
 
-    def draw(self, request: Request, views: int, seconds: float) -> Views:
-        """The views of one mesh; a `MeshError` says what is wrong with it, or that the worker is lost."""
+    def draw(self, request: Request, views: int, seconds: float) -> Drawing:
+        """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
         if not self._ready:
             self._receive(_Deadline(STARTING_SECONDS))
             self._ready = True
         deadline = _Deadline(seconds)
         self._send(encode(request))
         answer = self._receive(deadline)
+        if answer.get("engine"):
+            raise EngineError(str(answer["error"]))
         if "error" in answer:
             raise (WorkerLostError if answer.get("last") else MeshError)(str(answer["error"]))
-        shape = (views, request.size, request.size, 3)
+        shape = (views, request.size, request.size, channels(request.background))
         if answer.get("shape") != list(shape):
             raise WorkerLostError("the mesh cannot be drawn: the drawing process gave a senseless answer.")
-        return np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
+        pixels = np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
+        notes = tuple(str(note) for note in answer.get("notes", ()))
+        return Drawing(pixels, str(answer.get("up")), str(answer.get("up_reason")), notes)
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""

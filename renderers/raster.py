@@ -23,6 +23,7 @@ from renderers.errors import MeshError
 DEPTH_BITS = 30
 FACE_MASK = (1 << 32) - 1
 MOST_FRAGMENTS_PER_VIEW = 100_000_000  # about two seconds
+TOO_MANY_LARGE = "too many large faces lie behind each other. Simplify the mesh first."
 _AT_ONCE = 100_000
 End: TypeAlias = tuple[Float64[np.ndarray, " r"], Float64[np.ndarray, " r"]]  # x, depth
 
@@ -164,7 +165,7 @@ def _spans(
     some = np.flatnonzero(end > begin)
     begin, count, line = begin[some], (end - begin)[some], line[some]
     if count.size and np.bincount(line // side, count).max() > MOST_FRAGMENTS_PER_VIEW:
-        raise MeshError("too many large faces lie behind each other. Simplify the mesh first.")
+        raise MeshError(TOO_MANY_LARGE)
     (left_x, left_depth), width = (part[some] for part in left), (right[0] - left[0])[some]
     near, far = depth_range
     rise = (right[1][some] - left_depth) * ((1 << DEPTH_BITS) / (near - far))

@@ -14,12 +14,15 @@ def sample(
 ) -> Float32[np.ndarray, "c k"]:
     """The texture at `uv`; `density` is log2 of the length in texture coordinates that one pixel covers."""
     if texture.transform is not None:
-        density = density + np.float32(_log_zoom(texture.transform))
+        density = density + np.float32(log_zoom(texture.transform))
         uv = _transformed(texture.transform, uv)
     level = _level(texture, density)
     width, height = (np.take(size, level) for size in texture.sizes.T)
     left, right, across = _neighbours(uv[0], width, texture.wrap[0])
     top, bottom, down = _neighbours(uv[1], height, texture.wrap[1])
+    if texture.magnify == "nearest":
+        magnified = _fineness(texture, density) < 0
+        across, down = (np.where(magnified, np.rint(share), share) for share in (across, down))
     start, channels = np.take(texture.starts, level), texture.texels.shape[1]
     top, bottom = start + top * width, start + bottom * width
     # rows of texels are gathered whole and mixed flat: several times faster than by [k, c] and [k, 1]
@@ -45,11 +48,24 @@ def _between(
 
 def _level(texture: Texture, density: Float32[np.ndarray, " k"]) -> Int64[np.ndarray, " k"]:
     """The mip level whose texels are about as large as a pixel."""
-    size = 0.5 * np.log2(float(texture.sizes[0].prod()))
-    return np.clip(np.rint(density + np.float32(size)), 0, len(texture.sizes) - 1).astype(np.int64)
+    level = np.clip(np.rint(_fineness(texture, density)), 0, len(texture.sizes) - 1)
+    whole: Int64[np.ndarray, " k"] = level.astype(np.int64)
+    return whole
 
 
-def _log_zoom(transform: Float32[np.ndarray, "2 3"]) -> float:
+def _fineness(texture: Texture, density: Float32[np.ndarray, " k"]) -> Float32[np.ndarray, " k"]:
+    """log2 of how many texels of the picture lie along one pixel."""
+    fineness: Float32[np.ndarray, " k"] = density + np.float32(log_side(texture))
+    return fineness
+
+
+def log_side(texture: Texture) -> float:
+    """log2 of the picture's mean side, in texels."""
+    return float(0.5 * np.log2(float(texture.sizes[0].prod())))
+
+
+def log_zoom(transform: Float32[np.ndarray, "2 3"]) -> float:
+    """log2 of how much a transform stretches lengths."""
     area = abs(float(transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]))
     return float(0.5 * np.log2(max(area, 1e-12)))
 

@@ -16,13 +16,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from renderers import cameras
+from renderers import cameras, engines
 from renderers.base import Background, Views, check_size
 from renderers.errors import MeshError
 from renderers.files.container import suffix_of
 from renderers.limits import DEFAULT_LIMITS, Limits
 from renderers.mesh import Up
-from renderers.process import Worker, WorkerLostError
+from renderers.process import Drawing, Worker, WorkerLostError
 from renderers.worker import Request
 
 DEFAULT_SECONDS = 60.0
@@ -34,7 +34,7 @@ class SandboxClosedError(RuntimeError):
 
 
 class Sandbox:
-    """Draws meshes in processes with limits; the views are those of the software renderer."""
+    """Draws meshes in processes with limits, by the engine of this name."""
 
     def __init__(
         self,
@@ -43,12 +43,14 @@ class Sandbox:
         seconds: float = DEFAULT_SECONDS,
         memory_bytes: int = DEFAULT_MEMORY,
         limits: Limits = DEFAULT_LIMITS,
+        engine: str = engines.AUTO,
     ) -> None:
         self.workers, self.seconds, self.memory_bytes, self.limits = workers, seconds, memory_bytes, limits
+        self.engine = engines.engine(engine)
         self._closed = False
         self._idle: queue.Queue[Worker | None] = queue.Queue()
         for _ in range(workers):
-            self._idle.put(Worker(memory_bytes))
+            self._idle.put(Worker(memory_bytes, self.engine.name))
 
     def render(
         self,
@@ -60,15 +62,27 @@ class Sandbox:
         up: Up = "auto",
     ) -> Views:
         """The views of one mesh: an uploaded file's bytes with their suffix, or a file in place."""
-        views = len(cameras.rig(rig))
+        return self.draw(mesh, suffix, rig, size, background, up).views
+
+    def draw(
+        self,
+        mesh: bytes | Path,
+        suffix: str | None = None,
+        rig: str = "ring6",
+        size: int = 224,
+        background: Background = "white",
+        up: Up = "auto",
+        within: Path | None = None,
+    ) -> Drawing:
+        """The same, with what a user should know; a file in place may name others in the folder `within`."""
         check_size(size)
         if isinstance(mesh, Path):
-            return self._draw(Request(str(mesh.resolve()), rig, size, background, up, self.limits), views)
+            return self._draw(self._request(mesh.resolve(), rig, size, background, up, within))
         name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
         with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as folder:
             path = Path(folder, name)
             path.write_bytes(mesh)
-            return self._draw(Request(str(path), rig, size, background, up, self.limits), views)
+            return self._draw(self._request(path, rig, size, background, up))
 
     def render_many(
         self,
@@ -79,17 +93,28 @@ class Sandbox:
         up: Up = "auto",
     ) -> Iterator[Views | MeshError]:
         """Views or the reason against them, for each file in order, drawn by all workers."""
+        drawn = self.draw_many(((path, up, None) for path in paths), rig, size, background)
+        return (one if isinstance(one, MeshError) else one.views for one in drawn)
 
-        def attempt(path: Path) -> Views | MeshError:
+    def draw_many(
+        self,
+        meshes: Iterable[tuple[Path, Up, Path | None]],
+        rig: str = "ring6",
+        size: int = 224,
+        background: Background = "white",
+    ) -> Iterator[Drawing | MeshError]:
+        """The same as `draw` for files that each have an axis that is up and a folder they may read from."""
+
+        def attempt(path: Path, up: Up, within: Path | None) -> Drawing | MeshError:
             try:
-                return self.render(path, None, rig, size, background, up)
+                return self.draw(path, None, rig, size, background, up, within)
             except MeshError as error:
                 return error
 
-        pending: deque[Future[Views | MeshError]] = deque()
+        pending: deque[Future[Drawing | MeshError]] = deque()
         with ThreadPoolExecutor(self.workers) as threads:
-            for path in paths:
-                pending.append(threads.submit(attempt, path))
+            for path, up, within in meshes:
+                pending.append(threads.submit(attempt, path, up, within))
                 if len(pending) > 2 * self.workers:
                     yield pending.popleft().result()
             while pending:
@@ -114,7 +139,14 @@ class Sandbox:
     ) -> None:
         self.close()
 
-    def _draw(self, request: Request, views: int) -> Views:
+    def _request(
+        self, path: Path, rig: str, size: int, background: Background, up: Up, within: Path | None = None
+    ) -> Request:
+        folder = None if within is None else str(within.resolve())
+        return Request(str(path), rig, size, background, up, self.limits, self.engine.name, folder)
+
+    def _draw(self, request: Request) -> Drawing:
+        views = len(cameras.rig(request.rig))
         worker = self._idle.get()
         if worker is None:
             self._idle.put(None)
@@ -133,7 +165,7 @@ class Sandbox:
 
     def _replaced(self, worker: Worker) -> Worker:
         worker.kill()
-        return Worker(self.memory_bytes)
+        return Worker(self.memory_bytes, self.engine.name)
 
 
 def cores() -> int:

@@ -3,6 +3,7 @@
 Legend: v views · q visible faces, each counted once in every view that shows it · k fragments.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Float64, Int32, Int64
 
 from renderers.light import lamps
-from renderers.model import Model
+from renderers.model import Material, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +54,21 @@ class Scene:
         """Whether any vertex has a colour of its own."""
         return bool((self.model.colors != 1).any())
 
+    @property
+    def uv_sets(self) -> int:
+        """How many texture coordinates each vertex has."""
+        return 1 if self.model.uv1 is None else 2
+
     @cached_property
     def materials(self) -> Float32[np.ndarray, "10 m"]:
-        """Base (4), emissive (3), metallic, roughness, unlit of each material."""
-        rows = [
-            (*one.base, *one.emissive, one.metallic, one.roughness, one.unlit) for one in self.model.materials
-        ]
-        return np.array(rows, np.float32).T.copy()
+        """The material table."""
+        return material_table(self.model.materials)
+
+
+def material_table(materials: Sequence[Material]) -> Float32[np.ndarray, "10 m"]:
+    """Base (4), emissive (3), metallic, roughness, unlit of each material."""
+    rows = [(*one.base, *one.emissive, one.metallic, one.roughness, one.unlit) for one in materials]
+    return np.array(rows, np.float32).T.copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +79,7 @@ class VisibleFaces:
     planes: Float64[
         np.ndarray, "q 9"
     ]  # corner weights as planes over the screen, before perspective is undone
-    table: Float32[np.ndarray, "q t"]  # what is interpolated, corner by corner; then normal and density
+    table: Float32[np.ndarray, "q t"]  # what is interpolated, corner by corner; then normal and densities
 
 
 def visible_faces(scene: Scene, at: Fragments) -> VisibleFaces:
@@ -108,16 +117,17 @@ def _table(
     face: Int64[np.ndarray, " q"],
     screen: Float64[np.ndarray, "q 3 3"],
 ) -> Float32[np.ndarray, "q t"]:
-    """Position, normal, uv and perhaps colour of each corner; the flat normal that faces us; density."""
+    """Position, normal, uv, perhaps colour and second uv of corners; the flat normal; density by each uv."""
     model, corners = scene.model, scene.model.faces[face]
     points, uv = model.vertices[corners], model.uv[corners]
     colors = [model.colors[corners]] if scene.colored else []
-    mixed = np.concatenate([points, model.normals[face], uv, *colors], axis=2)
+    second = [] if model.uv1 is None else [model.uv1[corners]]
+    mixed = np.concatenate([points, model.normals[face], uv, *colors, *second], axis=2)
     flat = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
     away = np.einsum("qi,qi->q", flat, scene.eyes.T[view] - points[:, 0]) < 0
     flat[away] *= -1
-    density = _density(screen, uv, scene.pixel)
-    return np.concatenate([mixed.reshape(len(face), 3 * mixed.shape[2]), flat, density[:, None]], axis=1)
+    density = [_density(screen, one, scene.pixel)[:, None] for one in (uv, *second)]
+    return np.concatenate([mixed.reshape(len(face), 3 * mixed.shape[2]), flat, *density], axis=1)
 
 
 def _density(

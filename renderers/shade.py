@@ -18,7 +18,7 @@ from renderers.scene import Fragments, Scene, VisibleFaces, visible_faces
 TextureName: TypeAlias = Literal[
     "base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture"
 ]
-_FLATTEST_BUMP = np.float32(0.2)  # how far a normal map may lean a surface over
+FLATTEST_BUMP = np.float32(0.2)  # how far a normal map may lean a surface over
 _AT_ONCE = 8192
 
 
@@ -54,11 +54,13 @@ class _Look:
         self.material = np.take(scene.model.material_of, at.face)
         self.table = np.ascontiguousarray(np.take(visible.table, number, axis=0).T)
         planes = np.ascontiguousarray(np.take(visible.planes, number, axis=0).T)
-        self.corners = self.table[:-4].reshape(3, -1, len(at))
-        self.flat, self.density = self.table[-4:-1], self.table[-1]
+        sets = scene.uv_sets
+        self.corners = self.table[: -3 - sets].reshape(3, -1, len(at))
+        self.flat, self.density = self.table[-3 - sets : -sets], self.table[-sets:]
         weights = corner_weights(planes, at.x, at.y)
         mixed = self.corners[0] * weights[0] + self.corners[1] * weights[1] + self.corners[2] * weights[2]
-        self.point, self.normal, self.uv, self.own_color = mixed[:3], mixed[3:6], mixed[6:8], mixed[8:]
+        self.point, self.normal, self.own_color = mixed[:3], mixed[3:6], mixed[8:12]
+        self.uv = mixed[6:8], mixed[-2:]
 
     def rgba(self) -> Float32[np.ndarray, "4 k"]:
         key, fill = self.scene.lamps
@@ -120,7 +122,7 @@ class _Look:
         # in glTF the picture's v runs down and the map's green axis up, hence the minus
         across = -np.cross(normal, along, axis=0) * side
         lean = 2 * texels - 1
-        return unit(along * lean[0] + across * lean[1] + normal * np.maximum(lean[2], _FLATTEST_BUMP))
+        return unit(along * lean[0] + across * lean[1] + normal * np.maximum(lean[2], FLATTEST_BUMP))
 
     def textured(
         self, name: TextureName
@@ -133,7 +135,8 @@ class _Look:
                 continue
             here = slice(None) if len(materials) == 1 else np.flatnonzero(self.material == number)
             if isinstance(here, slice) or len(here):
-                yield here, sample(texture, self.uv[:, here], self.density[here])
+                uv, density = self.uv[texture.uv_set], self.density[texture.uv_set]
+                yield here, sample(texture, uv[:, here], density[here])
 
 
 def corner_weights(

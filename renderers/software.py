@@ -7,9 +7,9 @@ see-through faces are laid over (glass), and samples are averaged in linear ligh
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from renderers.base import Background, Views, check_size
+from renderers.backdrop import Background, channels, laid_on
+from renderers.base import Views, check_size
 from renderers.cameras import Rig
-from renderers.color import to_srgb
 from renderers.glass import draw_cut_outs, glass
 from renderers.model import Material, Model
 from renderers.pixels import PIXEL, resolve
@@ -19,7 +19,6 @@ from renderers.shade import shade
 
 _SAMPLES_AT_ONCE = 210_000  # views are drawn together while they fit into the caches
 _BALL = 1.001  # the model's ball, and a little for rounding
-_BACKGROUNDS = {"white": np.float32(1), "black": np.float32(0)}
 _CLEAR = 0.999
 
 
@@ -39,7 +38,7 @@ class SoftwareRenderer:
 
 def _draw(
     model: Model, poses: Float64[np.ndarray, "v 4 4"], rig: Rig, size: int, background: Background
-) -> UInt8[np.ndarray, "v h w 3"]:
+) -> UInt8[np.ndarray, "v h w c"]:
     side, depths = size * PIXEL, depth_range(rig)
     scene = Scene(model, poses, project(model.vertices, poses, rig.fov_degrees, side), PIXEL)
     solid, cut, clear = (
@@ -48,12 +47,12 @@ def _draw(
     keys = np.zeros((len(poses), side, side), np.int64)
     draw_nearest(keys.reshape(-1), solid)
     draw_cut_outs(scene, keys, cut)
-    through, veil = glass(scene, keys, clear) if len(clear) else (None, 0)
+    through, veil = glass(scene, keys, clear) if len(clear) else (None, None)
     seen, rest = resolve(keys, through)
     light = shade(scene, seen.fragments)[:3] * seen.weight
     sums = [np.bincount(seen.pixel, channel, len(rest)) for channel in light]
-    picture = np.stack(sums, axis=1).astype(np.float32) + rest[:, None] * _BACKGROUNDS[background] + veil
-    return to_srgb(picture).reshape(len(poses), size, size, 3)
+    pixels = laid_on(background, np.stack(sums, axis=1).astype(np.float32), rest, veil)
+    return pixels.reshape(len(poses), size, size, channels(background))
 
 
 def depth_range(rig: Rig) -> tuple[float, float]:
@@ -66,12 +65,12 @@ def by_opacity(
     model: Model,
 ) -> tuple[Int64[np.ndarray, " a"], Int64[np.ndarray, " b"], Int64[np.ndarray, " c"]]:
     """The faces that are solid, those with holes, and those that let light through."""
-    kinds = np.array([_opacity(model, material) for material in model.materials])[model.material_of]
+    kinds = np.array([opacity_of(model, material) for material in model.materials])[model.material_of]
     solid, cut, clear = (np.flatnonzero(kinds == kind) for kind in (0, 1, 2))
     return solid, cut, clear
 
 
-def _opacity(model: Model, material: Material) -> int:
+def opacity_of(model: Model, material: Material) -> int:
     """0 solid, 1 with holes, 2 clear; many files say BLEND and mean solid."""
     if material.alpha_mode != "BLEND":
         return int(material.alpha_mode == "MASK")

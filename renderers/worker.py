@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from renderers import cameras
-from renderers.base import Background, Views
-from renderers.errors import MeshError
+from multifold.errors import MultifoldError
+from renderers import cameras, engines
+from renderers.base import Background, EngineError, Renderer, Views
+from renderers.guard import Guard
 from renderers.limits import Limits
 from renderers.mesh import Up, load_model
-from renderers.software import SoftwareRenderer
+from renderers.model import Model
 
 LENGTH = struct.Struct("<I")
 OUT_OF_MEMORY = "there is not enough memory for this file. Simplify it first."
@@ -34,6 +35,8 @@ class Request:
     background: Background
     up: Up
     limits: Limits
+    engine: str = engines.AUTO
+    within: str | None = None  # the folder whose files the mesh may name; its own if not given
 
 
 def frame(message: dict[str, object]) -> bytes:
@@ -53,31 +56,54 @@ def decode(data: bytes) -> Request:
     return Request(**{**fields, "limits": Limits(**fields["limits"])})
 
 
-def main(memory_bytes: int) -> None:
+def main(memory_bytes: int, engine: str) -> None:
     """Answer requests until the parent hangs up or memory has run out."""
     requests, answers = _take_over_pipes()
+    opened = _opened(engine)
     _limit_resources(memory_bytes)
     _answer(answers, {"ready": True})
+    guard = Guard()
     while header := requests.read(LENGTH.size):
         request = decode(requests.read(LENGTH.unpack(header)[0]))
         try:
-            views = draw(request)
-            _answer(answers, {"shape": views.shape}, views.tobytes())
+            model, views = draw(request, opened, guard)
+            _answer(answers, {"shape": views.shape, **_told(model)}, views.tobytes())
         except MemoryError:
             # what is left of this process may be in pieces: a fresh one is safer
             _answer(answers, {"error": OUT_OF_MEMORY, "last": True})
             return
-        except MeshError as error:
-            _answer(answers, {"error": str(error)})
+        except MultifoldError as error:
+            _answer(answers, {"error": str(error), "engine": isinstance(error, EngineError)})
         except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
 
 
-def draw(request: Request) -> Views:
-    """The views of one mesh."""
-    model = load_model(Path(request.path), request.limits, request.up)
+def _opened(engine: str) -> dict[str, Renderer]:
+    """The engine, opened while files may be written: some compile themselves, and keep what they compiled."""
+    try:
+        return {engine: engines.engine(engine).open()}
+    except MultifoldError:
+        return {}  # whoever asks for it will be told why
+
+
+def draw(request: Request, opened: dict[str, Renderer], guard: Guard) -> tuple[Model, Views]:
+    """One mesh and its views; engines stay open for the next."""
+    if request.engine not in opened:
+        opened[request.engine] = engines.engine(request.engine).open()
+    path, within = Path(request.path), None if request.within is None else Path(request.within)
+    with guard.reading(within or path.parent):
+        model = load_model(path, request.limits, request.up, within)
     rig = cameras.rig(request.rig)
-    return SoftwareRenderer().render(model, rig, request.size, request.background)
+    return model, opened[request.engine].render(model, rig, request.size, request.background)
+
+
+def _told(model: Model) -> dict[str, object]:
+    """What a user should know about a mesh, cut to what fits into an answer."""
+    return {
+        "up": model.up,
+        "up_reason": model.up_reason[:200],
+        "notes": [note[:200] for note in model.notes[:20]],
+    }
 
 
 def _answer(answers: BinaryIO, message: dict[str, object], data: bytes = b"") -> None:
@@ -100,7 +126,7 @@ def _limit_resources(memory_bytes: int) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, memory_bytes))  # only files in memory, see files/step.py
     most = _memory_now() + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
@@ -115,4 +141,4 @@ def _memory_now() -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

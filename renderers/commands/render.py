@@ -1,125 +1,123 @@
 """Render meshes into pictures from several sides.
 
     multifold render chairs/ table.glb --out views --rig ring6 --size 224 --sheet
+    multifold render scans/ --out views --up-of '*.ply=z' --background transparent
+    multifold render --doctor
 
-Folders are searched for .glb .gltf .obj .ply .stl .off. Each mesh gets a folder of pictures under --out. What
-is already there, from the same content with the same settings, is not drawn again.
+Folders are searched for meshes. Each mesh gets a folder of pictures under --out. What is already there, from
+the same content with the same settings, is not drawn again. --doctor tells which engines work here.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
+from typing import get_args
 
-from PIL import Image
 from tqdm import tqdm
 
 from multifold.errors import MultifoldError
-from renderers import cameras
-from renderers.base import Views, check_size, stamp
-from renderers.content import content_hash
-from renderers.errors import MeshError
-from renderers.files.container import EXTENSIONS
-from renderers.record import Record
-from renderers.sandbox import Sandbox, cores
-from renderers.sheet import ROWS, sheet
-from renderers.software import SoftwareRenderer
+from renderers import batch, cameras, doctor, engines
+from renderers.backdrop import Background
+from renderers.base import check_size
+from renderers.mesh import Up
+from renderers.record import FILE, Record
+from renderers.sandbox import cores
+from renderers.sheet import pages_of, sheets
 
-_SAVE_EVERY = 200
+_MOST_LINES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="mesh files, or folders of them")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the pictures go")
-    parser.add_argument("--rig", default="ring6", help=f"cameras: {', '.join(cameras.NAMES)}, ringN, sphereN")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="mesh files, or folders of them")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where the pictures go")
+    parser.add_argument(
+        "--rig", default="ring6", help=f"cameras: {', '.join(cameras.NAMES)}; {cameras.FAMILIES}"
+    )
     parser.add_argument("--size", type=int, default=224, help="pixels on a side (default 224)")
-    parser.add_argument("--background", choices=("white", "black"), default="white")
-    parser.add_argument("--up", choices=("auto", "y", "z"), default="auto", help="which axis points up")
+    parser.add_argument("--background", choices=get_args(Background), default="white")
+    parser.add_argument("--up", choices=get_args(Up), default="auto", help="which axis points up")
+    parser.add_argument(
+        "--up-of",
+        action="append",
+        type=_up_of,
+        default=[],
+        metavar="PATTERN=AXIS",
+        help="the same for some meshes by name, as in 'scans/*.ply=z'; may be given several times",
+    )
     parser.add_argument("--format", choices=("webp", "png"), default="webp")
     parser.add_argument("--sheet", action="store_true", help="also write contact sheets")
+    parser.add_argument("--engine", choices=engines.NAMES, default=engines.AUTO, help="what draws")
     parser.add_argument("--workers", type=int, default=cores(), help="processes (default: one for each core)")
+    parser.add_argument("--doctor", action="store_true", help="only tell which engines work here")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.doctor:
+        return _examine()
+    if not args.paths or args.out is None:
+        raise MultifoldError("say what to render and where to: multifold render PATH… --out DIR")
     check_size(args.size)
-    views = len(cameras.rig(args.rig))
-    meshes = dict(find_meshes(args.paths))
-    args.out.mkdir(parents=True, exist_ok=True)
-    print(f"{len(meshes)} meshes, {views} views each ({args.rig}) at {args.size} pixels -> {args.out}")
-    record = Record.read(args.out)
-    skipped: dict[str, str] = {}
-    stamps = _stamps(meshes, args, skipped)
-    missing = {name: meshes[name] for name in stamps if not record.holds(name, stamps[name])}
-    _render(missing, stamps, record, args, skipped)
-    done = [name for name in stamps if name not in skipped]
-    if args.sheet and done:
-        _write_sheets(record, done, args.format)
-    print(f"{len(missing) - len(skipped.keys() & missing.keys())} rendered, {len(done)} in all")
-    for name, reason in skipped.items():
-        print(f"skipped {name}: {reason}")
-    return 0 if done else 1
+    order = _order(args)
+    meshes = batch.find_meshes(args.paths)
+    views = len(cameras.rig(order.rig))
+    print(f"{len(meshes)} meshes, {views} views each ({order.rig}) at {order.size} pixels -> {order.out}")
+    order.out.mkdir(parents=True, exist_ok=True)
+    record = Record.read(order.out)
+    outcome = batch.render(order, meshes, record)
+    if args.sheet and outcome.done:
+        _write_sheets(order, outcome, record)
+    _tell(outcome, record)
+    return 0 if outcome.done else 1
 
 
-def find_meshes(paths: list[Path]) -> Iterator[tuple[str, Path]]:
-    """(name, file) of every mesh: files as given, folders searched; a name is relative to its folder."""
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(one for one in path.rglob("*") if one.suffix.lower() in EXTENSIONS)
-            yield from ((one.relative_to(path).as_posix(), one) for one in inside)
-        elif path.is_file():
-            yield path.name, path
-        else:
-            raise MultifoldError(f"there is no file or folder {path}")
+def _order(args: argparse.Namespace) -> batch.Order:
+    return batch.Order(
+        out=args.out,
+        rig=args.rig,
+        size=args.size,
+        background=args.background,
+        up=args.up,
+        up_of=tuple(args.up_of),
+        format=args.format,
+        engine=args.engine,
+        workers=args.workers,
+    )
 
 
-def _stamps(meshes: dict[str, Path], args: argparse.Namespace, skipped: dict[str, str]) -> dict[str, str]:
-    """Content and settings of each mesh, in one word."""
-    engine = stamp(SoftwareRenderer())
-    settings = f"{args.rig}-{args.size}-{args.background}-{args.up}-{args.format}-{engine}"
-    stamps: dict[str, str] = {}
-    for name, path in meshes.items():
-        try:
-            stamps[name] = f"{content_hash(path)}-{settings}"
-        except MeshError as error:
-            skipped[name] = str(error)
-    return stamps
+def _examine() -> int:
+    works = False
+    for finding in doctor.examine():
+        print(finding, flush=True)
+        works = works or finding.works
+    return 0 if works else 1
 
 
-def _render(
-    missing: dict[str, Path],
-    stamps: dict[str, str],
-    record: Record,
-    args: argparse.Namespace,
-    skipped: dict[str, str],
-) -> None:
-    if not missing:
-        return
-    with Sandbox(min(args.workers, len(missing))) as sandbox:
-        drawn = sandbox.render_many(missing.values(), args.rig, args.size, args.background, args.up)
-        for number, (name, views) in enumerate(
-            zip(missing, tqdm(drawn, "rendering", len(missing), unit="mesh"), strict=True), start=1
-        ):
-            if isinstance(views, MeshError):
-                skipped[name] = str(views)
-            else:
-                record.add(name, stamps[name], _save(views, args.out, name, args.format))
-            if number % _SAVE_EVERY == 0:
-                record.write()
-    record.write()
+def _write_sheets(order: batch.Order, outcome: batch.Outcome, record: Record) -> None:
+    """Anew if a picture is new, or the pages are not there."""
+    pages = [order.out / f"sheet_{page:03}.{order.format}" for page in range(pages_of(record, outcome.done))]
+    if outcome.rendered or not all(page.is_file() for page in pages):
+        drawn = tqdm(sheets(record, outcome.done), "sheets", len(pages), delay=2)
+        for path, page in zip(pages, drawn, strict=True):
+            page.save(path, quality=90)
 
 
-def _save(views: Views, out: Path, name: str, extension: str) -> list[str]:
-    """Write the pictures of one mesh; gives their names relative to `out`."""
-    (out / name).mkdir(parents=True, exist_ok=True)
-    files = [f"{name}/{number:02}.{extension}" for number in range(len(views))]
-    for file, view in zip(files, views, strict=True):
-        Image.fromarray(view).save(out / file, quality=90)
-    return files
+def _tell(outcome: batch.Outcome, record: Record) -> None:
+    """How it went, which axes were taken for up, and what was odd."""
+    print(f"{outcome.rendered} rendered, {len(outcome.done)} in all")
+    drawn = {name: record.drawn[name] for name in outcome.done}
+    for (up, reason), count in Counter((one.up, one.up_reason) for one in drawn.values()).most_common():
+        print(f"up is {up} in {count}: {reason}")
+    odd = [f"note on {name}: {note}" for name, one in drawn.items() for note in one.notes]
+    odd += [f"skipped {name}: {reason}" for name, reason in outcome.skipped.items()]
+    print(*odd[-_MOST_LINES:], sep="\n", end="\n" if odd else "")
+    if len(odd) > _MOST_LINES:
+        print(f"and {len(odd) - _MOST_LINES} more, in {FILE}")
 
 
-def _write_sheets(record: Record, names: list[str], extension: str) -> None:
-    for page, start in enumerate(range(0, len(names), ROWS)):
-        rows = [
-            (name, [Image.open(record.folder / one) for one in record.pictures[name]])
-            for name in names[start : start + ROWS]
-        ]
-        sheet(rows).save(record.folder / f"sheet_{page:03}.{extension}", quality=90)
+def _up_of(text: str) -> tuple[str, Up]:
+    """PATTERN=AXIS in two."""
+    pattern, _, axis = text.rpartition("=")
+    for up in get_args(Up):
+        if pattern and axis == up:
+            return pattern, up
+    raise argparse.ArgumentTypeError(f"{text!r} is not PATTERN=y, PATTERN=z or PATTERN=auto")

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from renderers.errors import MeshError
+from renderers.files.gltf_packed import packed, unpack
 from renderers.files.siblings import Siblings
 from renderers.limits import Limits
 
@@ -46,16 +47,35 @@ class Buffers:
     siblings: Siblings
     limits: Limits
     _loaded: dict[int, bytes] = field(default_factory=dict)
+    _unpacked: dict[int, bytes] = field(default_factory=dict)
 
     def view(self, index: Any) -> memoryview:  # noqa: ANN401 (any JSON value)
         """The bytes of one buffer view."""
         described = entry(self.tree, "bufferViews", index)
+        compressed = packed(described)
+        if compressed is None:
+            return self._span(described)
+        if index not in self._unpacked:
+            self._unpacked[index] = self._unpack(compressed)
+        return memoryview(self._unpacked[index])
+
+    def _span(self, described: dict[str, Any]) -> memoryview:
+        """The bytes of a buffer that something describes."""
         start = whole(described.get("byteOffset", 0), "byteOffset")
         length = whole(described.get("byteLength"), "byteLength")
         data = self._buffer(described.get("buffer"))
         if start + length > len(data):
             raise MeshError("the file is cut short: it describes more data than it holds.")
         return memoryview(data)[start : start + length]
+
+    def _unpack(self, compressed: dict[str, Any]) -> bytes:
+        count, width = (
+            whole(compressed.get("count"), "count"),
+            whole(compressed.get("byteStride"), "byteStride"),
+        )
+        so_far = sum(map(len, self._unpacked.values()))
+        self.limits.check("bytes of unpacked data", so_far + count * width, self.limits.unpacked_bytes)
+        return unpack(self._span(compressed), compressed, count, width)
 
     def accessor(self, index: Any) -> Shaped[np.ndarray, "k c"]:  # noqa: ANN401 (any JSON value)
         """The elements of one accessor; normalised integers become float32."""

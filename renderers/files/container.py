@@ -8,25 +8,36 @@ from typing import Any
 from renderers.errors import MeshError
 from renderers.limits import Limits
 
-EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off")
+EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp")
 CONVERTERS = {
-    ".fbx": "FBX2glTF or Blender",
-    ".blend": "Blender (File > Export > glTF 2.0)",
-    ".usdz": "Blender or usd2gltf",
-    ".usd": "Blender or usd2gltf",
-    ".usdc": "Blender or usd2gltf",
-    ".usda": "Blender or usd2gltf",
-    ".dae": "Blender or COLLADA2GLTF",
+    ".3dm": "Rhino (Export Selected > glTF)",
     ".3ds": "Blender or assimp",
-    ".max": "3ds Max (Export > glTF)",
-    ".skp": "SketchUp (Export > glTF)",
-    ".step": "FreeCAD",
-    ".stp": "FreeCAD",
+    ".abc": "Blender",
+    ".blend": "Blender (File > Export > glTF 2.0)",
+    ".brep": "FreeCAD",
+    ".c4d": "Cinema 4D (Export > glTF)",
+    ".dwg": "AutoCAD or Blender",
+    ".dxf": "AutoCAD or Blender",
+    ".f3d": "Fusion (Export > STEP)",
+    ".fbx": "FBX2glTF or Blender",
     ".iges": "FreeCAD",
-    ".3mf": "Blender or MeshLab",
+    ".igs": "FreeCAD",
+    ".lwo": "LightWave or Blender",
+    ".ma": "Maya with its glTF exporter",
+    ".max": "3ds Max (Export > glTF)",
+    ".mb": "Maya with its glTF exporter",
+    ".skp": "SketchUp (Export > glTF)",
+    ".sldprt": "SolidWorks (Save as STEP)",
+    ".usd": "Blender or usd2gltf",
+    ".usda": "Blender or usd2gltf",
+    ".usdc": "Blender or usd2gltf",
+    ".usdz": "Blender or usd2gltf",
+    ".wrl": "MeshLab",
+    ".x3d": "MeshLab or Blender",
 }
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
 _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
+GLB_MAGIC = b"glTF"
 
 
 def suffix_of(path: Path) -> str:
@@ -50,19 +61,19 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
         raise MeshError(f"there is no file {path.name!r}.")
     size = path.stat().st_size
     if size == 0:
-        raise MeshError("the file is empty.")
+        raise MeshError("the file is empty. Export it anew.")
     if size > limits.file_bytes:
         raise MeshError(f"the file is {size:,} bytes long; at most {limits.file_bytes:,} are read.")
     with open(path, "rb") as source:
         data = source.read(size)
-    if data.startswith(_ARCHIVES):
+    if data.startswith(_ARCHIVES) and suffix_of(path) != ".3mf":
         raise MeshError("the file is an archive, whatever its name says. Unpack it and send the mesh itself.")
     return data
 
 
 def split_glb(data: bytes) -> tuple[bytes, bytes]:
     """The JSON and the binary chunk of a GLB file."""
-    if data[:4] != b"glTF":
+    if not data.startswith(GLB_MAGIC):
         raise MeshError("this is not a GLB file, although its name says so.")
     if len(data) < 20:
         raise MeshError("the GLB file is cut short.")

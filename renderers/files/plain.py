@@ -1,57 +1,61 @@
 """OBJ, PLY, STL and OFF files -> parts, parsed by trimesh.
 
-Their declared sizes are checked first, siblings go through our own reader, and whatever the parsers raise
-becomes one error.
+Their declared sizes are checked first, siblings go through our own reader, and what the parsers make of the
+file is checked again.
 """
 
 import io
-import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
-from PIL import Image
 
 from multifold.errors import needs_extra
-from renderers.color import to_linear
 from renderers.errors import MeshError
+from renderers.files.contents import Contents
+from renderers.files.declared import check_declared
+from renderers.files.obj import counted_forwards
+from renderers.files.plain_looks import Looks, linear
+from renderers.files.points import point_cloud
 from renderers.files.siblings import Siblings
 from renderers.limits import Limits
-from renderers.model import Material, Part, Texture
-from renderers.textures import color_texture, pyramid, shrink
+from renderers.model import Material, Part
 from renderers.transform import moved
 
 with needs_extra("render"):
     import trimesh
     from trimesh.resolvers import Resolver
 
-_NO_COLOR = (102, 102, 102)  # what trimesh puts where a file names no colour
-_STL_HEADER, _STL_FACE = 84, 50
-_CUT_OUT = 0.01  # a picture this transparent, used without a word about alpha, is a cut-out
+_WHITE = (1.0, 1.0, 1.0, 1.0)
 
 
-def read(data: bytes, suffix: str, siblings: Siblings, limits: Limits) -> tuple[list[Part], list[str]]:
-    """The parts of the file; notes are empty as yet."""
-    _check_declared(data, suffix, limits)
-    resolver = _SiblingResolver(siblings)
-    try:
-        scene = trimesh.load_scene(
-            io.BytesIO(data), file_type=suffix[1:], resolver=resolver, process=False, maintain_order=True
-        )
-        parts = list(_parts(scene, suffix, limits))
-    except MeshError:
-        raise
-    except Exception as error:  # parsers raise every kind on bad input
-        raise MeshError(
-            f"the {suffix[1:]} file is damaged: {type(error).__name__}: {error!s:.200}"
-        ) from error
+def read(data: bytes, suffix: str, siblings: Siblings, limits: Limits) -> Contents:
+    """The parts of the file, and notes about what could not be used."""
+    check_declared(data, suffix, limits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of parsers, about files that they read all the same
+        scene = _scene(data, suffix, siblings)
     if siblings.refused:
         raise MeshError(
-            f"the file asks for {siblings.refused[0]!r}, which lies outside its folder. "
+            f"the file asks for {siblings.refused[0][:80]!r}, which lies outside its folder. "
             "Put it beside the mesh."
         )
-    return parts, []
+    file = _File(scene, suffix, limits)
+    parts = list(file.parts())
+    missing = [f"drawn without {name[:60]!r}, which does not lie beside it" for name in siblings.missing]
+    return Contents(parts, missing + file.looks.notes + file.notes)
+
+
+def _scene(data: bytes, suffix: str, siblings: Siblings) -> Any:  # noqa: ANN401 (trimesh is not typed)
+    return trimesh.load_scene(
+        io.BytesIO(counted_forwards(data) if suffix == ".obj" else data),
+        file_type=suffix[1:],
+        resolver=_SiblingResolver(siblings),
+        process=False,
+        maintain_order=True,
+    )
 
 
 class _SiblingResolver(Resolver):
@@ -61,101 +65,89 @@ class _SiblingResolver(Resolver):
         self.siblings = siblings
 
     def get(self, key: str) -> bytes:
-        return self.siblings.read(key)
+        # a picture may have options before its name: -s 2 2 2 wood.png
+        return self.siblings.read(key.split()[-1] if key.startswith("-") else key)
 
     def write(self, name: str, data: bytes) -> None:
         raise OSError(f"{name}: {len(data)} bytes not written; nothing is while a mesh is read")
 
     def namespaced(self, namespace: str) -> "_SiblingResolver":
-        folder = self.siblings.folder / namespace
-        return _SiblingResolver(Siblings(folder, self.siblings.limits))
+        raise OSError(f"{namespace}: folders are not searched")
 
     def keys(self) -> list[str]:
-        return sorted(path.name for path in self.siblings.folder.iterdir() if path.is_file())
+        return []
 
 
-def _check_declared(data: bytes, suffix: str, limits: Limits) -> None:
-    """The counts that a header declares, before anything is made of that size."""
-    if suffix == ".stl" and data[:5].lower() != b"solid":
-        count = int.from_bytes(data[80:_STL_HEADER], "little")
-        limits.check("faces", count, limits.faces)
-        if len(data) < _STL_HEADER + _STL_FACE * count:
-            raise MeshError("the stl file is cut short, or is no STL file.")
-    if suffix == ".ply":
-        if not data.startswith(b"ply"):
-            raise MeshError("this is not a PLY file, although its name says so.")
-        header = data[: data.find(b"end_header")]
-        for kind, count in re.findall(rb"element\s+(vertex|face)\s+(\d{1,18})\b", header):
-            _check_count(kind.decode(), int(count), len(data), limits)
-    if suffix == ".off":
-        counts = re.search(rb"OFF\s+(?:#[^\n]*\s+)*(\d{1,18})\s+(\d{1,18})", data[:4096])
-        if counts is None:
-            raise MeshError("this is not an OFF file, although its name says so.")
-        _check_count("vertex", int(counts[1]), len(data), limits)
-        _check_count("face", int(counts[2]), len(data), limits)
-    if suffix == ".obj":
-        limits.check("faces", data.count(b"\nf "), limits.faces)
-        limits.check("vertices", data.count(b"\nv "), limits.vertices)
+class _File:
+    def __init__(self, scene: Any, suffix: str, limits: Limits) -> None:  # noqa: ANN401 (trimesh is not typed)
+        self.scene, self.suffix, self.limits = scene, suffix, limits
+        self.looks, self.notes = Looks(limits), list[str]()
 
+    def parts(self) -> Iterator[Part]:
+        count = 0
+        for node in self.scene.graph.nodes_geometry:
+            matrix, name = self.scene.graph[node]
+            geometry = self.scene.geometry[name]
+            faces = np.asarray(getattr(geometry, "faces", ()), np.int64)
+            if isinstance(geometry, trimesh.PointCloud) and len(geometry.vertices):
+                yield self._points(geometry, matrix)
+            if faces.ndim != 2 or not len(faces):
+                continue
+            count += len(faces)
+            self.limits.check("faces", count, self.limits.faces)
+            if faces.min() < 0 or faces.max() >= len(geometry.vertices):
+                raise MeshError("the file is damaged: a face names a vertex that does not exist.")
+            yield self._part(geometry, faces, matrix)
 
-def _check_count(kind: str, count: int, size: int, limits: Limits) -> None:
-    what, most = ("vertices", limits.vertices) if kind == "vertex" else ("faces", limits.faces)
-    limits.check(what, count, most)
-    if count > size:
-        raise MeshError(f"the file declares {count:,} {what} but is only {size:,} bytes long.")
+    def _part(
+        self,
+        geometry: Any,  # noqa: ANN401
+        faces: Int64[np.ndarray, "f 3"],
+        matrix: Float64[np.ndarray, "4 4"],
+    ) -> Part:
+        visual = geometry.visual
+        vertices = moved(np.asarray(geometry.vertices, np.float64), matrix)
+        if visual.kind == "face":
+            colors = linear(np.asarray(visual.face_colors)).repeat(3, axis=0)
+            unshared = np.arange(3 * len(faces)).reshape(-1, 3)
+            return Part(vertices[faces].reshape(-1, 3), unshared, Material(base=_WHITE), colors=colors)
+        normals = self._normals(geometry)
+        if visual.kind == "vertex":
+            return Part(vertices, faces, Material(base=_WHITE), normals, colors=linear(visual.vertex_colors))
+        material = self.looks.material(getattr(visual, "material", None))
+        return Part(vertices, faces, material, normals, _uv(visual, len(vertices)))
 
-
-def _parts(scene: Any, suffix: str, limits: Limits) -> Iterator[Part]:  # noqa: ANN401 (trimesh is not typed)
-    materials: dict[int, Material] = {}
-    faces_so_far = 0
-    for node in scene.graph.nodes_geometry:
-        matrix, name = scene.graph[node]
-        geometry = scene.geometry[name]
-        faces = np.asarray(getattr(geometry, "faces", ()), np.int64)
-        if faces.ndim != 2 or not len(faces):
-            continue
-        faces_so_far += len(faces)
-        limits.check("faces", faces_so_far, limits.faces)
-        if faces.min() < 0 or faces.max() >= len(geometry.vertices):
-            raise MeshError("the file is damaged: a face names a vertex that does not exist.")
-        yield _part(geometry, faces, matrix, suffix, materials, limits)
-
-
-def _part(
-    geometry: Any,  # noqa: ANN401 (trimesh is not typed)
-    faces: Int64[np.ndarray, "f 3"],
-    matrix: Float64[np.ndarray, "4 4"],
-    suffix: str,
-    materials: dict[int, Material],
-    limits: Limits,
-) -> Part:
-    visual = geometry.visual
-    vertices = moved(np.asarray(geometry.vertices, np.float64), matrix)
-    if visual.kind == "face":
-        colors = _linear(np.asarray(visual.face_colors)).repeat(3, axis=0)
-        unshared = np.arange(3 * len(faces)).reshape(-1, 3)
-        return Part(vertices[faces].reshape(-1, 3), unshared, _white(), colors=colors)
-    if visual.kind == "vertex":
-        return Part(
-            vertices, faces, _white(), _normals(geometry, suffix), colors=_linear(visual.vertex_colors)
+    def _points(self, geometry: Any, matrix: Float64[np.ndarray, "4 4"]) -> Part:  # noqa: ANN401
+        points = moved(np.asarray(geometry.vertices, np.float64), matrix)
+        colored = np.shape(geometry.colors) == (len(points), 4)
+        part, notes = point_cloud(
+            points,
+            _point_normals(geometry),
+            linear(geometry.colors) if colored else None,
+            Material(base=_WHITE) if colored else Material(),
+            self.limits,
         )
-    source = getattr(visual, "material", None)
-    if id(source) not in materials:
-        materials[id(source)] = _material(source, limits)
-    return Part(
-        vertices, faces, materials[id(source)], _normals(geometry, suffix), _uv(visual, len(vertices))
-    )
+        self.notes.extend(notes)
+        return part
+
+    def _normals(self, geometry: Any) -> Float32[np.ndarray, "n 3"] | None:  # noqa: ANN401
+        """Normals that the file brought; STL's say nothing that its triangles don't."""
+        if self.suffix == ".stl" or "vertex_normals" not in geometry._cache:
+            return None
+        return np.asarray(geometry.vertex_normals, np.float32)
 
 
-def _white() -> Material:
-    return Material(base=(1.0, 1.0, 1.0, 1.0))
-
-
-def _normals(geometry: Any, suffix: str) -> Float32[np.ndarray, "n 3"] | None:  # noqa: ANN401
-    """Normals that the file brought; STL's say nothing that its triangles don't."""
-    if suffix == ".stl" or "vertex_normals" not in geometry._cache:
+def _point_normals(geometry: Any) -> Float32[np.ndarray, "n 3"] | None:  # noqa: ANN401
+    """The normals of a PLY file's points, which trimesh keeps raw."""
+    columns = geometry.metadata.get("_ply_raw", {}).get("vertex", {}).get("data", {})
+    try:
+        normals = [np.asarray(columns[name], np.float32).reshape(len(geometry.vertices)) for name in _NORMAL]
+    except (KeyError, IndexError, ValueError):
         return None
-    return np.asarray(geometry.vertex_normals, np.float32)
+    return np.stack(normals, axis=1)
+
+
+_NORMAL = ("nx", "ny", "nz")
 
 
 def _uv(visual: Any, count: int) -> Float32[np.ndarray, "n 2"] | None:  # noqa: ANN401
@@ -166,36 +158,3 @@ def _uv(visual: Any, count: int) -> Float32[np.ndarray, "n 2"] | None:  # noqa: 
     flipped = np.array(np.asarray(uv)[:, :2], np.float32)
     flipped[:, 1] = 1 - flipped[:, 1]
     return flipped
-
-
-def _linear(colors: Any) -> Float32[np.ndarray, "n 4"]:  # noqa: ANN401
-    """sRGB bytes with alpha as linear light."""
-    pixels = np.asarray(colors, np.uint8)
-    light = to_linear(pixels)
-    light[:, 3] = pixels[:, 3] / np.float32(255)
-    return light
-
-
-def _material(source: Any, limits: Limits) -> Material:  # noqa: ANN401
-    """An MTL material: its diffuse colour or its picture, and no more."""
-    if source is None:
-        return Material()
-    picture = getattr(source, "image", getattr(source, "baseColorTexture", None))
-    if picture is not None:
-        texture, cut_out = _texture(picture, limits)
-        return Material(
-            base=(1.0, 1.0, 1.0, 1.0), base_texture=texture, alpha_mode="MASK" if cut_out else "OPAQUE"
-        )
-    diffuse = getattr(source, "diffuse", None)
-    bytes_ = np.asarray(_NO_COLOR if diffuse is None else diffuse).astype(np.int64).clip(0, 255)[:3]
-    if tuple(bytes_) == _NO_COLOR:
-        return Material()
-    red, green, blue = (float(part) for part in to_linear(bytes_.astype(np.uint8)))
-    return Material(base=(red, green, blue, 1.0))
-
-
-def _texture(picture: Image.Image, limits: Limits) -> tuple[Texture, bool]:
-    limits.check("pixels in one texture", picture.width * picture.height, limits.image_pixels)
-    pixels = shrink(picture, limits.texture_side)
-    cut_out = bool((pixels[..., 3] < 128).mean() > _CUT_OUT)
-    return pyramid(color_texture(pixels)), cut_out

@@ -1,19 +1,41 @@
 """`multifold render`: folders in, pictures out, nothing twice."""
 
 import argparse
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
 from PIL import Image
 
 from multifold.errors import MultifoldError
-from renderers import cameras
+from renderers import batch, cameras
 from renderers.commands import render
 from renderers.content import content_hash
 from renderers.mesh import load_model
+from renderers.record import FILE, Record
+from renderers.sandbox import Sandbox
+from renderers.sheet import CELL
 from renderers.software import SoftwareRenderer
+from tests.renderers import exhibits
 from tests.renderers.glb import Glb, unlit
+
+QUICK = ("--rig", "ring2", "--size", 16, "--format", "png", "--workers", 1, "--engine", "numpy")
+
+
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[Sandbox]:
+    with Sandbox(1, engine="numpy") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def warm(one_worker: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers start slowly, so most tests share one."""
+    monkeypatch.setattr(batch, "Sandbox", lambda *_, **__: nullcontext(one_worker))
 
 
 def run(*words: object) -> int:
@@ -35,20 +57,7 @@ def test_a_folder_is_drawn_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     blue = square(meshes / "deep", "blue.glb", (0, 0, 1, 1))
     (meshes / "bad.glb").write_bytes(b"junk")
     (meshes / "notes.txt").write_text("no mesh")
-    words = (
-        meshes,
-        "--out",
-        out,
-        "--rig",
-        "ring2",
-        "--size",
-        16,
-        "--format",
-        "png",
-        "--workers",
-        1,
-        "--sheet",
-    )
+    words = (meshes, "--out", out, *QUICK, "--sheet")
     assert run(*words) == 0
     said = capsys.readouterr().out
     assert "2 rendered, 2 in all" in said
@@ -58,24 +67,153 @@ def test_a_folder_is_drawn_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
         with Image.open(out / "deep" / "blue.glb" / f"{number:02}.png") as picture:
             assert (np.asarray(picture) == expected[number]).all()
     with Image.open(out / "sheet_000.png") as page:
-        assert page.width == 32
+        assert page.width == 12 * CELL
+        assert page.getpixel((CELL // 2, 14 + CELL // 2)) == (0, 0, 255)
 
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
     assert run(*words) == 0
     assert "0 rendered, 2 in all" in capsys.readouterr().out
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
+
     (out / "red.glb" / "01.png").unlink()
     square(meshes / "deep", "blue.glb", (0, 1, 0, 1))
     assert run(*words) == 0
     assert "2 rendered, 2 in all" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("warm")
+def test_other_settings_draw_anew_and_leave_nothing_over(tmp_path: Path) -> None:
+    mesh, out = square(tmp_path, "red.glb"), tmp_path / "out"
+    run(mesh, "--out", out, *QUICK)
+    run(mesh, "--out", out, *QUICK, "--rig", "ring1")
+    assert sorted(path.name for path in (out / "red.glb").iterdir()) == ["00.png"]
+
+
+@pytest.mark.usefixtures("warm")
+def test_pictures_may_lie_among_the_meshes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    square(tmp_path, "red.glb")
+    for expected in ("1 rendered, 1 in all", "0 rendered, 1 in all"):
+        assert run(tmp_path, "--out", tmp_path / "views", *QUICK) == 0
+        assert expected in capsys.readouterr().out
+
+
+def test_two_meshes_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
+    square(tmp_path / "a", "red.glb")
+    square(tmp_path / "b", "red.glb")
+    with pytest.raises(MultifoldError, match=r"both be called red\.glb"):
+        batch.find_meshes([tmp_path / "a", tmp_path / "b"])
+    again = batch.find_meshes([tmp_path / "a", tmp_path / "a" / "red.glb"])
+    assert [mesh.path for mesh in again.values()] == [tmp_path / "a" / "red.glb"]
+
+
+@pytest.mark.usefixtures("warm")
 def test_nothing_but_bad_files_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "bad.glb").write_bytes(b"junk")
     assert run(tmp_path / "bad.glb", "--out", tmp_path / "out", "--workers", 1) == 1
 
 
-def test_a_path_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MultifoldError, match="no file or folder"):
-        run(tmp_path / "gone", "--out", tmp_path / "out")
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("gone", "--out", "out"), "no file or folder"),
+        (("gone",), "where to"),
+        (("--out", "out"), "what to render"),
+        ((".", "--out", "out", "--rig", "round"), "no camera rig"),
+        ((".", "--out", "out", "--size", 4), "pixels"),
+    ],
+)
+def test_mistakes_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MultifoldError, match=reason):
+        run(*words)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_transparent_background_is_kept(tmp_path: Path) -> None:
+    mesh = square(tmp_path, "red.glb")
+    for kind in ("png", "webp"):
+        run(mesh, "--out", tmp_path / kind, *QUICK, "--background", "transparent", "--format", kind)
+        with Image.open(tmp_path / kind / "red.glb" / f"00.{kind}") as picture:
+            assert picture.mode == "RGBA"
+            pixels = np.asarray(picture)
+            assert pixels[0, 0, 3] == 0
+            red, green, blue, alpha = pixels[8, 8]
+            assert (red > 250, green < 6, blue < 6, alpha) == (True, True, True, 255)
+
+
+def standing(folder: Path, name: str) -> Path:
+    """A box that is tall along Y."""
+    path = folder / name
+    trimesh.creation.box((1, 4, 1)).export(path)
+    return path
+
+
+@pytest.mark.usefixtures("warm")
+def test_single_files_may_have_another_axis_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meshes, out = tmp_path / "meshes", tmp_path / "out"
+    (meshes / "scans").mkdir(parents=True)
+    for name in ("a.ply", "scans/b.ply", "scans/c.ply"):
+        standing(meshes, name)
+    words = ("--up-of", "scans/*=z", "--up-of", "*/c.ply=y", "--rig", "ring1@0")
+    assert run(meshes, "--out", out, *QUICK, *words) == 0
+    said = capsys.readouterr().out
+    assert "up is y in 1: a guess" in said
+    assert "up is z in 1: as told" in said
+    tall = {}
+    for name in ("a.ply", "scans/b.ply", "scans/c.ply"):
+        with Image.open(out / name / "00.png") as picture:
+            rows, columns = np.nonzero(np.asarray(picture).min(axis=2) < 255)
+        tall[name] = np.ptp(rows) > np.ptp(columns)
+    assert tall == {"a.ply": True, "scans/b.ply": False, "scans/c.ply": True}
+    assert json.loads((out / FILE).read_text())["meshes"]["scans/b.ply"]["up"] == "z"
+    assert run(meshes, "--out", out, *QUICK, "--rig", "ring1@0") == 0
+    assert "2 rendered, 3 in all" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["*.ply", "*.ply=x", "=z", "z"])
+def test_an_axis_that_is_none_is_refused(
+    tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(tmp_path, "--out", tmp_path, "--up-of", word)
+    assert "is not PATTERN=y" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("warm")
+def test_what_was_drawn_before_an_interruption_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meshes, out = tmp_path / "meshes", tmp_path / "out"
+    square(meshes, "a.glb")
+    square(meshes, "b.glb")
+    save = batch._save
+
+    def interrupted(*args: object) -> tuple[str, ...]:
+        if args[-1] == "b.glb":
+            raise KeyboardInterrupt
+        return save(*args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "_save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(meshes, "--out", out, *QUICK)
+    assert list(Record.read(out).drawn) == ["a.glb"]
+    assert run(meshes, "--out", out, *QUICK) == 0
+    assert "1 rendered, 2 in all" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("warm")
+def test_long_lists_of_trouble_are_cut_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(25):
+        (tmp_path / f"{number}.glb").write_bytes(b"junk")
+    assert run(tmp_path, "--out", tmp_path / "out", *QUICK) == 1
+    said = capsys.readouterr().out
+    assert said.count("skipped") == 20
+    assert "and 5 more, in views.json" in said
+    assert len(Record.read(tmp_path / "out").skipped) == 25
 
 
 def test_the_content_hash_minds_the_files_that_a_mesh_names(tmp_path: Path) -> None:
@@ -92,8 +230,32 @@ def test_the_content_hash_minds_the_files_that_a_mesh_names(tmp_path: Path) -> N
     assert content_hash(tmp_path / "m.obj") == changed
 
 
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
-    (tmp_path / "views.json").write_text("[]")
+def test_the_content_hash_minds_the_textures_of_collada(tmp_path: Path) -> None:
+    named = "<library_images><image id='a'><init_from>\n t.png </init_from></image></library_images>"
+    (tmp_path / "m.dae").write_text(f"<COLLADA>{named}</COLLADA>")
+    before = content_hash(tmp_path / "m.dae")
+    (tmp_path / "t.png").write_bytes(b"one")
+    assert content_hash(tmp_path / "m.dae") != before
+
+
+@pytest.mark.usefixtures("warm")
+def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
+    made = exhibits.obj(tmp_path)
+    (tmp_path / "textures").mkdir()
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "ball.png").rename(tmp_path / "textures" / "ball.png")
+    (tmp_path / "meshes" / "ball.mtl").write_text("newmtl ball\nKd 1 1 1\nmap_Kd ../textures/ball.png\n")
+    made.rename(tmp_path / "meshes" / "ball.obj")
+    whole, alone = tmp_path / "whole", tmp_path / "alone"
+    assert run(tmp_path, "--out", whole, *QUICK) == 0
+    run(tmp_path / "meshes", "--out", alone, *QUICK)
+    assert Record.read(whole).drawn["meshes/ball.obj"].notes == ()
+    assert "outside its folder" in Record.read(alone).skipped["ball.obj"]
+
+
+@pytest.mark.parametrize("kept", ["[]", "{", '{"meshes": {"a": {}}}', '{"meshes": {"a": 3}}'])
+def test_a_damaged_record_is_named(tmp_path: Path, kept: str) -> None:
+    (tmp_path / FILE).write_text(kept)
     square(tmp_path, "red.glb")
     with pytest.raises(MultifoldError, match=r"views\.json is damaged"):
         run(tmp_path / "red.glb", "--out", tmp_path)

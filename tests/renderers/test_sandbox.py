@@ -134,8 +134,8 @@ def test_a_crash_is_that_mesh_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     pids: list[int] = []
 
     class Watched(Worker):
-        def __init__(self, memory_bytes: int) -> None:
-            super().__init__(memory_bytes)
+        def __init__(self, memory_bytes: int, engine: str) -> None:
+            super().__init__(memory_bytes, engine)
             pids.append(self.pid)
 
     monkeypatch.setattr(sandbox, "Worker", Watched)

@@ -1,0 +1,92 @@
+"""Which engines work here: each draws a small known mesh in a process of its own, with a time limit."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from multifold.errors import MultifoldError
+from renderers.base import Views
+from renderers.engines import AUTO, ENGINES, Engine, engine
+from renderers.sandbox import Sandbox
+
+SECONDS = 120.0  # some compile themselves first
+_RIG, _SIZE = "ring6", 96
+_CLOSE = 3.0  # mean difference, of 255, to the plain engine's views
+_CRYSTAL = """ply
+format ascii 1.0
+element vertex 6
+property float x
+property float y
+property float z
+property uchar red
+property uchar green
+property uchar blue
+element face 8
+property list uchar int vertex_indices
+end_header
+1 0 0 255 0 0
+-1 0 0 0 255 255
+0 1 0 0 255 0
+0 -1 0 255 0 255
+0 0 1 0 0 255
+0 0 -1 255 255 0
+3 0 2 4
+3 2 1 4
+3 1 3 4
+3 3 0 4
+3 2 0 5
+3 1 2 5
+3 3 1 5
+3 0 3 5
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one engine did."""
+
+    engine: Engine
+    works: bool
+    chosen: bool  # by `auto`
+    note: str
+
+    def __str__(self) -> str:
+        name = f"{self.engine.name}{' (auto)' if self.chosen else ''}"
+        return f"{'works' if self.works else '  -  '}  {name:14} {self.engine.what}: {self.note}"
+
+
+def examine() -> Iterator[Finding]:
+    """Try every engine, the plain one first, since the others are compared with it."""
+    with tempfile.TemporaryDirectory(prefix="multifold-doctor-") as folder:
+        crystal = Path(folder, "crystal.ply")
+        crystal.write_text(_CRYSTAL)
+        plain: Views | None = None
+        for one in sorted(ENGINES, key=lambda one: one.name != "numpy"):
+            chosen = one == engine(AUTO)
+            try:
+                views, seconds = _drawn(one, crystal)
+            except MultifoldError as error:
+                yield Finding(one, False, chosen, str(error))
+                continue
+            plain = views if plain is None else plain
+            yield _compared(one, chosen, views, plain, seconds)
+
+
+def _drawn(one: Engine, crystal: Path) -> tuple[Views, float]:
+    """The views, and how long they took once the engine was warm."""
+    with Sandbox(1, seconds=SECONDS, engine=one.name) as sandbox:
+        sandbox.render(crystal, rig=_RIG, size=_SIZE)
+        start = time.perf_counter()
+        return sandbox.render(crystal, rig=_RIG, size=_SIZE), time.perf_counter() - start
+
+
+def _compared(one: Engine, chosen: bool, views: Views, plain: Views, seconds: float) -> Finding:
+    difference = float(np.abs(views.astype(int) - plain).mean())
+    if difference > _CLOSE:
+        return Finding(one, False, chosen, f"its pictures are off by {difference:.1f} of 255 on average")
+    same = "the same pixels" if difference == 0 else f"{difference:.2f} of 255 off on average"
+    return Finding(one, True, chosen, f"{1000 * seconds / len(views):.0f} ms a view, {same}")

@@ -1,0 +1,55 @@
+"""The engines by name, and the one that draws when nobody says which.
+
+Engines are loaded when they are asked for: some need a GPU, a system library or a heavy package.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from multifold.errors import MultifoldError
+from renderers.base import EngineError, Renderer
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to draw."""
+
+    name: str
+    what: str  # for people
+    pixels: str  # the stamp of its pictures: engines that share it draw the same bytes
+    where: str  # module:class
+    arguments: tuple[Any, ...] = ()
+
+    def open(self) -> Renderer:
+        """The engine, ready to draw; an `EngineError` says what it lacks."""
+        module, name = self.where.split(":")
+        try:
+            build: Callable[..., Renderer] = getattr(importlib.import_module(module), name)
+            return build(*self.arguments)
+        except MultifoldError as error:
+            raise EngineError(f"the engine {self.name!r} does not work here: {error}") from error
+
+
+ENGINES = (
+    Engine("numba", "our rasteriser, compiled by numba", "software-1", "renderers.compiled:CompiledRenderer"),
+    Engine("numpy", "our rasteriser, in numpy", "software-1", "renderers.software:SoftwareRenderer"),
+    Engine("cuda", "our rasteriser, in torch on a GPU", "cuda-1", "renderers.cuda:CudaRenderer"),
+    Engine("egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", "renderers.gl:GlRenderer", ("egl",)),
+    Engine("osmesa", "pyrender on Mesa without a GPU", "gl-osmesa-1", "renderers.gl:GlRenderer", ("osmesa",)),
+)
+NAMES = (AUTO, *(engine.name for engine in ENGINES))
+
+
+def engine(name: str = AUTO) -> Engine:
+    """The engine of this name. `auto` is the software renderer, compiled if numba is there."""
+    if name == AUTO:
+        name = "numba" if importlib.util.find_spec("numba") else "numpy"
+    for one in ENGINES:
+        if one.name == name:
+            return one
+    raise EngineError(f"no engine is called {name!r}; there are: {', '.join(NAMES)}.")

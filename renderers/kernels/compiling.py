@@ -1,0 +1,67 @@
+"""How a Python function becomes a kernel.
+
+Only entry functions are kept on disk, with all that they call inside. numba looks for changes in an entry's
+own file alone, so entries close over a fingerprint of all our files, which makes it part of their key.
+"""
+
+import inspect
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from multifold.errors import needs_extra
+
+with needs_extra("fast"):
+    import numba
+    from numba.core import types
+    from numba.extending import intrinsic
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Single: TypeAlias = Any  # a float32; for mypy, sums of them are something else
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that kernels call."""
+    compiled: Callable[P, R] = numba.njit(inspect.unwrap(function), nogil=True, error_model="numpy")
+    return compiled
+
+
+def entry(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function that Python calls, compiled at once; its machine code is kept where that can be written."""
+
+    def compiled(function: Callable[P, R]) -> Callable[P, R]:
+        def machine_code(cache: bool) -> Callable[P, R]:
+            compiler = numba.njit(signature, nogil=True, error_model="numpy", cache=cache)
+            code: Callable[P, R] = compiler(inspect.unwrap(function))
+            return code
+
+        try:
+            return machine_code(cache=True)
+        except RuntimeError:  # no folder can be written: each process compiles for itself
+            return machine_code(cache=False)
+
+    return compiled
+
+
+def fingerprint() -> int:
+    """A number that changes when any kernel does."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return zlib.crc32(b"".join(source.read_bytes() for source in sources))
+
+
+def _pointer_to(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
+    @intrinsic
+    def pointer(_: Any, address: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401
+            return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+        pointer_type: Any = types.CPointer
+        return pointer_type(kind)(address), generate
+
+    return pointer
+
+
+floats, doubles = _pointer_to(types.float32), _pointer_to(types.float64)
+ints, longs = _pointer_to(types.int32), _pointer_to(types.int64)

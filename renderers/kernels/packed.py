@@ -1,0 +1,154 @@
+"""A model as flat arrays, and the scene: where everything that kernels read and write lies in memory.
+
+Legend: n vertices · f faces · m materials · t textures · l mip levels · s samples along a side · p pixels.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32, Int64
+
+from renderers.model import Model, Texture, Wrap
+from renderers.sampling import log_side, log_zoom
+from renderers.scene import material_table
+
+SOLID, CUT, CLEAR = range(3)
+UNLIT, CUTOFF, MATERIAL_WIDTH = 9, 10, 11  # columns of the material table, after those of `material_table`
+TEXTURES = ("base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture")
+CHANNELS, LEVELS, WRAP_U, WRAP_V, MOVES, NEAREST, UV_SET, MAP_WIDTH = 1, 2, 3, 4, 5, 6, 7, 8
+MOST_LEVELS = 32
+SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see surface.py)
+_WRAPS: dict[Wrap, int] = {"repeat": 0, "clamp": 1, "mirror": 2}
+_STILL = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
+
+
+class Shape(NamedTuple):
+    """The geometry of a model."""
+
+    vertices: Float32[np.ndarray, "n 3"]
+    faces: Int32[np.ndarray, "f 3"]
+    normals: Float32[np.ndarray, "f 3 3"]
+    uv: Float32[np.ndarray, "n 2"]
+    uv1: Float32[np.ndarray, "n 2"]
+    colors: Float32[np.ndarray, "n 4"]
+    material_of: Int32[np.ndarray, " f"]
+
+
+class Looks(NamedTuple):
+    """Materials and their textures."""
+
+    opacity_of: Int32[np.ndarray, " m"]  # SOLID, CUT or CLEAR
+    materials: Float32[np.ndarray, "m 11"]
+    textures_of: Int32[np.ndarray, "m 5"]  # by TEXTURES; -1 for none
+    maps: Int64[np.ndarray, "t 8"]  # the address of the texels, then as named above
+    moves: Float32[np.ndarray, "t 8"]  # the transform, then log2 of its zoom and of the picture's side
+    levels: Int64[np.ndarray, "t l 3"]  # width, height, first texel
+
+
+class Scratch(NamedTuple):
+    """What kernels fill in, view after view."""
+
+    screen: Float64[np.ndarray, "n 3"]
+    keys: Int64[np.ndarray, "s s"]
+    edges: Float64[np.ndarray, " 15"]
+    held: Int64[np.ndarray, " k"]  # the face in each slot, -1 for none
+    planes: Float64[np.ndarray, "k 9"]
+    values: Float32[np.ndarray, "k 47"]
+    lights: Float32[np.ndarray, " 9"]  # the eye, the directions of the key and of the fill light
+    seen: Float32[np.ndarray, "p 3"]
+    rest: Float32[np.ndarray, " p"]
+
+
+class Layers(NamedTuple):
+    """The see-through fragments of one view, and scratch for the pixel that has most (see layers.py)."""
+
+    starts: Int64[np.ndarray, " S"]
+    keys: Int64[np.ndarray, " k"]
+    order: Int64[np.ndarray, " c"]
+    colors: Float32[np.ndarray, "c 4"]
+    glass: Float32[np.ndarray, " 16"]
+    veil: Float32[np.ndarray, "p 3"]
+
+
+def shape_of(model: Model) -> Shape:
+    """The arrays of a model, row by row in memory."""
+    second = model.uv if model.uv1 is None else model.uv1
+    return Shape(
+        np.ascontiguousarray(model.vertices),
+        np.ascontiguousarray(model.faces),
+        np.ascontiguousarray(model.normals),
+        np.ascontiguousarray(model.uv),
+        np.ascontiguousarray(second),
+        np.ascontiguousarray(model.colors),
+        np.ascontiguousarray(model.material_of),
+    )
+
+
+def textures_in(model: Model) -> list[Texture]:
+    """Every texture once. Kernels know only where their texels lie: keep them while they draw."""
+    every = [getattr(material, name) for material in model.materials for name in TEXTURES]
+    return list({id(texture): texture for texture in every if texture is not None}.values())
+
+
+def looks_of(model: Model, textures: list[Texture], opacities: list[int]) -> Looks:
+    """The tables of a model's materials."""
+    number = {id(texture): index for index, texture in enumerate(textures)}
+    rows = [[number.get(id(getattr(one, name)), -1) for name in TEXTURES] for one in model.materials]
+    cutoffs = np.array([[material.alpha_cutoff for material in model.materials]], np.float32)
+    return Looks(
+        np.array(opacities, np.int32),
+        np.ascontiguousarray(np.concatenate([material_table(model.materials), cutoffs]).T),
+        np.array(rows, np.int32),
+        np.array([_map(texture) for texture in textures], np.int64).reshape(-1, MAP_WIDTH),
+        np.array([_moves(texture) for texture in textures], np.float32).reshape(-1, 8),
+        np.array([_levels(texture) for texture in textures], np.int64).reshape(-1, MOST_LEVELS, 3),
+    )
+
+
+def scratch_for(model: Model, size: int) -> Scratch:
+    """Room to draw a view in."""
+    side = 2 * size
+    return Scratch(
+        np.empty((len(model.vertices), 3)),
+        np.empty((side, side), np.int64),
+        np.empty(15),
+        np.empty(SLOTS, np.int64),
+        np.empty((SLOTS, 9)),
+        np.empty((SLOTS, SLOT_VALUES), np.float32),
+        np.empty(9, np.float32),
+        np.empty((size * size, 3), np.float32),
+        np.empty(size * size, np.float32),
+    )
+
+
+def addresses(*groups: Shape | Looks | Scratch | Layers) -> tuple[int, ...]:
+    """Where each array begins."""
+    return tuple(array.ctypes.data for group in groups for array in group)
+
+
+def _map(texture: Texture) -> tuple[int, ...]:
+    texels, (across, down) = texture.texels, texture.wrap
+    assert texels.flags.c_contiguous
+    assert texels.shape[1] in (3, 4)
+    moves, nearest = texture.transform is not None, texture.magnify == "nearest"
+    return (
+        texels.ctypes.data,
+        texels.shape[1],
+        len(texture.sizes),
+        _WRAPS[across],
+        _WRAPS[down],
+        moves,
+        nearest,
+        texture.uv_set,
+    )
+
+
+def _moves(texture: Texture) -> list[float]:
+    transform = _STILL if texture.transform is None else texture.transform
+    return [*transform.ravel().tolist(), log_zoom(transform), log_side(texture)]
+
+
+def _levels(texture: Texture) -> Int64[np.ndarray, "l 3"]:
+    levels = np.zeros((MOST_LEVELS, 3), np.int64)
+    levels[: len(texture.sizes)] = np.concatenate([texture.sizes, texture.starts[:, None]], axis=1)
+    return levels

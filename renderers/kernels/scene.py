@@ -1,0 +1,84 @@
+"""The scene as kernels see it: bare pointers and a few numbers, passed from kernel to kernel."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+from renderers.kernels.compiling import doubles, floats, ints, kernel, longs
+
+Pointer: TypeAlias = Any  # to floats, doubles, ints or longs, as the scene says
+
+
+class Scene(NamedTuple):
+    """Pointers in the order of packed.Shape, packed.Looks and packed.Scratch; then numbers."""
+
+    vertices: Pointer
+    faces: Pointer
+    normals: Pointer
+    uv: Pointer
+    uv1: Pointer
+    colors: Pointer
+    material_of: Pointer
+    opacity_of: Pointer
+    materials: Pointer
+    textures_of: Pointer
+    maps: Pointer
+    moves: Pointer
+    levels: Pointer
+    screen: Pointer
+    keys: Pointer
+    edges: Pointer
+    held: Pointer
+    planes: Pointer
+    values: Pointer
+    lights: Pointer
+    seen: Pointer
+    rest: Pointer
+    face_count: int
+    side: int  # in samples
+    uv_sets: int
+    colored: bool  # whether vertices have colours of their own
+    far: float  # the least 1/distance
+    depth_scale: float  # from 1/distance to whole numbers
+
+
+@kernel
+def scene_at(
+    at: tuple[int, ...],
+    face_count: int,
+    side: int,
+    uv_sets: int,
+    colored: bool,
+    near: float,
+    far: float,
+    steps: float,
+) -> Scene:
+    """The scene whose arrays lie at these addresses."""
+    return Scene(
+        floats(at[0]),
+        ints(at[1]),
+        floats(at[2]),
+        floats(at[3]),
+        floats(at[4]),
+        floats(at[5]),
+        ints(at[6]),
+        ints(at[7]),
+        floats(at[8]),
+        ints(at[9]),
+        longs(at[10]),
+        floats(at[11]),
+        longs(at[12]),
+        doubles(at[13]),
+        longs(at[14]),
+        doubles(at[15]),
+        longs(at[16]),
+        doubles(at[17]),
+        floats(at[18]),
+        floats(at[19]),
+        floats(at[20]),
+        floats(at[21]),
+        face_count,
+        side,
+        uv_sets,
+        colored,
+        far,
+        steps / (near - far),
+    )

@@ -1,0 +1,282 @@
+"""The meshes of the gallery, generated: one for each thing that a file can say. Tests draw them too."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import DracoPy
+import numpy as np
+import trimesh
+from jaxtyping import Int64
+from PIL import Image
+
+from tests.renderers import shapes
+from tests.renderers.glb import Glb, unlit
+from tests.renderers.shapes import Surface, arrow, ball, bumps, checks, grid, pane, picture
+
+Make: TypeAlias = Callable[[Path], Path]  # a folder -> the file made in it
+WHITE = (0.9, 0.9, 0.9, 1.0)
+
+
+def put(glb: Glb, shape: Surface, material: int, **node: object) -> int:
+    """A surface in the scene."""
+    return glb.place(mesh(glb, shape, material), **node)
+
+
+def mesh(glb: Glb, shape: Surface, material: int, **attributes: int) -> int:
+    named = {
+        "POSITION": glb.accessor(shape.places),
+        "NORMAL": glb.accessor(shape.normals),
+        "TEXCOORD_0": glb.accessor(shape.uv),
+        **attributes,
+    }
+    return glb.mesh(named, indices=indices(glb, shape.faces), material=material)
+
+
+def indices(glb: Glb, faces: Int64[np.ndarray, "f 3"]) -> int:
+    return glb.accessor(faces.astype(np.uint16).ravel())
+
+
+def all_maps(folder: Path) -> Path:
+    """Bricks: colour, roughness and metal, normal, occlusion."""
+    glb, (x, y) = Glb(), grid(128)
+    row = np.floor(y * 8)
+    joint = ((y * 8) % 1 < 0.12) | ((x * 8 + row % 2 / 2) % 1 < 0.06)
+    shade = 0.8 + 0.2 * np.sin(row * 2.4 + np.floor(x * 8 + row % 2 / 2) * 1.7)
+    brick = picture(*(np.where(joint, 0.75, tone * shade) for tone in (0.72, 0.3, 0.22)))
+    material = glb.material(
+        pbr={
+            "baseColorTexture": {"index": glb.texture(brick)},
+            "metallicFactor": 1,
+            "metallicRoughnessTexture": {"index": glb.texture(picture(0, 0.9 - 0.5 * ~joint, 0 * x))},
+        },
+        normalTexture={"index": glb.texture(bumps(8))},
+        occlusionTexture={"index": glb.texture(picture(np.where(joint, 0.4, 1), 0, 0))},
+    )
+    put(glb, ball(48), material)
+    return glb.save(folder, "bricks.glb")
+
+
+def metals(folder: Path) -> Path:
+    """Smooth to rough from left to right; plastic above, gold below."""
+    glb = Glb()
+    for column in range(4):
+        for row, (color, metallic) in enumerate((((0.1, 0.25, 0.7, 1), 0), ((1, 0.77, 0.34, 1), 1))):
+            pbr = {"roughnessFactor": 0.1 + 0.3 * column, "metallicFactor": metallic}
+            put(glb, ball(24), glb.material(color, pbr), translation=[2.2 * column, -2.2 * row, 0])
+    return glb.save(folder, "metals.glb")
+
+
+def normal_map(folder: Path) -> Path:
+    """One flat pane and one with bumps."""
+    glb = Glb()
+    put(glb, pane(), glb.material((0.5, 0.5, 0.6, 1)), translation=[-1.1, 0, 0])
+    bumpy = glb.material((0.5, 0.5, 0.6, 1), normalTexture={"index": glb.texture(bumps())})
+    put(glb, pane(), bumpy, translation=[1.1, 0, 0])
+    return glb.save(folder, "bumps.glb")
+
+
+def emissive(folder: Path) -> Path:
+    """A dark ball with stripes that glow."""
+    glb, (_, y) = Glb(), grid()
+    lines = (y * 8 % 1 < 0.3) * 1.0
+    glow = {"index": glb.texture(picture(lines, 0.7 * lines, 0.1 * lines))}
+    put(glb, ball(), glb.material((0.05, 0.05, 0.1, 1), emissiveTexture=glow, emissiveFactor=[1, 1, 1]))
+    return glb.save(folder, "glow.glb")
+
+
+def vertex_colors(folder: Path) -> Path:
+    """Colours at the corners, mixed in between."""
+    glb, shape = Glb(), shapes.ring()
+    colors = glb.accessor((shape.normals * 0.5 + 0.5).astype(np.float32))
+    glb.place(mesh(glb, shape, glb.material(), COLOR_0=colors), rotation=[0.5, 0, 0, 0.866])
+    return glb.save(folder, "rainbow.glb")
+
+
+def mask(folder: Path) -> Path:
+    """Holes cut by alpha, and what lies behind them."""
+    glb, (x, y) = Glb(), grid()
+    holes = (x * 4 % 1 - 0.5) ** 2 + (y * 4 % 1 - 0.5) ** 2 < 0.12
+    leaf = {"baseColorTexture": {"index": glb.texture(picture(0.2, 0.5, 0.15, ~holes * 1.0))}}
+    put(glb, ball(), glb.material(pbr=leaf, alphaMode="MASK", doubleSided=True))
+    put(glb, ball(), glb.material((0.8, 0.1, 0.05, 1)), scale=[0.5] * 3)
+    return glb.save(folder, "holes.glb")
+
+
+def blend(folder: Path) -> Path:
+    """A ball in a glass ball, behind a pane of another colour."""
+    glb = Glb()
+    put(glb, ball(), glb.material((0.3, 0.6, 0.9, 0.35), alphaMode="BLEND"))
+    put(glb, ball(), glb.material((0.9, 0.6, 0.1, 1)), scale=[0.5] * 3)
+    pink = glb.material((0.9, 0.2, 0.5, 0.4), alphaMode="BLEND")
+    put(glb, pane(), pink, translation=[0.6, 0, 1.2], scale=[0.6] * 3)
+    return glb.save(folder, "glass.glb")
+
+
+def both_sides(folder: Path) -> Path:
+    """Half a pipe from within: faces are seen, and lit, from either side."""
+    glb = Glb()
+    put(glb, shapes.tube(), glb.material((0.7, 0.5, 0.2, 1), doubleSided=True))
+    return glb.save(folder, "pipe.glb")
+
+
+def moved_textures(folder: Path) -> Path:
+    """KHR_texture_transform: as it is, moved, turned, doubled."""
+    glb = Glb()
+    moves: tuple[dict[str, object], ...] = ({}, {"offset": [0.5, 0.0]}, {"rotation": 0.6}, {"scale": [2, 2]})
+    texture = glb.texture(arrow())
+    for number, move in enumerate(moves):
+        moved = {"index": texture, "extensions": {"KHR_texture_transform": move}}
+        place = [2.1 * (number % 2), -2.1 * (number // 2), 0]
+        put(glb, pane(), unlit(glb, pbr={"baseColorTexture": moved}), translation=place)
+    return glb.save(folder, "moved.glb")
+
+
+def wraps(folder: Path) -> Path:
+    """Beyond its edge a texture repeats, mirrors or stops; the last is magnified without smoothing."""
+    glb, shape = Glb(), pane()
+    wide = Surface(shape.places, shape.normals, shape.uv * np.float32(3) - np.float32(1), shape.faces)
+    small = arrow(16)
+    samplers: tuple[dict[str, int], ...] = (
+        {},
+        {"wrapS": 33648, "wrapT": 33648},
+        {"wrapS": 33071, "wrapT": 33071},
+        {"magFilter": 9728},
+    )
+    for number, sampler in enumerate(samplers):
+        material = unlit(glb, pbr={"baseColorTexture": {"index": glb.texture(small, **sampler)}})
+        place = [2.1 * (number % 2), -2.1 * (number // 2), 0]
+        put(glb, shape if number == 3 else wide, material, translation=place)
+    return glb.save(folder, "wraps.glb")
+
+
+def second_uv(folder: Path) -> Path:
+    """Checks by the first coordinates, shadows by the second."""
+    glb, shape = Glb(), ball()
+    x, y = grid()
+    spot = np.clip(((x - 0.5) ** 2 + (y - 0.5) ** 2) * 12, 0.0, 1)
+    material = glb.material(
+        pbr={"baseColorTexture": {"index": glb.texture(picture(0.9, 0.5 + 0.4 * checks(8), 0.3))}},
+        occlusionTexture={"index": glb.texture(picture(spot, 0, 0)), "texCoord": 1},
+        emissiveTexture={"index": glb.texture(picture(0, 0, 1 - spot)), "texCoord": 1},
+        emissiveFactor=[0.6, 0.6, 0.6],
+    )
+    second = glb.accessor(shape.places[:, :2] * np.float32(0.8) + np.float32(0.5))
+    glb.place(mesh(glb, shape, material, TEXCOORD_1=second))
+    return glb.save(folder, "second.glb")
+
+
+def quantised(folder: Path) -> Path:
+    """KHR_mesh_quantization: places in 16 bits."""
+    glb, shape = Glb(), shapes.ring()
+    glb.tree["extensionsRequired"] = ["KHR_mesh_quantization"]
+    places = glb.accessor(np.rint(shape.places / 2 * 32767).astype(np.int16), normalized=True)
+    attributes = {"POSITION": places, "NORMAL": glb.accessor(shape.normals)}
+    material = glb.material((0.2, 0.6, 0.5, 1))
+    glb.place(glb.mesh(attributes, indices=indices(glb, shape.faces), material=material))
+    return glb.save(folder, "quantised.glb")
+
+
+def draco(folder: Path) -> Path:
+    """KHR_draco_mesh_compression."""
+    glb, shape = Glb(), shapes.ring()
+    data = DracoPy.encode(shape.places, shape.faces.astype(np.uint32), quantization_bits=14)
+    glb.tree["extensionsRequired"] = ["KHR_draco_mesh_compression"]
+    corners = glb.add("accessors", count=shape.faces.size, type="SCALAR", componentType=5125)
+    places = glb.add("accessors", count=len(shape.places), type="VEC3", componentType=5126)
+    packed = {"bufferView": glb.view(data), "attributes": {"POSITION": 0}}
+    extensions = {"KHR_draco_mesh_compression": packed}
+    material = glb.material((0.6, 0.3, 0.6, 1))
+    glb.place(glb.mesh({"POSITION": places}, indices=corners, material=material, extensions=extensions))
+    return glb.save(folder, "draco.glb")
+
+
+def scene(folder: Path) -> Path:
+    """Nodes within nodes, one mirrored; a hundred instances of one mesh."""
+    glb = Glb()
+    drop = mesh(glb, ball(12), glb.material((0.8, 0.3, 0.2, 1)))
+    angle = np.linspace(0, 4 * shapes.TURN, 100)
+    spiral = np.stack([np.cos(angle), angle / 15 - 0.8, np.sin(angle)], axis=1).astype(np.float32)
+    sizes = np.repeat(np.linspace(0.12, 0.05, 100, dtype=np.float32)[:, None], 3, axis=1)
+    placed = {"TRANSLATION": glb.accessor(spiral), "SCALE": glb.accessor(sizes)}
+    glb.tree["extensionsUsed"] = ["EXT_mesh_gpu_instancing"]
+    glb.place(drop, extensions={"EXT_mesh_gpu_instancing": {"attributes": placed}})
+    page = mesh(glb, pane(), unlit(glb, pbr={"baseColorTexture": {"index": glb.texture(arrow())}}))
+    for side in (1, -1):
+        child = glb.add("nodes", mesh=page, translation=[0.6 * side, 0, 0], scale=[0.45 * side, 0.45, 0.45])
+        parent = glb.add("nodes", children=[child], translation=[0, -1.2, 0], rotation=[-0.5, 0, 0, 0.866])
+        glb.tree["scenes"][0]["nodes"].append(parent)
+    return glb.save(folder, "scene.glb")
+
+
+def obj(folder: Path) -> Path:
+    """OBJ with its MTL and a texture beside it."""
+    shape = ball(24)
+    x, _ = grid()
+    Image.fromarray(picture(0.9, 0.4 + 0.5 * (x * 12 % 1 < 0.5), 0.2)).save(folder / "ball.png")
+    (folder / "ball.mtl").write_text("newmtl ball\nKd 1 1 1\nmap_Kd ball.png\n")
+    lines = ["mtllib ball.mtl", "usemtl ball"]
+    lines += [f"v {a:.5f} {b:.5f} {c:.5f}" for a, b, c in shape.places]
+    lines += [f"vt {u:.5f} {1 - v:.5f}" for u, v in shape.uv]
+    lines += ["f " + " ".join(f"{corner}/{corner}" for corner in face) for face in (shape.faces + 1).tolist()]
+    (folder / "ball.obj").write_text("\n".join(lines))
+    return folder / "ball.obj"
+
+
+def ply(folder: Path) -> Path:
+    """PLY with a colour at each corner."""
+    shape = trimesh.creation.icosphere(subdivisions=3)
+    shape.visual.vertex_colors = np.rint((shape.vertices[:, [1, 2, 0]] * 0.5 + 0.5) * 255).astype(np.uint8)
+    return _exported(shape, folder / "colors.ply")
+
+
+def stl(folder: Path) -> Path:
+    """STL, Z up, without normals of its own: smooth where it bends gently, sharp at edges."""
+    parts = [
+        trimesh.creation.cylinder(radius=1, height=0.4, sections=48),
+        trimesh.creation.cylinder(radius=0.4, height=2, sections=48).apply_translation([0, 0, 1.1]),
+    ]
+    return _exported(trimesh.util.concatenate(parts), folder / "part.stl")
+
+
+def off(folder: Path) -> Path:
+    """OFF: a shape and nothing else."""
+    return _exported(trimesh.creation.icosahedron(), folder / "dice.off")
+
+
+def cloud(folder: Path) -> Path:
+    """A point cloud with colours."""
+    turns = np.arange(4000) * np.pi * (3 - np.sqrt(5))
+    height = 1 - 2 * (np.arange(4000) + 0.5) / 4000
+    wide = np.sqrt(1 - height**2) * (1 + 0.25 * np.sin(5 * turns / 3))
+    points = np.stack([wide * np.cos(turns), height, wide * np.sin(turns)], axis=1)
+    colors = np.rint(np.clip(points * 0.5 + 0.5, 0, 1) * 255).astype(np.uint8)
+    return _exported(trimesh.PointCloud(points, colors), folder / "cloud.ply")  # type: ignore[no-untyped-call]
+
+
+def _exported(shape: Any, path: Path) -> Path:  # noqa: ANN401 (trimesh's types know no PointCloud)
+    shape.export(path)
+    return path
+
+
+EXHIBITS: dict[str, tuple[str, Make]] = {
+    "all-maps": ("colour, roughness, normal and occlusion maps", all_maps),
+    "metals": ("metal and plastic, smooth to rough", metals),
+    "normal-map": ("a normal map", normal_map),
+    "emissive": ("an emissive map", emissive),
+    "vertex-colors": ("vertex colours", vertex_colors),
+    "mask": ("alpha mode MASK", mask),
+    "blend": ("alpha mode BLEND", blend),
+    "both-sides": ("double-sided faces", both_sides),
+    "texture-transform": ("KHR_texture_transform", moved_textures),
+    "wraps": ("repeat, mirror, clamp; nearest", wraps),
+    "second-uv": ("TEXCOORD_1", second_uv),
+    "quantised": ("KHR_mesh_quantization", quantised),
+    "draco": ("KHR_draco_mesh_compression", draco),
+    "scene": ("nested nodes, a mirrored one, instances", scene),
+    "obj": ("OBJ + MTL + PNG", obj),
+    "ply": ("PLY", ply),
+    "stl": ("STL", stl),
+    "off": ("OFF", off),
+    "cloud": ("a point cloud", cloud),
+}

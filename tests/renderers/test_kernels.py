@@ -1,0 +1,171 @@
+"""Compiled and torch twins against the plain renderer: the same pixels, on random and on hard scenes."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from renderers import cameras
+from renderers.backdrop import Background
+from renderers.base import Renderer, stamp
+from renderers.compiled import CompiledRenderer
+from renderers.cuda import CudaRenderer
+from renderers.errors import MeshError
+from renderers.model import AlphaMode, Magnify, Material, Model, Texture, Wrap
+from renderers.software import SoftwareRenderer
+from renderers.textures import pyramid
+
+SIZE = 48
+RIG = cameras.rig("ring3@20")
+
+
+def texture(random: np.random.Generator, channels: int) -> Texture:
+    """Noise with any wrap, transform, filter and coordinates."""
+    height, width = random.integers(1, 20, 2)
+    made = pyramid(random.random((height, width, channels), np.float32))
+    wraps: tuple[Wrap, ...] = ("repeat", "clamp", "mirror")
+    moved = random.normal(0, 1.5, (2, 3)).astype(np.float32) if random.random() < 0.4 else None
+    across, down = wraps[random.integers(3)], wraps[random.integers(3)]
+    magnify: Magnify = "nearest" if random.random() < 0.3 else "linear"
+    return Texture(made.texels, made.sizes, (across, down), moved, magnify, int(random.random() < 0.3))
+
+
+def material(random: np.random.Generator) -> Material:
+    def perhaps(channels: int) -> Texture | None:
+        return texture(random, channels) if random.random() < 0.5 else None
+
+    modes: tuple[AlphaMode, ...] = ("OPAQUE", "OPAQUE", "MASK", "BLEND")
+    red, green, blue, alpha, metallic, roughness, *glow = random.random(9).tolist()
+    return Material(
+        base=(red, green, blue, alpha),
+        metallic=metallic * (random.random() < 0.5),
+        roughness=1.0 if random.random() < 0.2 else roughness,
+        emissive=(glow[0] / 4, glow[1] / 4, glow[2] / 4),
+        alpha_mode=modes[random.integers(4)],
+        alpha_cutoff=0.3,
+        unlit=bool(random.random() < 0.2),
+        base_texture=perhaps(4),
+        metal_rough_texture=perhaps(3),
+        normal_texture=perhaps(3),
+        occlusion_texture=perhaps(3),
+        emissive_texture=perhaps(3),
+    )
+
+
+def scene(seed: int, faces: int = 60) -> Model:
+    """Random triangles of random looks, some large, some small, some of no area."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(0, 0.3, (faces, 1, 3))
+    points = centres + random.normal(0, 1, (faces, 3, 3)) * random.choice([0.02, 0.1, 0.4], (faces, 1, 1))
+    points[::17, 1] = points[::17, 0]
+    points /= np.linalg.norm(points, axis=2).max()
+    normals = random.normal(0, 1, (faces, 3, 3))
+    normals /= np.linalg.norm(normals, axis=2, keepdims=True)
+    count = int(random.integers(1, 5))
+    plain = random.random() < 0.5
+    return Model(
+        vertices=points.reshape(-1, 3).astype(np.float32),
+        faces=np.arange(3 * faces, dtype=np.int32).reshape(-1, 3),
+        normals=normals.astype(np.float32),
+        uv=random.normal(0, 2, (3 * faces, 2)).astype(np.float32),
+        colors=(np.ones((3 * faces, 4)) if plain else random.random((3 * faces, 4))).astype(np.float32),
+        material_of=random.integers(0, count, faces).astype(np.int32),
+        materials=tuple(material(random) for _ in range(count)),
+        uv1=random.normal(0, 2, (3 * faces, 2)).astype(np.float32),
+    )
+
+
+def share_of_different_pixels(first: np.ndarray, second: np.ndarray) -> float:
+    """At most 1/255 off, where a power is rounded otherwise on another processor."""
+    assert first.shape == second.shape
+    difference = np.abs(first.astype(int) - second.astype(int))
+    assert difference.max() <= 1
+    return float((difference > 0).mean())
+
+
+@pytest.fixture(scope="module")
+def compiled() -> CompiledRenderer:
+    return CompiledRenderer()
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_compiled_pixels_are_those_of_numpy(compiled: CompiledRenderer, seed: int) -> None:
+    model = scene(seed)
+    plain = SoftwareRenderer().render(model, RIG, SIZE)
+    assert share_of_different_pixels(plain, compiled.render(model, RIG, SIZE)) < 1e-3
+
+
+@pytest.mark.parametrize("background", ["white", "black", "transparent"])
+def test_backgrounds_are_those_of_numpy(compiled: CompiledRenderer, background: Background) -> None:
+    for engine in (compiled, CudaRenderer("cpu")):
+        plain = SoftwareRenderer().render(scene(3), RIG, SIZE, background)
+        assert share_of_different_pixels(plain, engine.render(scene(3), RIG, SIZE, background)) < 1e-3
+
+
+@pytest.mark.parametrize("size", [8, 33, 100])
+def test_sizes_are_drawn_alike(compiled: CompiledRenderer, size: int) -> None:
+    plain = SoftwareRenderer().render(scene(11), RIG, size)
+    assert share_of_different_pixels(plain, compiled.render(scene(11), RIG, size)) < 1e-3
+
+
+def test_a_compiled_renderer_is_stamped_like_the_plain_one(compiled: CompiledRenderer) -> None:
+    assert isinstance(compiled, Renderer)
+    assert stamp(compiled) == stamp(SoftwareRenderer())
+
+
+def test_compiled_pictures_are_the_same_each_time(compiled: CompiledRenderer) -> None:
+    first = compiled.render(scene(5), RIG, SIZE)
+    compiled.render(scene(6), RIG, SIZE)
+    assert (compiled.render(scene(5), RIG, SIZE) == first).all()
+
+
+def curtain(layers: int, mode: str, scale: float = 1.0) -> Model:
+    """Squares behind each other that fill the picture."""
+    z = np.linspace(-0.1, 0.1, layers)
+    corners = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * 0.7 * scale
+    points = np.concatenate([np.column_stack([corners, np.full(4, depth)]) for depth in z])
+    faces = np.concatenate([np.array([(0, 1, 2), (0, 2, 3)]) + 4 * layer for layer in range(layers)])
+    glass = Material(base=(0.5, 0.6, 0.7, 0.2), alpha_mode="BLEND" if mode == "BLEND" else "OPAQUE")
+    return Model(
+        vertices=points.astype(np.float32),
+        faces=faces.astype(np.int32),
+        normals=np.tile(np.array([0, 0, 1], np.float32), (len(faces), 3, 1)),
+        uv=np.zeros((len(points), 2), np.float32),
+        colors=np.ones((len(points), 4), np.float32),
+        material_of=np.zeros(len(faces), np.int32),
+        materials=(glass,),
+    )
+
+
+def test_only_the_nearest_layers_of_glass_count(compiled: CompiledRenderer) -> None:
+    model = curtain(90, "BLEND")
+    plain = SoftwareRenderer().render(model, RIG, 16)
+    assert share_of_different_pixels(plain, compiled.render(model, RIG, 16)) < 1e-3
+    assert share_of_different_pixels(plain, CudaRenderer("cpu").render(model, RIG, 16)) < 1e-3
+
+
+@pytest.mark.parametrize(("mode", "reason"), [("BLEND", "transparent"), ("OPAQUE", "large faces")])
+def test_too_much_is_refused_before_memory_is_spent(
+    compiled: CompiledRenderer, mode: str, reason: str
+) -> None:
+    with pytest.raises(MeshError, match=reason):
+        compiled.render(curtain(60, mode), RIG, 2048)
+
+
+def test_batches_of_torch_are_those_of_numpy() -> None:
+    models = [scene(seed) for seed in (1, 2, 7, 8)]
+    together = CudaRenderer("cpu").render_many(models, RIG, SIZE)
+    for model, views in zip(models, together, strict=True):
+        assert share_of_different_pixels(SoftwareRenderer().render(model, RIG, SIZE), views) < 1e-3
+
+
+@pytest.mark.gpu
+def test_a_gpu_draws_the_pixels_of_numpy() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA GPU here")
+    models = [scene(seed) for seed in range(12)]
+    together = CudaRenderer().render_many(models, RIG, SIZE)
+    for model, views in zip(models, together, strict=True):
+        assert share_of_different_pixels(SoftwareRenderer().render(model, RIG, SIZE), views) < 1e-2

@@ -4,18 +4,20 @@ Scores are *index scores*, higher is better: `ip` is the dot product, `l2` is mi
 """
 
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32, Int64
 
 from multifold.errors import MultifoldError
-from multifold.types import Features, Metric, Vector, Vectors
+from multifold.types import Features, Metric, Side, Vector, Vectors
 
 Ids: TypeAlias = Int64[np.ndarray, " _"]
 Paired: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
 Ranked: TypeAlias = tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]
 Found: TypeAlias = tuple[Float32[np.ndarray, " k"], Int64[np.ndarray, " k"]]
+RowKind: TypeAlias = Literal["observation", "pooled"]
+Segment: TypeAlias = tuple[Side, RowKind]
 
 NOBODY = -1  # the id that pads an answer with fewer rows than were asked for
 
@@ -52,7 +54,7 @@ class Space(Protocol):
 class Engine(Protocol):
     """Knows vectors, row ids and a candidate filter, not items.
 
-    Searches may run side by side; `add`, `remove` and `load` run alone (the collection's gate sees to it).
+    Searches may run beside each other and beside a change, and each sees one version; changes run one by one.
     Which rows are found may be approximate, their scores never are; ties go to the smaller id.
     """
 
@@ -70,6 +72,9 @@ class Engine(Protocol):
 
     def count(self) -> int:
         """How many rows there are."""
+
+    def sample(self, count: int) -> Vectors:
+        """Up to so many of the vectors, drawn evenly."""
 
     def save(self, path: Path) -> None:
         """Write the rows to a file, durably and all at once."""

@@ -7,7 +7,7 @@ meanwhile, the search is made again, with changes held off and the store seen as
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -17,13 +17,17 @@ from index.blobs import Blobs
 from index.check import check_items, check_query
 from index.derived import NEVER, Derived
 from index.durable import make_folder
-from index.exact import ExactEngine
+from index.engines import Engines
 from index.lock import WriterLock
 from index.mounts import refuse_network
+from index.plan import Plan
+from index.saved import SavedEngines
 from index.store import Store
 from multifold.errors import MultifoldError
 from multifold.scores import signed
-from multifold.types import Hit, Item, Kind, Query
+from multifold.types import Features, Hit, Item, Kind, Query, Side
+
+SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
 
 class CollectionError(MultifoldError):
@@ -33,21 +37,34 @@ class CollectionError(MultifoldError):
 class Collection:
     """Items of one encoder in one folder; made by `Collection.open`."""
 
-    def __init__(self, space: Space, store: Store, blobs: Blobs, lock: WriterLock | None) -> None:
+    def __init__(
+        self, space: Space, store: Store, blobs: Blobs, lock: WriterLock | None, derived: Derived
+    ) -> None:
         self.blobs = blobs
         self._space = space
         self._store = store
         self._lock = lock
         self._changing = threading.Lock()
         self._closed = False
-        self._derived = Derived(space, lambda: ExactEngine(space.dim, space.metric))
+        self._derived = derived
+        self._derived.restore(store)
         self._derived.catch_up(store)
 
     @classmethod
     def open(
-        cls, folder: Path, space: Space, *, writer: str | None = None, read_only: bool = False
+        cls,
+        folder: Path,
+        space: Space,
+        *,
+        writer: str | None = None,
+        read_only: bool = False,
+        plan: Plan | None = None,
+        probes: Mapping[Side, Features] | None = None,
     ) -> "Collection":
-        """Open a collection, or create it; `writer` is the address that others are told while we write."""
+        """Open a collection, or create it; `writer` is the address that others are told while we write.
+
+        `plan` asks for an index type, a device and a recall; `probes` are the queries that measure it.
+        """
         refuse_network(folder)
         blobs = Blobs(folder / "blobs")
         with ExitStack() as undo:
@@ -59,7 +76,13 @@ class Collection:
                 blobs.sweep()
             store = Store(folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
-            collection = cls(space, store, blobs, lock)
+            saved = SavedEngines(
+                folder / "index", space.vector_id, plan or Plan(), store.former, store.session
+            )
+            if not read_only:
+                saved.tidy()
+            engines = Engines(space, plan or Plan(), None if read_only else saved.home, probes)
+            collection = cls(space, store, blobs, lock, Derived(space, engines, saved))
             undo.pop_all()
         return collection
 
@@ -75,6 +98,7 @@ class Collection:
             if items:
                 self._store.upsert(items)
             self._derived.catch_up(self._store)
+            self._derived.save(SAVE_AFTER)
             return self.version
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -84,6 +108,7 @@ class Collection:
         with self._alone():
             removed = self._store.delete(ids)
             self._derived.catch_up(self._store)
+            self._derived.save(SAVE_AFTER)
             return removed
 
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
@@ -117,6 +142,8 @@ class Collection:
     def close(self) -> None:
         """Wait for the change and the searches that are running, then let go of everything."""
         with self._changing, self._derived.gate.writing():
+            if self._lock is not None and not self._closed:
+                self._derived.save(1)
             self._closed = True
             self._derived.close()
             self._store.close()

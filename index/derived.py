@@ -6,23 +6,21 @@ follows another process, and the opening of a collection (from before the first 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float32
 
-from index.base import NOBODY, Engine, Ids, Paired, Space
+from index.base import NOBODY, Engine, Ids, Paired, Segment, Space
 from index.codec import Batch
 from index.gate import Gate
 from index.rows import all_rows, edition_of, observation_rows, pooled_row
+from index.saved import SavedEngines
 from index.store import Store
 from multifold.types import SIDES, Pool, Side, Vector, Vectors
 
-RowKind: TypeAlias = Literal["observation", "pooled"]
-Segment: TypeAlias = tuple[Side, RowKind]
-
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
+WORTH_SAVING = 4096  # rows; fewer are derived anew faster than they are read
 WIDER = 4  # how much further a grouped search reaches each time
 
 
@@ -58,12 +56,32 @@ def pool(editions: Paired, features: Float32[np.ndarray, "b n"]) -> tuple[Ids, F
 class Derived:
     """Engines by side and kind of row. Searches share the gate, a change passes it alone."""
 
-    def __init__(self, space: Space, engine: Callable[[], Engine]) -> None:
+    def __init__(
+        self, space: Space, engine: Callable[[Segment], Engine], saved: SavedEngines | None = None
+    ) -> None:
         self._space = space
         self._new_engine = engine
+        self._saved = saved
+        self._saved_version = NEVER
         self._engines: dict[Segment, Engine] = {}
         self.gate = Gate()
         self.version = NEVER
+
+    def restore(self, store: Store) -> None:
+        """Begin with the engines that were saved, if they fit."""
+        loaded = None if self._saved is None else self._saved.load(store.version(), self._new_engine)
+        if loaded is not None:
+            with self.gate.writing():
+                self.version, self._engines = loaded
+            self._saved_version = self.version
+
+    def save(self, changes: int) -> None:
+        """Save the engines if there were so many changes since they were saved last, and rows to save."""
+        if self._saved is None or self.version - self._saved_version < changes or self.version == NEVER:
+            return
+        if sum(engine.count() for engine in self._engines.values()) >= WORTH_SAVING:
+            self._saved.save(self.version, self._engines)
+            self._saved_version = self.version
 
     def catch_up(self, store: Store) -> None:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh."""
@@ -119,7 +137,7 @@ class Derived:
 
     def _engine(self, segment: Segment) -> Engine:
         if segment not in self._engines:
-            self._engines[segment] = self._new_engine()
+            self._engines[segment] = self._new_engine(segment)
         return self._engines[segment]
 
     def _search(

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from index.base import EngineError, Ids, Paired
+from index.rowview import RowView, rising
 from index.scoring import lengths
 from multifold.types import Vectors
 
@@ -12,37 +13,20 @@ TOLERATED = 4  # compaction when more than one row in so many is dead
 
 
 class RowBuffer:
-    """Ids rise with position, so a tie that goes to the first position goes to the smallest id."""
+    """Written by one thread at a time; the views it gave out stay as they were."""
+
+    _view: RowView
+    _alive: Bool[np.ndarray, " g"]
 
     def __init__(self, dim: int) -> None:
         self._dim = dim
-        self._used = 0
-        self._dead = 0
         self._allocate(SMALLEST)
-
-    def __len__(self) -> int:
-        return self._used - self._dead
+        self._show(0, dead=0)
 
     @property
-    def ids(self) -> Ids:
-        """Every id, those of dead rows too."""
-        return self._ids[: self._used]
-
-    @property
-    def vectors(self) -> Vectors:
-        """Every vector, those of dead rows too."""
-        return self._vectors[: self._used]
-
-    @property
-    def lengths(self) -> Float32[np.ndarray, " b"]:
-        """The length of every vector, those of dead rows too."""
-        return self._lengths[: self._used]
-
-    def positions(self, allowed: Ids | None = None) -> Ids | None:
-        """Where the living (and allowed) rows lie, rising; None stands for every row."""
-        if allowed is not None:
-            return self._find(_rising(allowed))
-        return np.flatnonzero(self._alive[: self._used]) if self._dead else None
+    def view(self) -> RowView:
+        """The rows as they are now."""
+        return self._view
 
     def append(self, ids: Paired, vectors: Vectors) -> None:
         """Add rows. Rising ids are appended; any other order sorts the whole buffer once."""
@@ -50,69 +34,65 @@ class RowBuffer:
             raise EngineError(f"{len(ids)} ids need as many vectors of {self._dim}, not {vectors.shape}")
         order = np.argsort(ids, kind="stable")
         ids, vectors = ids[order], vectors[order]
-        self._refuse_known(ids)
-        if len(ids) and self._used and ids[0] <= self._ids[self._used - 1]:
+        refuse_known(ids, self._view)
+        held = self._view.ids
+        if len(ids) and len(held) and ids[0] <= held[-1]:
             self._merge(ids, vectors)
         else:
             self._extend(ids, vectors)
 
     def drop(self, ids: Ids) -> None:
         """Mark rows as dead; compact when too many are."""
-        positions = self._find(_rising(ids))
-        self._alive[positions] = False
-        self._dead += len(positions)
-        if self._dead * TOLERATED > self._used:
+        places = self._view.find(rising(ids))
+        if not len(places):
+            return
+        self._alive = self._alive.copy()
+        self._alive[places] = False
+        self._show(len(self._view.ids), self._view.dead + len(places))
+        if self._view.dead * TOLERATED > len(self._view.ids):
             self._merge(np.empty(0, np.int64), np.empty((0, self._dim), np.float32))
 
-    def _refuse_known(self, ids: Ids) -> None:
-        known = ids[:-1][ids[1:] == ids[:-1]]
-        if not len(known):
-            known = self.ids[self._find(ids)]
-        if len(known):
-            raise EngineError(f"row {known[0]} is already there: remove it first")
-
-    def _find(self, ids: Ids) -> Ids:
-        """Positions of those rising ids that are there and alive."""
-        places = np.searchsorted(self.ids, ids)
-        places, ids = places[places < self._used], ids[places < self._used]
-        places = places[self._ids[places] == ids]
-        living: Ids = places[self._alive[places]]
-        return living
-
     def _merge(self, ids: Paired, vectors: Vectors) -> None:
-        living = np.flatnonzero(self._alive[: self._used])
-        ids = np.concatenate([self._ids[living], ids])
-        vectors = np.concatenate([self._vectors[living], vectors])
+        living_ids, living = self._view.living()
+        ids, vectors = np.concatenate([living_ids, ids]), np.concatenate([living, vectors])
         order = np.argsort(ids, kind="stable")
         self._allocate(max(SMALLEST, len(ids)))
-        self._used = self._dead = 0
+        self._show(0, dead=0)
         self._extend(ids[order], vectors[order])
 
     def _extend(self, ids: Paired, vectors: Vectors) -> None:
-        end = self._used + len(ids)
+        used = len(self._view.ids)
+        end = used + len(ids)
         if end > len(self._ids):
             self._grow(max(end, len(self._ids) * 3 // 2))
-        new = slice(self._used, end)
+        new = slice(used, end)
         self._ids[new], self._vectors[new], self._alive[new] = ids, vectors, True
         self._lengths[new] = lengths(vectors)
-        self._used = end
+        self._show(end, self._view.dead)
+
+    def _show(self, used: int, dead: int) -> None:
+        now = slice(0, used)
+        alive = self._alive[now] if dead else None
+        self._view = RowView(self._ids[now], self._vectors[now], self._lengths[now], alive)
 
     def _allocate(self, capacity: int) -> None:
         self._ids: Ids = np.empty(capacity, np.int64)
         self._vectors: Vectors = np.empty((capacity, self._dim), np.float32)
         self._lengths: Float32[np.ndarray, " b"] = np.empty(capacity, np.float32)
-        self._alive: Bool[np.ndarray, " b"] = np.zeros(capacity, np.bool_)
+        self._alive = np.ones(capacity, np.bool_)
 
     def _grow(self, capacity: int) -> None:
-        held = self.ids, self.vectors, self.lengths, self._alive[: self._used]
+        held, alive = self._view, self._alive[: len(self._view.ids)]
         self._allocate(capacity)
-        n = self._used
-        self._ids[:n], self._vectors[:n], self._lengths[:n], self._alive[:n] = held
+        n = len(held.ids)
+        self._ids[:n], self._vectors[:n], self._lengths[:n] = held.ids, held.vectors, held.lengths
+        self._alive[:n] = alive
 
 
-def _rising(ids: Ids) -> Ids:
-    """Sorted, each once (np.unique hashes, which takes many times as long here)."""
-    ids = np.sort(ids)
-    fresh = np.ones(len(ids), np.bool_)
-    np.not_equal(ids[1:], ids[:-1], out=fresh[1:])
-    return ids[fresh]
+def refuse_known(ids: Ids, *views: RowView) -> None:
+    """Rising ids that stand twice, or are already in one of the views, are an error."""
+    known = ids[:-1][ids[1:] == ids[:-1]]
+    for view in views:
+        known = known if len(known) else view.ids[view.find(ids)]
+    if len(known):
+        raise EngineError(f"row {known[0]} is already there: remove it first")

@@ -1,8 +1,15 @@
-"""Rows of an engine as a file: a line of JSON, the ids, the vectors, and the sha256 of all that."""
+"""Files of derived rows: a line of JSON, blocks of bytes, and the sha256 of all that.
+
+FAISS files have no checksum and load flipped bits silently, so nothing of a file is used before its sum is
+checked. Blocks begin at multiples of 64 bytes: arrays are read where they lie, memory-mapped.
+"""
 
 import hashlib
 import json
+import mmap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -10,39 +17,83 @@ from index.base import EngineError, Paired
 from index.durable import replacing
 from multifold.types import Metric, Vectors
 
+Header: TypeAlias = dict[str, Any]
 DIGEST = hashlib.sha256().digest_size
+ALIGNED = 64
+PIECE = 1 << 24  # bytes hashed and written at once
+IDS, FLOATS = "<i8", "<f4"
 
 
 def write(path: Path, metric: Metric, ids: Paired, vectors: Vectors) -> None:
     """Write rows durably and all at once."""
-    header = json.dumps({"metric": metric, "rows": len(ids), "dim": vectors.shape[1]}).encode() + b"\n"
-    digest = hashlib.sha256()
-    with replacing(path) as out:
-        for part in (header, _bytes(ids.astype("<i8")), _bytes(vectors.astype("<f4"))):
-            digest.update(part)
-            out.write(part)
-        out.write(digest.digest())
+    header = {"metric": metric, "rows": len(ids), "dim": vectors.shape[1]}
+    write_blocks(path, header, [as_bytes(ids, IDS), as_bytes(vectors, FLOATS)])
 
 
 def read(path: Path, metric: Metric, dim: int) -> tuple[Paired, Vectors]:
     """Read rows of this metric and length; anything else is an EngineError."""
-    try:
-        data = memoryview(path.read_bytes())
-    except OSError as error:
-        raise EngineError(f"{path} cannot be read ({error.strerror})") from error
+    header, blocks = read_blocks(path, metric, dim)
+    return rows_of(header, blocks)
+
+
+def rows_of(header: Header, blocks: Sequence[memoryview]) -> tuple[Paired, Vectors]:
+    """Ids and vectors, where they lie: the first two blocks of every file."""
+    return array_of(blocks[0], IDS), array_of(blocks[1], FLOATS).reshape(-1, header["dim"])
+
+
+def write_blocks(path: Path, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> None:
+    """Write blocks durably and all at once."""
+    line = json.dumps({**header, "blocks": [block.nbytes for block in blocks]}).encode() + b"\n"
+    digest = hashlib.sha256()
+    with replacing(path) as out:
+        for block in (memoryview(line), *blocks):
+            for start in range(0, block.nbytes, PIECE):
+                digest.update(block[start : start + PIECE])
+                out.write(block[start : start + PIECE])
+            padding = bytes(-block.nbytes % ALIGNED)
+            digest.update(padding)
+            out.write(padding)
+        out.write(digest.digest())
+
+
+def read_blocks(path: Path, metric: Metric, dim: int) -> tuple[Header, list[memoryview]]:
+    """The header and the blocks of a file whose sum is right and whose vectors are of this kind."""
+    data = _mapped(path)
     if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
         raise EngineError(f"{path} is damaged: delete it and it is rebuilt")
-    line = bytes(data[:256]).partition(b"\n")[0]
+    line = bytes(data[: 1 << 16]).partition(b"\n")[0] + b"\n"
     header = json.loads(line)
     if header["metric"] != metric or header["dim"] != dim:
         raise EngineError(
             f"{path} holds {header['metric']} vectors of {header['dim']}, not {metric} of {dim}"
         )
-    rows, start = header["rows"], len(line) + 1
-    ids = np.frombuffer(data, "<i8", rows, start).astype(np.int64)
-    vectors = np.frombuffer(data, "<f4", rows * dim, start + 8 * rows).astype(np.float32)
-    return ids, vectors.reshape(rows, dim)
+    blocks, start = [], _aligned(len(line))
+    for size in header["blocks"]:
+        blocks.append(data[start : start + size])
+        start += _aligned(size)
+    return header, blocks
 
 
-def _bytes(array: np.ndarray) -> memoryview:
-    return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
+def as_bytes(array: np.ndarray, kind: str) -> memoryview:
+    """An array as a block."""
+    array = np.ascontiguousarray(array, kind)
+    return array.data.cast("B") if array.size else memoryview(b"")
+
+
+def array_of(block: memoryview, kind: str) -> np.ndarray:
+    """A block as an array, where it lies."""
+    return np.frombuffer(block, kind) if block.nbytes else np.empty(0, kind)
+
+
+def _mapped(path: Path) -> memoryview:
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except ValueError:  # an empty file cannot be mapped
+        return memoryview(b"")
+    except OSError as error:
+        raise EngineError(f"{path} cannot be read ({error.strerror})") from error
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNED) * ALIGNED

@@ -16,7 +16,7 @@ Number = BigInteger().with_variant(
 meta = Table(
     "meta",
     tables,
-    Column("key", String(64), primary_key=True),  # schema, vector_id, feature_length
+    Column("key", String(64), primary_key=True),  # schema, vector_id, feature_length, session
     Column("value", Text, nullable=False),
 )
 

@@ -35,6 +35,19 @@ def exact(metric: Metric, query: Vector, gallery: Float32[np.ndarray, "g d"]) ->
     return np.asarray(-wide.sum(axis=1), np.float32)
 
 
+def exact_pairs(
+    metric: Metric, queries: Float32[np.ndarray, "q d"], galleries: Float32[np.ndarray, "q c d"]
+) -> Float32[np.ndarray, "q c"]:
+    """Each query against rows of its own, as `exact` scores them."""
+    wide = galleries.astype(np.float64)
+    if metric == "ip":
+        wide *= queries[:, None]
+        return np.asarray(wide.sum(axis=2), np.float32)
+    wide -= queries[:, None]
+    wide *= wide
+    return np.asarray(-wide.sum(axis=2), np.float32)
+
+
 def fast(
     metric: Metric,
     queries: Float32[np.ndarray, "q d"],
@@ -50,9 +63,9 @@ def fast(
     return products
 
 
-def slack(metric: Metric, query: Vector, gallery_lengths: Lengths) -> Scores:
-    """How far a fast score may lie from the exact one."""
+def slack(metric: Metric, query: Vector, longest: float) -> float:
+    """How far a fast score may lie from the exact one, among rows no longer than `longest`."""
     terms = len(query) + 8
-    query_length = lengths(query[None])[0]
-    scale = gallery_lengths * query_length if metric == "ip" else (gallery_lengths + query_length) ** 2
-    return np.asarray(scale * np.float32(terms * 2.0**-23) + np.float32(terms * TINY))
+    query_length = float(lengths(query[None])[0])
+    scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
+    return scale * terms * 2.0**-23 + terms * TINY

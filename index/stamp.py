@@ -1,12 +1,16 @@
 """What a store says of itself: the version of its schema, and the encoder whose features it holds."""
 
 from pathlib import Path
+from uuid import uuid4
 
 from index.schema import VERSION, clock, meta, tables
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, insert, inspect, select
+    from sqlalchemy import Connection, insert, inspect, select, update
+
+
+SESSION = "session"
 
 
 class ForeignStoreError(MultifoldError):
@@ -38,3 +42,19 @@ def recognise(connection: Connection, path: Path, vector_id: str) -> int | None:
             "ingest the originals into a new collection."
         )
     return int(known["feature_length"]) if "feature_length" in known else None
+
+
+def session(connection: Connection) -> str | None:
+    """The name of the last process that opened the store for writing; a copy goes its own way from there."""
+    found: str | None = connection.scalar(select(meta.c.value).where(meta.c.key == SESSION))
+    return found
+
+
+def begin_session(connection: Connection) -> str:
+    """Give this process's writes a name of their own."""
+    name = uuid4().hex
+    if session(connection) is None:
+        connection.execute(insert(meta), {"key": SESSION, "value": name})
+    else:
+        connection.execute(update(meta).where(meta.c.key == SESSION).values(value=name))
+    return name

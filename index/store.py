@@ -43,7 +43,10 @@ FORGET = delete(items).where(items.c.edition.in_(VALUES))  # its observations go
 
 
 class Store:
-    """Reads may come from any thread; one thread of one process writes at a time (the collection's part)."""
+    """Reads may come from any thread; one thread of one process writes at a time (the collection's part).
+
+    `session` names the writes of this process, `former` those before; derived files say which they have seen.
+    """
 
     def __init__(self, path: Path, vector_id: str, *, read_only: bool = False) -> None:
         if not read_only:
@@ -58,6 +61,10 @@ class Store:
                 sync_folder(path.parent)
             with self._database.reading() as connection:
                 self.feature_length = stamp.recognise(connection, path, vector_id)
+                self.former = self.session = stamp.session(connection)
+            if not read_only:
+                with self._database.writing() as connection:
+                    self.session = stamp.begin_session(connection)
         except BaseException:
             self.close()
             raise

@@ -1,6 +1,12 @@
-"""One contract for every engine; a new one joins by a line in ENGINES."""
+"""One contract for every engine; a new one joins by a line in ENGINES.
 
+Small numbers make FAISS engines seal, merge and rot all the time. Those in ENGINES have to be exact; what
+APPROXIMATE types find is checked for soundness here, and for its recall in test_recall.py.
+"""
+
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +18,23 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from index import scoring
 from index.base import NOBODY, Engine, EngineError, Ids
 from index.exact import ExactEngine
+from index.faiss_engine import FaissEngine
+from index.plan import Plan
 from multifold.types import Metric, Vector
 
 DIM = 3
-ENGINES: dict[str, Callable[[int, Metric], Engine]] = {"exact": ExactEngine}
+SOON = 64  # rows are sealed
+
+
+def faiss_of(type: str, dim: int, metric: Metric) -> FaissEngine:  # noqa: A002
+    return FaissEngine(dim, metric, Plan(type, device="cpu", seal_at=SOON, flat_below=SOON))
+
+
+ENGINES: dict[str, Callable[[int, Metric], Engine]] = {
+    "exact": ExactEngine,
+    "faiss": partial(faiss_of, "Flat"),
+}
+APPROXIMATE = ("HNSW8,SQ8", "IVF{cells},Flat", "SQ8")
 METRICS: tuple[Metric, ...] = ("ip", "l2")
 
 every_engine = pytest.mark.parametrize("make", ENGINES.values(), ids=list(ENGINES))
@@ -164,14 +183,32 @@ def test_a_flipped_byte_never_changes_an_answer(
         assert found(again.search(query, 5)) == right
 
 
+Agreement = Callable[[list[tuple[float, int]], list[tuple[float, int]], int], bool]
+
+
+def exactly(answer: list[tuple[float, int]], wanted: list[tuple[float, int]], limit: int) -> bool:
+    return answer == wanted[:limit]
+
+
+def soundly(answer: list[tuple[float, int]], wanted: list[tuple[float, int]], limit: int) -> bool:
+    """As many rows as there are, each once, allowed, with its exact score and in the right order."""
+    whole = len(answer) == len(set(answer)) == min(limit, len(wanted))
+    return whole and answer == [pair for pair in wanted if pair in set(answer)]
+
+
 class Against(RuleBasedStateMachine):
     """Random adds, removals and searches against a dict."""
 
-    def __init__(self, make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+    def __init__(self, make: Callable[[int, Metric], Engine], metric: Metric, agrees: Agreement) -> None:
         super().__init__()
         self.rows: dict[int, Vector] = {}
         self.metric = metric
+        self.make = make
+        self.agrees = agrees
         self.engine = make(DIM, metric)
+
+    def teardown(self) -> None:
+        self.engine.close()
 
     coordinate = st.sampled_from([-2.0, -0.5, 0.0, 0.1, 1.0])
     vector = st.tuples(coordinate, coordinate, coordinate).map(lambda numbers: np.array(numbers, np.float32))
@@ -199,25 +236,55 @@ class Against(RuleBasedStateMachine):
         )
         filter_ = None if allowed is None else ids(*allowed)
         wanted = expected(chosen, self.metric, query)
-        assert found(self.engine.search(query[None], limit, filter_)) == wanted[:limit]
+        assert self.agrees(found(self.engine.search(query[None], limit, filter_)), wanted, limit)
         threshold = wanted[len(wanted) // 2][0] if wanted else 0.0
         assert found(self.engine.range(query, threshold, filter_)) == [p for p in wanted if p[0] >= threshold]
+
+    @rule()
+    def reopen(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.engine.save(Path(folder) / "rows")
+            self.engine.close()
+            self.engine = self.make(DIM, self.metric)
+            self.engine.load(Path(folder) / "rows")
+
+    @rule()
+    def settle(self) -> None:
+        if isinstance(self.engine, FaissEngine):
+            self.engine.settle()
 
     @invariant()
     def counts(self) -> None:
         assert self.engine.count() == len(self.rows)
 
 
-@every_engine
-@every_metric
-def test_against_a_dict(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
-    effort = settings(max_examples=20, stateful_step_count=12, deadline=None)
+def compare(make: Callable[[int, Metric], Engine], metric: Metric, agrees: Agreement, examples: int) -> None:
+    effort = settings(max_examples=examples, stateful_step_count=12, deadline=None)
 
     class Machine(Against):
         def __init__(self) -> None:
-            super().__init__(make, metric)
+            super().__init__(make, metric, agrees)
 
     run_state_machine_as_test(Machine, settings=effort)
+
+
+@every_engine
+@every_metric
+def test_against_a_dict(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+    compare(make, metric, exactly, examples=15)
+
+
+@every_metric
+@pytest.mark.parametrize("type", APPROXIMATE)
+def test_approximate_types_against_a_dict(type: str, metric: Metric) -> None:  # noqa: A002
+    compare(partial(faiss_of, type), metric, soundly, examples=6)
+
+
+@pytest.mark.slow
+@every_metric
+@pytest.mark.parametrize("type", ["Flat", *APPROXIMATE, "RaBitQfs", "IVF{cells},PQ8x4fs"])
+def test_types_against_a_dict_at_length(type: str, metric: Metric) -> None:  # noqa: A002
+    compare(partial(faiss_of, type), metric, exactly if type == "Flat" else soundly, examples=40)
 
 
 @every_engine

@@ -32,7 +32,8 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     lengths = scoring.lengths(gallery)
     fast = scoring.fast(metric, query[None], gallery, lengths)[0].astype(np.float64)
     exact = scoring.exact(metric, query, gallery).astype(np.float64)
-    assert (np.abs(fast - exact) <= scoring.slack(metric, query, lengths)).all()
+    slack = [scoring.slack(metric, query, float(length)) for length in lengths]
+    assert (np.abs(fast - exact) <= slack).all()
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -43,3 +44,5 @@ def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     together = scoring.exact(metric, query, gallery)
     alone = [scoring.exact(metric, query, row[None])[0] for row in gallery]
     assert together.tolist() == alone
+    pairs = scoring.exact_pairs(metric, np.stack([query, -query]), np.stack([gallery, gallery]))
+    assert pairs.tolist() == [alone, scoring.exact(metric, -query, gallery).tolist()]

@@ -1,0 +1,89 @@
+"""Measure the index: our engine beside bare FAISS and usearch, live, filtered, and in hyperbolic space.
+
+Vectors are generated: clusters, and queries that lie apart from them as another side's do. Every time is
+CPU time of one thread, taken in turns between the racers; medians are printed, as Markdown tables.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from tqdm import tqdm
+
+from index.benches import data, live, racers, timing
+from index.benches.data import Scene
+from index.benches.racers import Racer, Thresholds
+
+TYPES = ("HNSW32,SQ8", "IVF{cells},SQ8", "IVF{cells},RaBitQfs", "Flat")
+HEAD = (
+    "| asked | k | racer | recall | queries/s, batches of 16 | one query, p50 | p99 | build | bytes a row |"
+)
+SINGLES = 200  # searches of one query
+BATCH = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How much to measure."""
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--dim", type=int, default=512)
+    parser.add_argument("--queries", type=int, default=512)
+    parser.add_argument("--limits", type=int, nargs="+", default=[10, 100])
+    parser.add_argument("--recalls", type=float, nargs="+", default=[0.95, 0.99])
+    parser.add_argument("--types", nargs="+", default=list(TYPES), help="FAISS factory strings")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    scene = data.sphere(args.rows, args.dim, args.queries)
+    for part in args.parts:
+        print(f"\n## {part}\n")
+        for line in PARTS[part](args, scene):
+            tqdm.write(line)
+    return 0
+
+
+def race(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
+    """Every racer at every recall and limit."""
+    yield f"{args.rows} rows of {args.dim}, {args.queries} queries that no index was tuned with.\n"
+    yield HEAD
+    yield "|---|---|---|---|---|---|---|---|---|"
+    graph = racers.usearch(scene)
+    for recall in args.recalls:
+        engines = [
+            racers.engine_of(scene, name, recall) for name in tqdm(args.types, "building", leave=False)
+        ]
+        for limit in args.limits:
+            truth = live.truth(scene, limit)
+            both = [(racers.ours(engine), racers.bare(engine, scene)) for engine in engines]
+            ours = [racer for pair in both for racer in pair if racer is not None]
+            others = [graph.racer(scene, truth, limit, recall)] if graph else []
+            yield from _lines(scene, [*ours, *others], recall, limit, truth)
+        for engine in engines:
+            engine.close()
+
+
+def _lines(scene: Scene, field: list[Racer], recall: float, limit: int, truth: Thresholds) -> Iterator[str]:
+    batches = timing.in_turns(field, scene.queries, limit, BATCH, len(scene.queries) // BATCH)
+    singles = timing.in_turns(field, scene.queries, limit, 1, SINGLES)
+    for place, racer in enumerate(field):
+        found = racers.recall_of(scene, racer.search(scene.queries, limit), truth)
+        middle, late = np.percentile(singles[place], [50, 99]) * 1e3
+        yield (
+            f"| {recall} | {limit} | {racer.name} | {found:.3f} | {1 / np.median(batches[place]):.0f} | "
+            f"{middle:.2f} ms | {late:.2f} ms | {racer.build_seconds:.0f} s | {racer.bytes_per_row:.0f} |"
+        )
+        if racer.name.startswith("bare"):
+            more = np.median(batches[place - 1] / batches[place]) - 1
+            extra = np.median(singles[place - 1] - singles[place]) * 1e3
+            yield f"| | | ours beside it | | {more:+.1%} time | {extra:+.3f} ms | | | |"
+
+
+PARTS: dict[str, Callable[[argparse.Namespace, Scene], Iterator[str]]] = {
+    "race": race,
+    "live": live.changes,
+    "filters": live.filters,
+    "lorentz": live.lorentz,
+}

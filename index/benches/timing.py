@@ -1,0 +1,30 @@
+"""Times on a machine that others use too: CPU time, taken in turns, and told as medians."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64
+
+from index.ann import use_threads
+from index.benches.racers import Racer
+from multifold.types import Vectors
+
+Times = Float64[np.ndarray, " racers calls"]
+
+
+def in_turns(racers: Sequence[Racer], queries: Vectors, limit: int, batch: int, rounds: int) -> Times:
+    """Seconds a query that each racer needs in each call; call by call they take turns."""
+    use_threads(1)
+    times = np.empty((len(racers), rounds))
+    for racer in racers:
+        racer.search(queries[:batch], limit)
+    for turn in range(rounds):
+        start = turn * batch % max(1, len(queries) - batch + 1)
+        asked = queries[start : start + batch]
+        order = range(len(racers)) if turn % 2 else reversed(range(len(racers)))
+        for place in order:
+            before = time.thread_time()
+            racers[place].search(asked, limit)
+            times[place, turn] = (time.thread_time() - before) / len(asked)
+    return times

@@ -1,0 +1,110 @@
+"""Saved engines are loaded when they fit, caught up from the log, and otherwise rebuilt."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index import derived, saved
+from index.collection import Collection
+from index.engines import Engines
+from index.plan import Plan
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import answers, query, thing
+
+SPACE = Sphere(FEATURE)
+PLAN = Plan("Flat", "cpu", seal_at=40)
+
+
+def opened(folder: Path, plan: Plan = PLAN) -> Collection:
+    return Collection.open(folder, SPACE, plan=plan)
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    rng = np.random.default_rng(0)
+    with opened(tmp_path) as collection:
+        collection.upsert([thing(f"item {n}", rng) for n in range(100)])
+        collection.delete(["item 3"])
+    return tmp_path
+
+
+def hits(folder: Path, plan: Plan = PLAN) -> list[object]:
+    with opened(folder, plan) as collection:
+        return [answers(collection.search(query(np.eye(FEATURE)[n], limit=20))) for n in range(FEATURE)]
+
+
+def rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan = PLAN) -> bool:
+    """Whether opening derives from the first change on."""
+    with monkeypatch.context() as patch:
+        seen: list[object] = []
+        load = saved.SavedEngines.load
+
+        def noted(*arguments: object) -> object:
+            seen.append(load(*arguments))  # type: ignore[arg-type]
+            return seen[-1]
+
+        patch.setattr(saved.SavedEngines, "load", noted)
+        opened(folder, plan).close()
+    return seen == [None]
+
+
+def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = hits(made)
+    assert not rebuilt(made, monkeypatch)
+    (folder,) = [path for path in (made / "index").iterdir() if path.is_dir() and path.name != saved.SEALED]
+    monkeypatch.setattr(saved.SavedEngines, "save", lambda *_: None)  # as if killed
+    with opened(made) as collection:
+        collection.delete(["item 5"])
+        collection.upsert([thing("new", np.random.default_rng(9))])
+    assert not rebuilt(made, monkeypatch)
+    caught_up = hits(made)
+    for path in folder.iterdir():
+        path.unlink()
+    assert rebuilt(made, monkeypatch)
+    assert hits(made) == caught_up != before
+
+
+def test_a_store_put_back_from_a_copy_is_not_searched_by_the_index_of_another(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy has as many changes in the end, but other ones."""
+    copy = (made / "store.sqlite").read_bytes()
+    with opened(made) as collection:
+        collection.delete([f"item {n}" for n in range(10, 50)])
+    (made / "store.sqlite").write_bytes(copy)
+    with monkeypatch.context() as killed, opened(made) as collection:
+        killed.setattr(saved.SavedEngines, "save", lambda *_: None)
+        collection.delete([f"item {n}" for n in range(50, 95)])
+    found = hits(made)
+    assert found == hits(made, Plan("exact"))
+
+
+def test_damage_and_other_plans_are_rebuilt(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = hits(made)
+    assert rebuilt(made, monkeypatch, Plan("exact"))
+    assert hits(made, Plan("exact")) == right
+    for path in (made / "index").rglob("*"):
+        if path.is_file():
+            whole = path.read_bytes()
+            path.write_bytes(whole[: len(whole) // 2] + b"?" + whole[len(whole) // 2 + 1 :])
+    assert rebuilt(made, monkeypatch)
+    assert hits(made) == right
+
+
+def test_queries_come_from_probes_then_from_other_sides() -> None:
+    probes = {"text": np.ones((40, FEATURE), np.float32)}
+    engines = Engines(SPACE, PLAN, None, probes)  # type: ignore[arg-type]
+    shape = engines(("shape", "pooled"))
+    asked = engines._asker("shape")(32)
+    assert asked is not None
+    assert asked == pytest.approx(np.full((32, FEATURE), 0.5))
+    assert engines._asker("text")(32) is None
+    seen = engines(("shape", "observation"))
+    seen.add(np.arange(50), np.eye(FEATURE, dtype=np.float32)[np.zeros(50, int)])
+    told = engines._asker("text")(40)
+    assert told is not None
+    assert len(told) == 40
+    for engine in (shape, seen):
+        engine.close()

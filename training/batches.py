@@ -1,4 +1,4 @@
-"""Groups of observations: each step takes some items, some views of each and one caption of each."""
+"""Groups of observations: each step takes some items, and of each some views and some captions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class Batch:
     """One step's observations, and the item that each belongs to."""
 
     pixels: UInt8[Tensor, "b h w 3"]
+    view_items: Int64[Tensor, " b"]
     tokens: Int64[Tensor, "c t"]
-    views: int  # views an item: rows of `pixels` come in groups of this many
-    items: Int64[Tensor, " i"]
+    text_items: Int64[Tensor, " c"]
 
 
 def batches(groups: Groups, train: Train) -> Iterator[Batch]:
@@ -40,17 +40,21 @@ def batches(groups: Groups, train: Train) -> Iterator[Batch]:
 
 
 def _batch(groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np.random.Generator) -> Batch:
-    views = np.stack([rng.permutation(groups.pixels.shape[1])[: train.views] for _ in items])
-    seen = groups.pixels[items[:, None], views].reshape(-1, *groups.pixels.shape[2:])
-    rows = np.array([rng.integers(*groups.captions[item]) for item in items])
-    tokens = groups.tokens[rows]
-    longest = int((tokens != 0).sum(1).max())
+    views = [_some(np.arange(groups.pixels.shape[1]), train.views, rng) for _ in items]
+    rows = [_some(np.arange(*groups.captions[item]), train.captions, rng) for item in items]
+    view_items, text_items = (np.repeat(items, [len(each) for each in found]) for found in (views, rows))
+    pixels = groups.pixels[view_items, np.concatenate(views)]
     return Batch(
-        torch.from_numpy(_shift(seen, train.shift, rng)),
-        torch.from_numpy(tokens[:, :longest]),
-        train.views,
-        torch.from_numpy(items),
+        torch.from_numpy(_shift(pixels, train.shift, rng)),
+        torch.from_numpy(view_items),
+        torch.from_numpy(groups.tokens[np.concatenate(rows)]),
+        torch.from_numpy(text_items),
     )
+
+
+def _some(places: Int64[np.ndarray, " n"], most: int, rng: np.random.Generator) -> Int64[np.ndarray, " some"]:
+    """At most so many of them, each once, in random order; 0: all."""
+    return rng.permutation(places)[: most or None]
 
 
 def _shift(

@@ -45,6 +45,6 @@ def load(path: Path) -> Checkpoint:
         raise MultifoldError(f"there is no checkpoint {path}") from None
     recipe = recipes.parse(content["recipe"], str(path))
     tokenizer = TrainedTokenizer(**content["tokenizer"])
-    model = build_model(recipe, tokenizer.vocabulary)
+    model = build_model(recipe, tokenizer.vocabulary, pretrained=False)
     model.load_state_dict(content["model"])
     return Checkpoint(recipe, tokenizer, model.eval())

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from jaxtyping import UInt8
 from PIL import Image
 
@@ -16,6 +17,7 @@ from training import prepare
 from training.checkpoint import Checkpoint
 from training.evaluate import retrieval
 from training.evaluate.retrieval import Labelled
+from training.geometries.base import Geometry
 from training.graphs import check_parity, write_graphs
 
 CANARIES = 8
@@ -37,10 +39,10 @@ def export(
     """Write a bundle, its report measured on the given held-out items; none is left that fails parity."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / bundles.DESCRIPTION).unlink(missing_ok=True)
-    recipe = checkpoint.recipe
     (folder / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
-    write_graphs(checkpoint.model, recipe.image.size, recipe.geometry.dim, folder)
     draft = _draft(checkpoint, folder, provenance)
+    write_graphs(checkpoint.model, draft.image, draft.text, folder)
+    draft = replace(draft, files=bundles.hashes(folder))
     encoder = Encoder(draft)
     check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
     labelled = retrieval.encode(encoder, views, captions)
@@ -48,7 +50,8 @@ def export(
     _write_probes(labelled, folder)
     numbers = retrieval.report(encoder, labelled)
     (folder / "report.md").write_text(_markdown(draft, numbers), encoding="utf-8")
-    return bundles.save(replace(draft, evaluation=numbers))
+    geometry = replace(draft.geometry, root=_root(checkpoint.model.geometry, labelled))
+    return bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
 
 
 def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:
@@ -60,11 +63,11 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         about=recipe.about,
         geometry=GeometrySpec(
             name=geometry.name,
-            feature_dim=recipe.geometry.dim,
+            feature_dim=geometry.feature_dim,
             dim=geometry.dim,
             metric=geometry.metric,
             query_signs=None if signs is None else tuple(signs.tolist()),
-            params=recipe.geometry.params,
+            params={**recipe.geometry.params, **geometry.learned()},
         ),
         image=prepare.image_spec(recipe),
         text=prepare.text_spec(recipe, checkpoint.tokenizer),
@@ -72,6 +75,12 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
     )
+
+
+def _root(geometry: Geometry, labelled: Labelled) -> tuple[float, ...]:
+    """Where traversals end; both sides have the same say in it."""
+    sides = (geometry.root(torch.from_numpy(side)) for side in (labelled.shapes, labelled.texts))
+    return tuple(torch.stack([*sides]).mean(0).tolist())
 
 
 def _write_canaries(

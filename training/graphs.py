@@ -1,7 +1,9 @@
-"""Torch modules become ONNX graphs that compute the same."""
+"""Torch modules become ONNX graphs that compute the same, for batches of any size."""
 
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,37 +13,83 @@ from torch import Tensor, nn
 
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
-from training.geometries.base import Geometry
+from multifold.preprocess import ImageSpec
+from multifold.tokens import TextSpec
+from training.geometries.base import Entails, Geometry, Rescores
 from training.towers import Model
 
 PARITY = 1e-4
 OPSET = 20
+K = 0.3  # width of the cones that parity is checked with
+OPTIONAL = ("rescore.onnx", "entail.onnx")
 
 
 class ParityError(MultifoldError):
     """A graph that does not compute what the model computes."""
 
 
-class _IndexVectors(nn.Module):
-    """The geometry's map alone, as a graph wants it."""
+class _Method(nn.Module):
+    """One method of a module, as a graph wants it: a module of its own."""
 
-    def __init__(self, geometry: Geometry) -> None:
+    def __init__(self, module: nn.Module, method: str) -> None:
         super().__init__()
-        self.geometry = geometry
+        self.module, self.method = module, method
 
-    def forward(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b d"]:
-        return self.geometry.index_vectors(features)
+    def forward(self, *tensors: Tensor) -> Tensor:
+        result: Tensor = getattr(self.module, self.method)(*tensors)
+        return result
 
 
-def write_graphs(model: Model, size: int, dim: int, folder: Path) -> None:
-    """`image.onnx`, `text.onnx` and `geometry.onnx` of a model, with dynamic batch and text length."""
-    batch, length = torch.export.Dim("batch", min=1, max=4096), torch.export.Dim("length", min=2, max=512)
-    pictures = torch.zeros(2, size, size, 3, dtype=torch.uint8)
-    tokens = torch.ones(2, 8, dtype=torch.int64)
-    features = torch.ones(2, dim)
-    _write(model.image, pictures, "pixels", {0: batch}, folder / "image.onnx")
-    _write(model.text, tokens, "tokens", {0: batch, 1: length}, folder / "text.onnx")
-    _write(_IndexVectors(model.geometry), features, "features", {0: batch}, folder / "geometry.onnx")
+def write_graphs(model: Model, image: ImageSpec, text: TextSpec, folder: Path) -> None:
+    """`image.onnx`, `text.onnx` and the geometry's graphs."""
+    rows, length = {0: _dim("batch", 2**12)}, {1: _dim("length", text.context)}
+    dynamic = text.length == "dynamic"
+    pixels = {"pixels": torch.zeros(2, image.size, image.size, 3, dtype=torch.uint8)}
+    tokens = {"tokens": torch.ones(2, min(8, text.context) if dynamic else text.context, dtype=torch.int64)}
+    write_graph(model.image, "forward", pixels, [rows], folder / "image.onnx")
+    write_graph(model.text, "forward", tokens, [rows | length if dynamic else rows], folder / "text.onnx")
+    write_geometry(model.geometry, folder)
+
+
+def write_geometry(geometry: Geometry, folder: Path) -> None:
+    """`geometry.onnx`, and `rescore.onnx` and `entail.onnx` where it has them; no other's stay behind."""
+    for name in OPTIONAL:
+        (folder / name).unlink(missing_ok=True)
+    some, more = {0: _dim("some", 2**20)}, _dim("more", 2**20)
+    n, d = geometry.feature_dim, geometry.dim
+    features = {"features": torch.ones(2, n)}
+    write_graph(geometry, "index_vectors", features, [some], folder / "geometry.onnx")
+    if isinstance(geometry, Rescores):
+        vectors = {"query": torch.ones(2, d), "candidates": torch.ones(2, 3, d)}
+        write_graph(geometry, "rescore", vectors, [some, {**some, 1: more}], folder / "rescore.onnx")
+    if isinstance(geometry, Entails):
+        pairs = {"general": torch.ones(2, n), "specific": torch.ones(3, n), "k": torch.tensor(K)}
+        write_graph(geometry, "entail", pairs, [some, {0: more}, {}], folder / "entail.onnx")
+
+
+def write_graph(
+    module: nn.Module,
+    method: str,
+    example: Mapping[str, Tensor],
+    dynamic: Sequence[Mapping[int, Any]],
+    path: Path,
+) -> None:
+    """One method of a module, with the arguments of the example; their dynamic axes may have any size."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter warns of its own deprecations
+        program = torch.onnx.export(
+            _Method(module, method).eval(),
+            tuple(example.values()),
+            dynamo=True,
+            input_names=list(example),
+            output_names=["out"],
+            dynamic_shapes=(tuple(dynamic),),
+            opset_version=OPSET,
+            verbose=False,
+        )
+    if program is None:
+        raise ParityError(f"{path.name} could not be exported")
+    onnx.save(_without_traces(program.model_proto), path)
 
 
 def check_parity(model: Model, encoder: Encoder, pixels: np.ndarray, texts: list[str]) -> float:
@@ -50,34 +98,41 @@ def check_parity(model: Model, encoder: Encoder, pixels: np.ndarray, texts: list
     with torch.inference_mode():
         images = model.image(torch.from_numpy(np.array(pixels)))
         captions = model.text(torch.from_numpy(tokens))
-        vectors = model.geometry.index_vectors(captions)
-    found = (encoder.pixels(pixels), encoder.texts(texts).features, encoder.vectors(captions.numpy()))
-    names = ("image.onnx", "text.onnx", "geometry.onnx")
-    worst = 0.0
-    for name, ours, theirs in zip(names, (images, captions, vectors), found, strict=True):
-        difference = float((ours - torch.from_numpy(theirs)).abs().max() / ours.abs().max().clamp(min=1))
-        if not difference <= PARITY:
-            raise ParityError(f"{name} differs from the model by {difference:.1e}, more than {PARITY}")
-        worst = max(worst, difference)
-    return worst
+    towers = (
+        _difference("image.onnx", images, encoder.pixels(pixels)),
+        _difference("text.onnx", captions, encoder.texts(texts).features),
+    )
+    return max(*towers, check_geometry(model.geometry, encoder, captions, images))
 
 
-def _write(module: nn.Module, example: Tensor, name: str, dynamic: dict[int, object], path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns of its own deprecations
-        program = torch.onnx.export(
-            module.eval(),
-            (example,),
-            dynamo=True,
-            input_names=[name],
-            output_names=["out"],
-            dynamic_shapes=(dynamic,),
-            opset_version=OPSET,
-            verbose=False,
-        )
-    if program is None:
-        raise ParityError(f"{path.name} could not be exported")
-    onnx.save(_without_traces(program.model_proto), path)
+@torch.inference_mode()
+def check_geometry(
+    geometry: Geometry, encoder: Encoder, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]
+) -> float:
+    """The same for the geometry's graphs, on features."""
+    ours = geometry.index_vectors(query), geometry.index_vectors(gallery)
+    found = [_difference("geometry.onnx", ours[0], encoder.vectors(query.numpy()))]
+    if isinstance(geometry, Rescores):
+        candidates = ours[1].expand(len(query), -1, -1).contiguous()
+        theirs = encoder.rescore(ours[0].numpy(), candidates.numpy())
+        found.append(_difference("rescore.onnx", geometry.rescore(ours[0], candidates), theirs))
+    if isinstance(geometry, Entails):
+        theirs = encoder.entail(query.numpy(), gallery.numpy(), K)
+        found.append(_difference("entail.onnx", geometry.entail(query, gallery, K), theirs))
+    return max(found)
+
+
+def _difference(name: str, ours: Tensor, theirs: np.ndarray) -> float:
+    if ours.shape != theirs.shape:
+        raise ParityError(f"{name} answers in the shape {theirs.shape}, the model in {tuple(ours.shape)}")
+    difference = float((ours - torch.from_numpy(theirs)).abs().max() / ours.abs().max().clamp(min=1))
+    if not difference <= PARITY:
+        raise ParityError(f"{name} differs from the model by {difference:.1e}, more than {PARITY}")
+    return difference
+
+
+def _dim(name: str, most: int) -> Any:  # noqa: ANN401 (torch names no public type)
+    return torch.export.Dim(name, min=1, max=most)
 
 
 def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:

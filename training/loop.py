@@ -7,18 +7,17 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from multifold.errors import MultifoldError
-from training.batches import Batch, Groups, batches
+from training.batches import Groups, batches
 from training.checkpoint import Checkpoint
 from training.checkpoint import save as save_checkpoint
-from training.losses.infonce import infonce
+from training.objective import Objective
 from training.recipe import Recipe, Train
 from training.tokenizers import TrainedTokenizer
-from training.towers import Model, build_model
+from training.towers import build_model
 
 LOG_EVERY = 20
 
@@ -30,7 +29,9 @@ class DivergedError(MultifoldError):
 def train(recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, out: Path) -> Path:
     """Follow the recipe; write `metrics.jsonl` and a checkpoint into `out`."""
     torch.manual_seed(recipe.train.seed)
+    draws = torch.Generator().manual_seed(recipe.train.seed)
     model = build_model(recipe, tokenizer.vocabulary)
+    objective = Objective(recipe, model)
     optimizer = torch.optim.AdamW(_parameters(model, recipe.train), lr=recipe.train.rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe.train))
     steps = tqdm(
@@ -39,7 +40,8 @@ def train(recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, out: Path
     started = time.monotonic()
     with open(out / "metrics.jsonl", "w", encoding="utf-8") as log:
         for step, batch in enumerate(steps, start=1):
-            loss = _loss(model, batch)
+            model.geometry.resample(draws)
+            loss = objective(model, batch, step / recipe.train.steps)
             if not torch.isfinite(loss):
                 raise DivergedError(f"the loss became {loss.item()} at step {step}; try a smaller rate")
             optimizer.zero_grad()
@@ -47,6 +49,8 @@ def train(recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, out: Path
             nn.utils.clip_grad_norm_(model.parameters(), recipe.train.clip)
             optimizer.step()
             schedule.step()
+            model.geometry.clamp()
+            objective.after_step(model)
             if step % LOG_EVERY == 0 or step == recipe.train.steps:
                 seconds = time.monotonic() - started
                 entry = {"step": step, "loss": round(loss.item(), 4), "seconds": round(seconds, 1)}
@@ -56,12 +60,6 @@ def train(recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, out: Path
     path = out / "checkpoint.pt"
     save_checkpoint(path, Checkpoint(recipe, tokenizer, model))
     return path
-
-
-def _loss(model: Model, batch: Batch) -> Float[Tensor, ""]:
-    shapes = model.image(batch.pixels).unflatten(0, (-1, batch.views)).mean(1)
-    logits = model.geometry.logits(shapes, model.text(batch.tokens))
-    return infonce(logits, batch.items, batch.items)
 
 
 def _rate(step: int, train: Train) -> float:

@@ -12,15 +12,14 @@ from multifold.errors import MultifoldError
 from multifold.manifest import Entry
 from multifold.preprocess import ImageSpec
 from multifold.tokens import TextSpec, Tokenizer
-from renderers.base import stamp
+from renderers.base import LOOK
 from renderers.cameras import rig
-from renderers.software import SoftwareRenderer
+from training import towers
 from training.batches import Groups
 from training.data.furniture.dataset import Order, write
 from training.data.views import load_views
 from training.recipe import Recipe
 from training.tokenizers import TrainedTokenizer
-from training.towers import MEAN, STD
 
 
 def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
@@ -43,19 +42,12 @@ def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, 
 
 def image_spec(recipe: Recipe) -> ImageSpec:
     """How the recipe's image tower wants its pictures."""
-    return ImageSpec(size=recipe.image.size, mean=MEAN, std=STD)
+    return towers.image_spec(recipe.image)
 
 
 def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
     """How the recipe's text tower wants its texts."""
-    return TextSpec(
-        cleaning="clip",
-        context=recipe.text.context,
-        start=tokenizer.start,
-        end=tokenizer.end,
-        pad=tokenizer.pad,
-        length="dynamic",
-    )
+    return towers.text_spec(recipe.text, tokenizer)
 
 
 def view_spec(recipe: Recipe) -> ViewSpec:
@@ -67,7 +59,7 @@ def view_spec(recipe: Recipe) -> ViewSpec:
         background=wanted.background,
         up=wanted.up,
         views=len(rig(wanted.rig).poses),
-        renderer=stamp(SoftwareRenderer()),
+        renderer=LOOK,
     )
 
 

@@ -4,19 +4,14 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from multifold.errors import MultifoldError
+from training.sections import ImageSection, Section, SmallImage, SmallText, TextSection
 
 
 class RecipeError(MultifoldError):
     """A recipe that cannot be followed."""
-
-
-class Section(BaseModel):
-    """A part of a recipe; a key that nobody reads is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Data(Section):
@@ -39,32 +34,45 @@ class Views(Section):
     up: Literal["auto", "y", "z"] = "auto"
 
 
-class ImageTower(Section):
-    """A convolutional stem and a transformer over its grid."""
-
-    size: int = 96
-    stem: tuple[int, ...] = (32, 64, 128)
-    width: int = 192
-    depth: int = 4
-    heads: int = 4
-
-
-class TextTower(Section):
-    """A causal transformer over a small vocabulary of its own, read out at the end of the text."""
-
-    vocabulary: int = 1000
-    context: int = 64
-    width: int = 192
-    depth: int = 3
-    heads: int = 4
-
-
 class Geometry(Section):
     """How features are compared."""
 
     name: str = "clip"
     dim: int = 128
-    params: dict[str, float] = {}
+    params: dict[str, float] = Field(default_factory=dict)
+
+
+class Entailment(Section):
+    """Texts are more general than pictures: a penalty for pictures outside their texts' cones."""
+
+    weight: float = Field(default=0.0, ge=0)
+    k: float = Field(default=0.1, gt=0)
+    k_end: float | None = None  # where k has moved to, evenly, when the training ends
+
+
+class Loss(Section):
+    """What is learned from a batch: a loss by name, and the weights of the four things it may compare."""
+
+    name: str = "infonce"
+    params: dict[str, int | float] = Field(default_factory=dict)
+    text_image: float = 0.0  # every caption with every view
+    agg_image: float = 1.0  # every caption with the item's views as one: its shape
+    agg_text: float = 0.0  # every view with the item's captions as one
+    agg_both: float = 0.0
+    pool: Literal["mean", "max"] = "mean"  # how views become one
+    normalised: bool = False  # views and captions are brought to length one before they become one
+    memory: int = Field(default=0, ge=0)  # so many past observations of each side stand beside the batch
+    block: int = Field(default=0, ge=0)  # rows at once, for batches whose matrix is too large; 0: all
+    entailment: Entailment = Entailment()
+
+
+class Teacher(Section):
+    """The moving average that losses with a soft term learn from."""
+
+    momentum: float = Field(default=0.995, ge=0, le=1)
+    scale: float | None = Field(default=None, gt=0)  # the scale of its similarities; none: the student's
+    buffers: Literal["copy", "average"] = "copy"
+    mode: Literal["eval", "train"] = "eval"
 
 
 class Train(Section):
@@ -73,7 +81,9 @@ class Train(Section):
     seed: int = 0
     steps: int = 1000
     items: int = 128  # items a step
-    views: int = 1  # views an item a step, their features averaged
+    views: int = Field(default=1, ge=0)  # views an item a step; 0: all
+    captions: int = Field(default=1, ge=0)  # captions an item a step; 0: all
+    text_parts: int = Field(default=1, ge=1)  # captions of like length are read together, in so many parts
     rate: float = 1e-3
     warmup: int = 100
     weight_decay: float = 0.05
@@ -88,9 +98,11 @@ class Recipe(Section):
     about: str
     data: Data
     views: Views = Views()
-    image: ImageTower = ImageTower()
-    text: TextTower = TextTower()
+    image: ImageSection = SmallImage()
+    text: TextSection = SmallText()
     geometry: Geometry = Geometry()
+    loss: Loss = Loss()
+    teacher: Teacher = Teacher()
     train: Train = Train()
 
 

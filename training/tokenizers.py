@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import ByteLevel, PreTokenizer, Sequence, Split
 from tokenizers.trainers import BpeTrainer
 
 from multifold.errors import MissingExtraError, MultifoldError, needs_extra
-from multifold.tokens import clean
+from multifold.tokens import Cleaning, clean
 
 with needs_extra("train"):
     import regex  # type: ignore[import-untyped]
@@ -29,22 +29,25 @@ CLIP_MERGES = 49152 - 256 - 2
 CLIP_LITERALS = {"<start_of_text>": CLIP_START, "<end_of_text>": CLIP_END}
 PAD, START, END = "<pad>", "<start>", "<end>"
 LONG_S = "\N{LATIN SMALL LETTER LONG S}"
+IOTA = "\u0345"
 _SUFFIX = "</w>"
 
 
 @dataclass(frozen=True)
 class TrainedTokenizer:
-    """A definition, and the ids that frame and fill its texts."""
+    """A definition, the ids that frame and fill its texts, and how these are cleaned before."""
 
     definition: str
-    start: int
+    start: int | None
     end: int
     pad: int
+    cleaning: Cleaning = "clip"
+    size: int | None = None
 
     @property
     def vocabulary(self) -> int:
-        """How many ids there are; the end id is the highest."""
-        return self.end + 1
+        """How many ids a tower must know: `size`, or up to the end id, which is the highest then."""
+        return self.end + 1 if self.size is None else self.size
 
 
 def train_definition(texts: Iterable[str], vocabulary: int) -> TrainedTokenizer:
@@ -65,6 +68,32 @@ def train_definition(texts: Iterable[str], vocabulary: int) -> TrainedTokenizer:
     return TrainedTokenizer(_without_literals(tokenizer, {END: end}), start=1, end=end, pad=0)
 
 
+def clip_tokenizer() -> TrainedTokenizer:
+    """CLIP's tokenizer, whole."""
+    return TrainedTokenizer(clip_definition(), CLIP_START, CLIP_END, pad=0)
+
+
+def read_definition(path: Path, cleaning: Cleaning) -> TrainedTokenizer:
+    """A tokenizer.json; its template tells the framing ids, a tokenizer_config.json beside it the pad."""
+    try:
+        definition = path.read_text(encoding="utf-8")
+        tokenizer = Tokenizer.from_str(definition)
+    except FileNotFoundError:
+        raise MultifoldError(f"there is no tokenizer {path}") from None
+    except Exception as error:  # the library raises bare exceptions
+        raise MultifoldError(f"{path} is not a tokenizer definition: {error}") from error
+    pad = _pad(tokenizer, path)
+    tokenizer.no_padding()
+    match tokenizer.encode("").ids:
+        case [*start, end] if len(start) < 2:
+            size = tokenizer.get_vocab_size()
+            return TrainedTokenizer(definition, start[0] if start else None, end, pad, cleaning, size)
+        case frame:
+            raise MultifoldError(
+                f"{path} frames a text by {len(frame)} ids; it needs an end, and at most a start"
+            )
+
+
 def clip_definition() -> str:
     """CLIP's tokenizer from the vocabulary that open_clip ships; it wants texts cleaned the `clip` way."""
     merges = _clip_merges()
@@ -75,6 +104,17 @@ def clip_definition() -> str:
     for literal, place in CLIP_LITERALS.items():
         _add_literal(plain.encode(literal).tokens, place, vocabulary, merges)
     return _clip_tokenizer(vocabulary, merges).to_str()
+
+
+def _pad(tokenizer: Tokenizer, path: Path) -> int:
+    beside = path.with_name("tokenizer_config.json")
+    said = json.loads(beside.read_text(encoding="utf-8")).get("pad_token") if beside.exists() else None
+    pad = tokenizer.token_to_id(said["content"] if isinstance(said, dict) else said) if said else None
+    if pad is None and tokenizer.padding is not None:
+        pad = tokenizer.padding["pad_id"]
+    if pad is None:
+        raise MultifoldError(f"{path} does not tell its pad; put its tokenizer_config.json beside it")
+    return int(pad)
 
 
 def _without_literals(tokenizer: Tokenizer, more: dict[str, int]) -> str:
@@ -109,12 +149,13 @@ def _clip_tokenizer(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -
 def _clip_words() -> PreTokenizer:
     """CLIP's words. Letters and numbers are spelled out: the regex engines disagree on 17,000 newer ones.
 
-    Texts are lower-case by now, so all that is left of ignoring case is the long s.
+    Texts are lower-case by now, so all that is left of ignoring case is the long s, and an iota that stands
+    below its letter: to CLIP it is a letter and is none, so it belongs to no word.
     """
     letters, numbers = _ranges(r"\p{L}"), _ranges(r"\p{N}")
     literals = f"<[s{LONG_S}]tart_of_text>|<end_of_text>"
     endings = f"'[s{LONG_S}]|'t|'re|'ve|'m|'ll|'d"
-    pattern = rf"{literals}|{endings}|[{letters}]+|[{numbers}]|[^\s{letters}{numbers}]+"
+    pattern = rf"{literals}|{endings}|[{letters}]+|[{numbers}]|[^\s{IOTA}{letters}{numbers}]+"
     return Sequence([Split(Regex(pattern), "removed", invert=True), ByteLevel(False, use_regex=False)])
 
 

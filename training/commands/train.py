@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from training import loop, prepare, recipe
-from training.tokenizers import train_definition
+from training.towers import tokenizer_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     items = prepare.entries(followed, args.cache, followed.data.train_split)
     texts = [text for entry in items for text in entry.texts]
     print(f"{followed.name}: {len(items)} items, {len(texts)} texts to learn from")
-    tokenizer = train_definition(texts, followed.text.vocabulary)
+    tokenizer = tokenizer_for(followed.text, texts)
     groups = prepare.groups(followed, items, tokenizer, args.cache)
     print(f"training for {followed.train.steps} steps of {followed.train.items} items")
     path = loop.train(followed, groups, tokenizer, out)

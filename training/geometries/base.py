@@ -1,4 +1,8 @@
-"""The contract of a geometry: how features are compared in training, and what an index sees of it."""
+"""The contract of a geometry: how features are compared in training, and what an index sees of it.
+
+A *feature* is what a tower emits, an *index vector* what an index stores. Every similarity is a function of
+index vectors, so that search and training cannot drift apart: similarity(q, g) = compare(φ(q), φ(g)).
+"""
 
 from abc import ABC, abstractmethod
 
@@ -7,14 +11,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from multifold.types import Metric
+from training.geometries.numerics import without_autocast
+from training.geometries.temperature import RawTemperature, Scale, Temperature
 
 
 class Geometry(nn.Module, ABC):
     """A similarity of features, its temperature, and the index vectors that rank alike."""
 
     name: str
-    metric: Metric
-    dim: int  # of an index vector
+    metric: Metric = "ip"
+    start: Scale = Scale()  # of the temperature, where nothing else is asked for
+
+    def __init__(self, feature_dim: int, dim: int, temperature: Temperature | RawTemperature) -> None:
+        super().__init__()
+        self.feature_dim = feature_dim
+        self.dim = dim  # of an index vector
+        self.temperature = temperature
 
     @property
     def query_signs(self) -> Float[Tensor, " d"] | None:
@@ -22,25 +34,58 @@ class Geometry(nn.Module, ABC):
         return None
 
     @abstractmethod
-    def similarity(self, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]) -> Float[Tensor, "q g"]:
-        """Likeness of features as the towers emit them, without temperature."""
-
-    @abstractmethod
-    def logits(self, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]) -> Float[Tensor, "q g"]:
-        """Similarity under the learned temperature."""
-
-    @abstractmethod
     def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b d"]:
         """Vectors that a flat index under `metric` ranks as `similarity` does."""
 
+    def compare(self, query: Float[Tensor, "q d"], gallery: Float[Tensor, "g d"]) -> Float[Tensor, "q g"]:
+        """The similarity of what these index vectors stand for."""
+        return query @ gallery.T
 
-class Temperature(nn.Module):
-    """A learned scale exp(t), t kept in [low, high]."""
+    def similarity(self, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]) -> Float[Tensor, "q g"]:
+        """Likeness of features as the towers emit them, without temperature; never below float32."""
+        with without_autocast(query):
+            return self.compare(self.index_vectors(query), self.index_vectors(gallery))
 
-    def __init__(self, initial: float, low: float, high: float) -> None:
-        super().__init__()
-        self.low, self.high = low, high
-        self.log_scale = nn.Parameter(torch.tensor(initial))
+    def logits(self, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]) -> Float[Tensor, "q g"]:
+        """Similarity under the temperature."""
+        scaled: Tensor = self.similarity(query, gallery) * self.temperature()
+        return scaled
 
-    def forward(self, similarity: Float[Tensor, "q g"]) -> Float[Tensor, "q g"]:
-        return similarity * self.log_scale.clamp(self.low, self.high).exp()
+    def clamp(self) -> None:
+        """Bring learned numbers back between their bounds; the loop calls it after every step."""
+        self.temperature.clamp()
+
+    def resample(self, generator: torch.Generator) -> None:
+        """Draw what is random anew, if anything; the loop calls it before every batch, alike on all ranks."""
+
+    def root(self, features: Float[Tensor, "b n"]) -> Float[Tensor, " n"]:
+        """The feature of everything and nothing in particular, where traversals end: the mean of these,
+        or the origin where the geometry has one."""
+        return self.index_vectors(features).mean(0)
+
+    def learned(self) -> dict[str, float]:
+        """The numbers that training has found, for logs and descriptions."""
+        return {"scale": self.temperature().item()}
+
+
+class Entails(ABC):
+    """A geometry whose general things lie near the origin: each entails what is in the cone behind it."""
+
+    @abstractmethod
+    def entail(
+        self,
+        general: Float[Tensor, "p n"],
+        specific: Float[Tensor, "s n"],
+        k: float | Float[Tensor, ""],
+    ) -> Float[Tensor, "p s"]:
+        """How far outside each general feature's cone each specific one lies, in radians; ≤ 0 is inside."""
+
+
+class Rescores(ABC):
+    """A geometry that no index searches exactly: candidates come by `metric`, their order from here."""
+
+    @abstractmethod
+    def rescore(
+        self, query: Float[Tensor, "q d"], candidates: Float[Tensor, "q k d"]
+    ) -> Float[Tensor, "q k"]:
+        """The similarity of each query's index vector to those of its own candidates."""

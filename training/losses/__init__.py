@@ -1,0 +1,104 @@
+"""Losses by name: pure functions of logits and groups. A new one is a row loss and a line in the table."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from multifold.errors import MultifoldError
+from training.losses import multifold, pairs
+from training.losses.rows import RowLoss, Terms, rows
+
+Target: TypeAlias = Literal["teacher", "swapped"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A row loss of the matrix and of its transpose."""
+
+    row_loss: RowLoss
+    target: Target | None = None  # whose probabilities it learns from, besides the groups
+    forward: float = 0.5  # the weight of rows -> columns; the rest is columns -> rows
+
+    def __call__(
+        self,
+        logits: Float[Tensor, "r c"],
+        row_groups: Int64[Tensor, " r"],
+        column_groups: Int64[Tensor, " c"],
+        teacher: Float[Tensor, "r c"] | None = None,
+        progress: float = 1.0,
+    ) -> Float[Tensor, ""]:
+        """The mean over the rows that have something to find, in both directions."""
+        logits = logits.float() if logits.dtype.itemsize < 4 else logits
+        there = self.direction(logits, row_groups, column_groups, teacher, progress).mean
+        turned = None if teacher is None else teacher.T
+        back = self.direction(logits.T, column_groups, row_groups, turned, progress).mean
+        return self.forward * there + (1 - self.forward) * back
+
+    def direction(
+        self,
+        logits: Float[Tensor, "r c"],
+        row_groups: Int64[Tensor, " r"],
+        column_groups: Int64[Tensor, " c"],
+        teacher: Float[Tensor, "r c"] | None = None,
+        progress: float = 1.0,
+        among: Int64[Tensor, " r"] | None = None,
+    ) -> Terms:
+        """The losses of rows that look for columns; `among`: where these are some of many, their places."""
+        target = self._target(logits, teacher)
+        return self.row_loss(rows(logits, row_groups, column_groups, target, progress, among))
+
+    def _target(
+        self, logits: Float[Tensor, "r c"], teacher: Float[Tensor, "r c"] | None
+    ) -> Float[Tensor, "r c"] | None:
+        if self.target == "swapped":
+            return swapped(logits.detach())
+        if self.target is None:
+            return None
+        if teacher is None:
+            raise ValueError("this loss learns from a teacher, and none was given")
+        return probabilities(teacher.detach().to(logits.dtype))
+
+
+LOSSES: Mapping[str, Loss] = {
+    "infonce": Loss(pairs.infonce),
+    "infonce_mask": Loss(pairs.infonce_mask),
+    "infonce_soft": Loss(multifold.infonce_soft, target="teacher"),
+    "robust_xr": Loss(pairs.robust_xr, target="swapped"),
+    "all_positives": Loss(multifold.all_positives),
+    "soft": Loss(multifold.soft, target="teacher"),
+    "hard": Loss(multifold.hard),
+    "mfh": Loss(multifold.mfh, target="teacher"),
+    "tricolo": Loss(pairs.infonce, forward=0.25),  # rows are views: text -> shape has the weight 0.75
+}
+
+
+def build(name: str, **params: int | float) -> Loss:
+    """The loss of that name with its parameters."""
+    if name not in LOSSES:
+        raise MultifoldError(f"no loss {name!r}; there are: {', '.join(LOSSES)}")
+    loss = LOSSES[name]
+    known = [p.name for p in inspect.signature(loss.row_loss).parameters.values() if p.kind == p.KEYWORD_ONLY]
+    for param in params:
+        if param not in known:
+            raise MultifoldError(
+                f"the loss {name} has no parameter {param!r}; it has: {', '.join(known) or 'none'}"
+            )
+    return Loss(partial(loss.row_loss, **params), loss.target, loss.forward)
+
+
+def probabilities(logits: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
+    """The softmax over columns; unlike torch's own it makes no copy of a transposed matrix."""
+    shares = (logits - logits.amax(1, keepdim=True)).exp_()
+    return shares.div_(shares.sum(1, keepdim=True))
+
+
+def swapped(logits: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
+    """The other direction's softmax, each row made to sum to one."""
+    shares = probabilities(logits.T).T
+    return shares / shares.sum(1, keepdim=True).clamp(min=torch.finfo(shares.dtype).tiny)

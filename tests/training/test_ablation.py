@@ -1,0 +1,64 @@
+"""Every run of every study can be made, and its table says what was measured."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from training.benches import ablation
+from training.benches.ablation import Result, changed, results, studies, table
+from training.objective import Objective
+from training.towers import build_model
+
+RUNS = [(study, name, changes) for study, runs in studies().items() for name, changes in runs.items()]
+
+
+@pytest.mark.parametrize(("study", "name", "changes"), RUNS, ids=[f"{s}: {n}" for s, n, _ in RUNS])
+def test_every_run_has_a_recipe_and_a_model(study: str, name: str, changes: dict[str, Any]) -> None:
+    recipe = changed(changes, seed=1, steps=7)
+    assert (recipe.train.seed, recipe.train.steps) == (1, 7)
+    model = build_model(recipe, 100)
+    assert model.geometry.name == recipe.geometry.name
+    assert Objective(recipe, model).loss
+
+
+def test_losses_are_compared_at_equal_image_cost() -> None:
+    for study in ("losses", "batch"):
+        for changes in studies()[study].values():
+            train = changed(changes, seed=0, steps=None).train
+            assert train.items * (train.views or 6) == 144
+
+
+def test_a_table_gives_means_and_intervals_over_seeds_and_items() -> None:
+    name = next(iter(studies()["losses"]))
+    rng = np.random.default_rng(0)
+    seeds = [(rng.random(300) < share).astype(float).tolist() for share in (0.3, 0.5)]
+    hits = [
+        {d: {"R@1": s, "R@10": s} for d in ("text_to_shape", "shape_to_text", "text_to_image")} for s in seeds
+    ]
+    found = [Result("losses", name, seed, 10, 1440, 60.0, each) for seed, each in enumerate(hits)]
+    row = table("losses", found).splitlines()[-1]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:2] == [name, "2"]
+    mean, low, high = (float(part.strip("[],")) for part in cells[2].split())
+    assert mean == pytest.approx(100 * np.mean(seeds), abs=0.06)
+    assert low < 32 < 48 < high  # seeds as different as these are not averaged away
+    assert cells[-2:] == ["1,440", "60"]
+
+
+@pytest.mark.slow
+def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps on sixty items, from meshes to hits; the second call finds them in the log."""
+    small = {"one pair": {"data": {"furniture_items": 60, "test_items": 4}, "train": {"items": 8}}}
+    monkeypatch.setattr(ablation, "studies", lambda: {"losses": small})
+    args = argparse.Namespace(
+        study=["losses"], seeds=[0], steps=2, out=tmp_path / "out", cache=tmp_path / "cache", table=False
+    )
+    assert ablation.run(args) == 0
+    (found,) = results(tmp_path / "out" / "results.jsonl")
+    assert (found.steps, found.images) == (2, 16)
+    assert len(found.hits["text_to_image"]["R@10"]) == 4
+    monkeypatch.setattr(ablation, "measure", lambda *_: pytest.fail("made again"))
+    assert ablation.run(args) == 0

@@ -1,0 +1,170 @@
+"""What a step minimises: the four ways to compare, the teacher, the memory, entailment, refusals."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+
+from multifold.errors import MultifoldError
+from tests.training import small
+from training import losses
+from training.batches import Batch, batches
+from training.objective import Objective
+from training.recipe import Recipe, parse
+from training.sides import Side, as_one, look, read
+from training.towers import Model, build_model
+
+WAYS = ("text_image", "agg_image", "agg_text", "agg_both")
+
+
+def recipe(**sections: Any) -> Recipe:  # noqa: ANN401 (whatever a recipe may say)
+    """The small recipe on whole groups, with other sections."""
+    raw = small.recipe(items=4, views=0, captions=0).model_dump()
+    return parse({**raw, **{key: {**raw[key], **value} for key, value in sections.items()}}, "test")
+
+
+def started(wanted: Recipe) -> tuple[Model, Objective, Batch]:
+    torch.manual_seed(0)
+    groups, tokenizer = small.groups(wanted)
+    model = build_model(wanted, tokenizer.vocabulary)
+    return model, Objective(wanted, model), next(batches(groups, wanted.train))
+
+
+def step(wanted: Recipe, progress: float = 0.5) -> float:
+    model, objective, batch = started(wanted)
+    return objective(model, batch, progress).item()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_compares_what_it_says(way: str) -> None:
+    weights = {name: float(name == way) for name in WAYS}
+    wanted = recipe(loss={"name": "hard", **weights})
+    model, objective, batch = started(wanted)
+    seen = look(model, batch)
+    images = as_one(seen.images, "mean", False) if way in ("agg_image", "agg_both") else seen.images
+    texts = as_one(seen.texts, "mean", False) if way in ("agg_text", "agg_both") else seen.texts
+    assert images.features.shape[0] == (4 if way in ("agg_image", "agg_both") else 8)
+    assert texts.features.shape[0] == (4 if way in ("agg_text", "agg_both") else 12)
+    logits = model.geometry.logits(images.features, texts.features)
+    expected = losses.build("hard")(logits, images.items, texts.items)
+    torch.testing.assert_close(objective(model, batch, 0.0), expected)
+
+
+def test_ways_add_up() -> None:
+    alone = [step(recipe(loss={"name": "hard", **{w: float(w == way) for w in WAYS}})) for way in WAYS]
+    together = step(
+        recipe(loss={"name": "hard", "text_image": 0.4, "agg_image": 0.3, "agg_text": 0.2, "agg_both": 0.1})
+    )
+    assert together == pytest.approx(
+        sum(w * s for w, s in zip((0.4, 0.3, 0.2, 0.1), alone, strict=True)), rel=1e-5
+    )
+
+
+def test_blocks_change_nothing() -> None:
+    ways = {"text_image": 1.0, "agg_image": 0.0}
+    whole = step(recipe(loss={"name": "mfh", **ways}))
+    assert step(recipe(loss={"name": "mfh", "block": 3, **ways})) == pytest.approx(whole, rel=1e-5)
+
+
+def test_as_one_is_the_mean_or_the_largest_of_each_item() -> None:
+    side = Side(torch.tensor([[3.0, 0.0], [1.0, 1.0], [0.0, 4.0]]), torch.tensor([7, 2, 7]))
+    mean, most, unit = (as_one(side, *how) for how in (("mean", False), ("max", False), ("mean", True)))
+    assert mean.items.tolist() == [2, 7]
+    assert mean.features.tolist() == [[1, 1], [1.5, 2]]
+    assert most.features.tolist() == [[1, 1], [3, 4]]
+    assert unit.features[1].tolist() == [0.5, 0.5]
+
+
+def test_texts_read_in_parts_have_the_same_features() -> None:
+    model, _, batch = started(recipe())
+    whole = model.text(batch.tokens)
+    for parts in (1, 2, 5, 50):
+        torch.testing.assert_close(read(model.text, batch.tokens, parts), whole, atol=1e-5, rtol=1e-5)
+
+
+def test_the_teacher_follows_and_takes_no_gradient() -> None:
+    model, objective, batch = started(recipe(loss={"name": "mfh"}, teacher={"momentum": 0.9}))
+    assert objective.teacher is not None
+    start = {name: weight.clone() for name, weight in model.named_parameters()}
+    objective(model, batch, 0.5).backward()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(1.0)
+    objective.after_step(model)
+    for name, weight in objective.teacher.model.named_parameters():
+        assert not weight.requires_grad
+        torch.testing.assert_close(weight, start[name] + 0.1)
+
+
+def test_a_teacher_that_equals_the_student_adds_only_its_entropy() -> None:
+    """At the start the soft term's gradient is nearly nothing: softmax(student) − softmax(teacher)."""
+    model, objective, batch = started(recipe(loss={"name": "soft", "text_image": 1.0, "agg_image": 0.0}))
+    objective(model, batch, 0.0).backward()
+    grads = [p.grad.norm() for p in model.image.parameters() if p.grad is not None]
+    assert max(grads) < 1e-5
+
+
+@pytest.mark.parametrize(("buffers", "expected"), [("copy", 1.0), ("average", 0.5)])
+def test_buffers_are_copied_or_averaged(buffers: str, expected: float) -> None:
+    model, objective, _ = started(recipe(loss={"name": "mfh"}, teacher={"momentum": 0.5, "buffers": buffers}))
+    assert objective.teacher is not None
+    model.register_buffer("running", torch.ones(1))
+    objective.teacher.model.register_buffer("running", torch.zeros(1))
+    objective.after_step(model)
+    assert objective.teacher.model.get_buffer("running").item() == expected
+
+
+@pytest.mark.parametrize("name", ["hard", "mfh"])
+def test_a_memory_adds_columns_from_the_past(name: str) -> None:
+    ways = {"name": name, "text_image": 1.0, "agg_image": 0.0}
+    wanted = recipe(loss={**ways, "memory": 10})
+    model, objective, _ = started(wanted)
+    groups, _ = small.groups(wanted)
+    first, second = islice(batches(groups, wanted.train), 2)
+    plain = Objective(recipe(loss=ways), model)
+    torch.testing.assert_close(objective(model, first, 0.5), plain(model, first, 0.5))
+    assert objective.memory is not None
+    assert objective.memory.past is not None
+    assert len(objective.memory.past.texts.items) == 10
+    assert not objective.memory.past.texts.features.requires_grad
+    assert objective(model, second, 0.5) > plain(model, second, 0.5)  # more negatives
+
+
+def test_the_past_of_an_item_is_among_its_positives() -> None:
+    wanted = recipe(loss={"name": "hard", "text_image": 1.0, "agg_image": 0.0, "memory": 100})
+    model, objective, batch = started(wanted)
+    objective(model, batch, 0.5)
+    seen = look(model, batch)
+    rows = seen.images.items
+    twice = torch.cat([seen.texts.items, seen.texts.items])
+    logits = model.geometry.logits(seen.images.features, torch.cat([seen.texts.features] * 2))
+    there = losses.build("hard").direction(logits, rows, twice).mean
+    turned = model.geometry.logits(seen.texts.features, torch.cat([seen.images.features] * 2))
+    back = losses.build("hard").direction(turned, seen.texts.items, torch.cat([rows, rows])).mean
+    torch.testing.assert_close(objective(model, batch, 0.5), (there + back) / 2)
+
+
+def test_entailment_is_added_with_its_weight_and_moving_k() -> None:
+    geometry = {"name": "lorentz"}
+    plain = step(recipe(geometry=geometry))
+    narrow = {"weight": 0.2, "k": 0.001}
+    strict = step(recipe(geometry=geometry, loss={"entailment": narrow}))
+    assert strict > plain + 0.01
+    moving = recipe(geometry=geometry, loss={"entailment": {**narrow, "k_end": 0.1}})
+    assert step(moving, progress=0.0) == pytest.approx(strict, rel=1e-6)
+    assert step(moving, progress=1.0) < strict
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"loss": {"agg_image": 0.0}}, "compares nothing"),
+        ({"loss": {"name": "mfh", "memory": 8}}, "memory goes with text_image alone"),
+        ({"loss": {"entailment": {"weight": 0.1}}}, "clip has none"),
+        ({"loss": {"name": "mhf"}}, "no loss 'mhf'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(MultifoldError, match=message):
+        started(recipe(**sections))

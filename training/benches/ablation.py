@@ -1,0 +1,157 @@
+"""Losses and geometries against each other on the furniture set.
+
+    multifold bench ablation --study losses --seeds 0 1 2
+
+Every run trains the small model of training/recipes/ablation.toml with the changes that ablation.toml beside
+this file names, and is tested on the same unseen items. Runs that are already in --out are not made again.
+The table's intervals draw both seeds and items; the time is CPU time, of training alone.
+"""
+
+import argparse
+import json
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from multifold.metrics import ranks, recall_at_k
+from multifold.tokens import Tokenizer
+from training import checkpoint, loop, prepare, towers
+from training.data.views import load_views
+from training.evaluate.live import LiveEncoder
+from training.evaluate.retrieval import directions, encode
+from training.recipe import Recipe, parse
+
+RECIPE = Path(__file__).parents[1] / "recipes" / "ablation.toml"
+STUDIES = Path(__file__).with_name("ablation.toml")
+CUTS = (1, 10)
+SAMPLES = 4000
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run: what it cost, and for each test item the share of its queries that hit."""
+
+    study: str
+    name: str
+    seed: int
+    steps: int
+    images: int
+    cpu_seconds: float
+    hits: Mapping[str, Mapping[str, list[float]]]  # direction -> "R@k" -> one number an item
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--study", nargs="+", choices=sorted(studies()), default=sorted(studies()))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, help="instead of the recipe's")
+    parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="folder of the results")
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument("--table", action="store_true", help="print what is there, and run nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the runs that are missing, then print a table of each study."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    log = args.out / "results.jsonl"
+    for seed in args.seeds if not args.table else ():
+        for study in args.study:
+            for name, changes in studies()[study].items():
+                if not any((r.study, r.name, r.seed) == (study, name, seed) for r in results(log)):
+                    print(f"{study}, seed {seed}: {name}", flush=True)
+                    found = measure(study, name, changed(changes, seed, args.steps), args)
+                    with open(log, "a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(found)) + "\n")
+    for study in args.study:
+        print(table(study, [r for r in results(log) if r.study == study and r.seed in args.seeds]))
+    return 0
+
+
+def studies() -> dict[str, dict[str, dict[str, Any]]]:
+    """Study -> name of a run -> what it changes in the recipe."""
+    return tomllib.loads(STUDIES.read_text(encoding="utf-8"))
+
+
+def changed(changes: Mapping[str, Mapping[str, Any]], seed: int, steps: int | None) -> Recipe:
+    """The small recipe with a run's changes."""
+    raw = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
+    for section, values in changes.items():
+        raw[section] = {**raw.get(section, {}), **values}
+    raw["train"] |= {"seed": seed} | ({} if steps is None else {"steps": steps})
+    return parse(raw, str(STUDIES))
+
+
+def measure(study: str, name: str, recipe: Recipe, args: argparse.Namespace) -> Result:
+    """Train and test once."""
+    items = prepare.entries(recipe, args.cache, recipe.data.train_split)
+    tokenizer = towers.tokenizer_for(recipe.text, (text for entry in items for text in entry.texts))
+    groups = prepare.groups(recipe, items, tokenizer, args.cache)
+    started = time.process_time()
+    path = loop.train(recipe, groups, tokenizer, args.out)
+    spent = time.process_time() - started
+    train = recipe.train
+    images = train.steps * train.items * (train.views or groups.pixels.shape[1])
+    return Result(
+        study, name, train.seed, train.steps, images, round(spent, 1), test(path, recipe, args.cache)
+    )
+
+
+def test(path: Path, recipe: Recipe, cache: Path) -> dict[str, dict[str, list[float]]]:
+    """Each test item's share of hits, in all directions."""
+    trained = checkpoint.load(path)
+    items = prepare.entries(recipe, cache, recipe.data.test_split)[: recipe.data.test_items]
+    views = load_views(items, prepare.view_spec(recipe), prepare.image_spec(recipe), cache)
+    reader = Tokenizer(trained.tokenizer.definition, prepare.text_spec(recipe, trained.tokenizer))
+    encoder = LiveEncoder(trained.model, reader)
+    asked = directions(encoder, encode(encoder, np.asarray(views), [entry.texts for entry in items]))
+    hits: dict[str, dict[str, list[float]]] = {}
+    for name, direction in asked.items():
+        found = ranks(direction.scores, direction.relevant)
+        counts = np.bincount(direction.items)
+        shares = {k: np.bincount(direction.items, recall_at_k(found, k)) / counts for k in CUTS}
+        hits[name] = {f"R@{k}": share.round(4).tolist() for k, share in shares.items()}
+    return hits
+
+
+def results(log: Path) -> list[Result]:
+    """What has been measured so far."""
+    if not log.exists():
+        return []
+    return [Result(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def table(study: str, found: Sequence[Result]) -> str:
+    """Markdown: each run's recalls in percent with 95 % intervals over seeds and items."""
+    columns = [
+        (direction, cut) for direction in ("text_to_shape", "shape_to_text", "text_to_image") for cut in CUTS
+    ]
+    names = [f"{direction.replace('_', ' ').replace('to', '→')} R@{cut}" for direction, cut in columns]
+    lines = [f"\n### {study}\n", f"| run | seeds | {' | '.join(names)} | images | CPU s |"]
+    lines.append("|---" * (len(columns) + 4) + "|")
+    for name in studies()[study]:
+        mine = [result for result in found if result.name == name]
+        if mine:
+            shown = [_interval([r.hits[direction][f"R@{cut}"] for r in mine]) for direction, cut in columns]
+            cost = f"{mine[0].images:,} | {np.mean([r.cpu_seconds for r in mine]):.0f}"
+            lines.append(f"| {name} | {len(mine)} | {' | '.join(shown)} | {cost} |")
+    return "\n".join(lines)
+
+
+def _interval(hits: Sequence[Sequence[float]]) -> str:
+    means = np.concatenate(list(_draws(np.array(hits))))
+    low, high = np.quantile(means, [0.025, 0.975])
+    return f"{100 * np.mean(hits):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _draws(hits: Float64[np.ndarray, "s i"]) -> Iterator[Float64[np.ndarray, " _"]]:
+    rng = np.random.default_rng(0)
+    for _ in range(SAMPLES // 100):
+        seeds = rng.integers(len(hits), size=(100, len(hits)))
+        items = rng.integers(hits.shape[1], size=(100, hits.shape[1]))
+        yield hits[seeds[:, :, None], items[:, None, :]].mean((1, 2))

@@ -1,0 +1,56 @@
+"""A model in training, asked like an exported encoder."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from multifold.encoder import EncodedTexts
+from multifold.tokens import Tokenizer
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from training.towers import Model
+
+BATCH = 256
+
+
+class LiveEncoder:
+    """Runs the towers in torch, without gradient."""
+
+    def __init__(self, model: Model, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model.eval(), tokenizer
+
+    @property
+    def metric(self) -> Metric:
+        """How index vectors are compared."""
+        return self.model.geometry.metric
+
+    @property
+    def query_signs(self) -> Vector | None:
+        """What a query vector is multiplied with."""
+        signs = self.model.geometry.query_signs
+        return None if signs is None else signs.numpy()
+
+    def pixels(self, batch: PixelBatch) -> Features:
+        """Features of preprocessed pictures."""
+        return _run(self.model.image, batch)
+
+    def texts(self, texts: Sequence[str]) -> EncodedTexts:
+        """Features of texts."""
+        tokens = self.tokenizer(texts)
+        return EncodedTexts(_run(self.model.text, tokens.ids), tuple(tokens.cut))
+
+    def vectors(self, features: Features) -> Vectors:
+        """Index vectors of features."""
+        with torch.inference_mode():
+            return np.asarray(self.model.geometry.index_vectors(torch.from_numpy(features)))
+
+
+def _run(tower: torch.nn.Module, observed: np.ndarray) -> Features:
+    with torch.inference_mode():
+        return torch.cat([tower(part) for part in _parts(observed)]).numpy()
+
+
+def _parts(observed: np.ndarray) -> Iterator[Tensor]:
+    for start in range(0, len(observed), BATCH):
+        yield torch.from_numpy(np.array(observed[start : start + BATCH]))

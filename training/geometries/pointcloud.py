@@ -1,0 +1,135 @@
+"""Weighted point clouds (WPCE): every token of a picture or a text, a unit vector vᵢ with a signed weight wᵢ.
+
+Two clouds are as alike as the mean over all pairs of wᵢwⱼκ(vᵢ, vⱼ), where κ mixes the inner product with a
+kernel of the distance r, in shares 1 − s and s. cloud_linear: s = 0. cloud_gaussian: exp(−r²/2σ²). cloud_imq:
+c/√(c² + r²). A feature is the embedding [√(1−s)·mean wᵢvᵢ ; √s·mean wᵢφ(vᵢ)]; inner products are that mean:
+exactly in its linear part, on average in the kernel's, with an error of 1/√D. φ(v) = √(2/D)·cos(Wv + β) has D
+random frequencies W and phases β, drawn anew for every batch, and kept in the checkpoint and the bundle.
+"""
+
+from abc import abstractmethod
+from functools import partial
+from math import pi, sqrt
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from multifold.errors import MultifoldError
+from training.geometries.base import Geometry
+from training.geometries.numerics import precise, without_autocast
+from training.geometries.temperature import RawTemperature, Scale
+
+HEAVIEST = 100.0  # weights are 100·tanh(a/100)
+
+
+class LinearCloud(Geometry):
+    """The inner product of weighted means: the strong and simple variant."""
+
+    name = "cloud_linear"
+
+    def __init__(self, dim: int, start: Scale) -> None:
+        super().__init__(dim, dim, RawTemperature(start))
+
+    def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
+        return precise(features)
+
+    def embed(
+        self,
+        points: Float[Tensor, "b t d"],
+        raw_weights: Float[Tensor, "b t"],
+        mask: Bool[Tensor, "b t"] | None = None,
+    ) -> Float[Tensor, "b n"]:
+        """The feature of each cloud; points whose mask is False do not exist."""
+        with without_autocast(points):
+            units = normalize(precise(points), dim=-1, eps=1e-6)
+            weights = HEAVIEST * (precise(raw_weights) / HEAVIEST).tanh()
+            return self._embed(units, shares(weights, mask))
+
+    def _embed(self, units: Float[Tensor, "b t d"], weights: Float[Tensor, "b t"]) -> Float[Tensor, "b n"]:
+        return torch.einsum("bt,btd->bd", weights, units)
+
+
+class KernelCloud(LinearCloud):
+    """A mix of the inner product and a kernel, by random Fourier features."""
+
+    directions: Tensor
+    phases: Tensor
+
+    def __init__(self, dim: int, start: Scale, width: float, frequencies: int, kernel_share: float) -> None:
+        super().__init__(dim + frequencies, start)
+        if not (width > 0 and frequencies > 0 and 0 <= kernel_share <= 1):
+            raise MultifoldError(
+                f"no kernel has width {width:g}, share {kernel_share:g} and {frequencies} frequencies: "
+                "a share lies between 0 and 1, the others are positive"
+            )
+        self.width, self.kernel_share = width, kernel_share
+        self.register_buffer("directions", torch.empty(frequencies, dim))
+        self.register_buffer("phases", torch.empty(frequencies))
+        self.resample(torch.default_generator)
+
+    @torch.no_grad()
+    def resample(self, generator: torch.Generator) -> None:
+        normal = partial(torch.randn, generator=generator, device=generator.device)
+        amplitudes = self._amplitudes(normal(len(self.phases), 1))
+        self.directions.copy_(normal(*self.directions.shape) * amplitudes / self.width)
+        uniform = torch.rand(len(self.phases), generator=generator, device=generator.device)
+        self.phases.copy_(2 * pi * uniform)
+
+    @abstractmethod
+    def _amplitudes(self, normal: Float[Tensor, "f 1"]) -> Float[Tensor, "f 1"]:
+        """Of normal numbers, the factors that make normal directions the kernel's frequencies."""
+
+    def _embed(self, units: Float[Tensor, "b t d"], weights: Float[Tensor, "b t"]) -> Float[Tensor, "b n"]:
+        linear, waves = super()._embed(units, weights), super()._embed(self._waves(units), weights)
+        return torch.cat([sqrt(1 - self.kernel_share) * linear, sqrt(self.kernel_share) * waves], dim=1)
+
+    def _waves(self, units: Float[Tensor, "b t d"]) -> Float[Tensor, "b t f"]:
+        """φ: features of points whose inner product is the kernel on average."""
+        return (units @ self.directions.T + self.phases).cos() * sqrt(2 / len(self.phases))
+
+
+class GaussianCloud(KernelCloud):
+    """The kernel exp(−r²/2σ²): frequencies are normal with deviation 1/σ."""
+
+    name = "cloud_gaussian"
+
+    def __init__(
+        self,
+        dim: int,
+        start: Scale,
+        sigma: float = 0.5,
+        frequencies: int = 1024,
+        kernel_share: float = 0.333,
+    ) -> None:
+        super().__init__(dim, start, sigma, frequencies, kernel_share)
+
+    def _amplitudes(self, normal: Float[Tensor, "f 1"]) -> Float[Tensor, "f 1"]:
+        return torch.ones_like(normal)
+
+
+class ImqCloud(KernelCloud):
+    """The inverse multiquadric c/√(c² + r²): Gaussians of all widths c/g, g normal, mixed."""
+
+    name = "cloud_imq"
+
+    def __init__(
+        self,
+        dim: int,
+        start: Scale,
+        c: float = 0.5,
+        frequencies: int = 1024,
+        kernel_share: float = 0.333,
+    ) -> None:
+        super().__init__(dim, start, c, frequencies, kernel_share)
+
+    def _amplitudes(self, normal: Float[Tensor, "f 1"]) -> Float[Tensor, "f 1"]:
+        return normal
+
+
+def shares(weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"] | None) -> Float[Tensor, "b t"]:
+    """What each point adds to the mean over the points that exist."""
+    if mask is None:
+        return weights / weights.shape[1]
+    return weights.where(mask, 0) / mask.sum(1, keepdim=True).clamp(min=1)

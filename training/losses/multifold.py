@@ -1,0 +1,75 @@
+"""MFH: multifold learning from all views and captions of an item at once.
+
+The hard term of a row r with positives u (columns of its own item) and negatives h (columns of others):
+
+    f(r, u) = -s(r, u) + log( e^s(r, u) + sum_h e^s(r, h) ) = softplus( LSE_h s(r, h) - s(r, u) )
+
+The paper draws u at random, p times for each row, and masks the other positives each time. The draws of a row
+are counts over its positives, and one pass over the matrix gives every f: so a row's loss is the mean of f
+weighted by its counts, whatever p is. In the limit of many draws the weights are equal.
+
+The soft term is the cross-entropy with the softmax of a teacher's logits over the whole row, nothing masked.
+A row without negatives has the hard loss 0. With ragged groups every row counts alike.
+"""
+
+import torch
+from jaxtyping import Float, Int64, Shaped
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from training.losses.pairs import infonce
+from training.losses.rows import Rows, Terms
+
+LIMIT = 0  # draws: as if there were infinitely many
+ALPHA = 0.6
+
+
+def hard(rows: Rows, *, draws: int = LIMIT, per_positive: bool = True) -> Terms:
+    """One positive at a time against all negatives; `draws` a positive (or a row), or their limit."""
+    _, valid, counts = rows.positives
+    if draws == LIMIT:
+        return weighted(rows, valid, counts)
+    total = counts * draws if per_positive else torch.full_like(counts, draws)
+    return weighted(rows, draw(counts, total), total)
+
+
+def weighted(rows: Rows, times: Shaped[Tensor, "r n"], total: Int64[Tensor, " r"]) -> Terms:
+    """The hard term with each positive of a row taken so many times, `total` in all."""
+    terms = softplus(rows.others[:, None] - rows.own) * times
+    return Terms(terms.sum(1) / total.clamp(min=1), rows.positives.counts > 0)
+
+
+def draw(positives: Int64[Tensor, " r"], draws: Int64[Tensor, " r"]) -> Float[Tensor, "r n"]:
+    """How often each positive of each row is drawn: a multinomial, as one binomial for each place."""
+    left, times = draws.float(), []
+    for place in range(max(1, int(positives.max()))):
+        chance = 1 / (positives - place).clamp(min=1)
+        times.append(torch.binomial(torch.where(positives > place, left, 0), chance))
+        left = left - times[-1]
+    return torch.stack(times, dim=1)
+
+
+def soft(rows: Rows) -> Terms:
+    """The cross-entropy with the teacher's softmax."""
+    return Terms(rows.everyone - rows.taught, rows.positives.counts > 0)
+
+
+def mfh(rows: Rows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positive: bool = True) -> Terms:
+    """The hybrid: `alpha` of the hard term and the rest of the soft one."""
+    return _mixed(hard(rows, draws=draws, per_positive=per_positive), soft(rows), alpha)
+
+
+def infonce_soft(rows: Rows, *, alpha: float = ALPHA) -> Terms:
+    """The papers' baseline: one-pair InfoNCE, softened in the same way."""
+    return _mixed(infonce(rows), soft(rows), alpha)
+
+
+def all_positives(rows: Rows) -> Terms:
+    """All positives of a row share one denominator with its negatives."""
+    _, valid, counts = rows.positives
+    found = (rows.own * valid).sum(1) / counts.clamp(min=1)
+    return Terms(rows.everyone - found, counts > 0)
+
+
+def _mixed(right: Terms, taught: Terms, alpha: float) -> Terms:
+    return Terms(alpha * right.loss + (1 - alpha) * taught.loss, right.counted)

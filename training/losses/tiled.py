@@ -1,0 +1,79 @@
+"""Any loss on matrices too large to hold: rows in blocks, forgotten after use and computed again in backward.
+
+The peak is O(block × columns). The other direction takes its blocks from the columns, so every logit is
+computed four times in place of once: the price of never holding them all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from training.losses import Loss
+from training.losses.rows import occurrence
+
+Logits: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Features of both sides, and how they are compared; swapping the sides must transpose the logits."""
+
+    query: Float[Tensor, "q n"]
+    gallery: Float[Tensor, "g n"]
+    logits: Logits
+
+    def matrix(self) -> Float[Tensor, "q g"]:
+        """Every query with everything in the gallery."""
+        return self.logits(self.query, self.gallery)
+
+    @property
+    def swapped(self) -> "Pair":
+        """The other direction."""
+        return Pair(self.gallery, self.query, self.logits)
+
+
+def tiled(
+    loss: Loss,
+    pair: Pair,
+    row_groups: Int64[Tensor, " q"],
+    column_groups: Int64[Tensor, " g"],
+    block: int,
+    teacher: Pair | None = None,
+    progress: float = 1.0,
+) -> Float[Tensor, ""]:
+    """The loss of the whole matrix, from blocks of rows."""
+    if loss.target == "swapped":
+        raise ValueError("a loss that learns from the other direction's softmax needs the whole matrix")
+    there = _direction(loss, pair, row_groups, column_groups, block, teacher, progress)
+    turned = None if teacher is None else teacher.swapped
+    back = _direction(loss, pair.swapped, column_groups, row_groups, block, turned, progress)
+    return loss.forward * there + (1 - loss.forward) * back
+
+
+def _direction(
+    loss: Loss,
+    pair: Pair,
+    row_groups: Int64[Tensor, " q"],
+    column_groups: Int64[Tensor, " g"],
+    block: int,
+    teacher: Pair | None,
+    progress: float,
+) -> Float[Tensor, ""]:
+    places = occurrence(row_groups)
+
+    def part(begin: int) -> tuple[Tensor, Tensor]:
+        at = slice(begin, begin + block)
+        logits = pair.logits(pair.query[at], pair.gallery).float()
+        with torch.no_grad():
+            taught = None if teacher is None else teacher.logits(teacher.query[at], teacher.gallery).float()
+        terms = loss.direction(logits, row_groups[at], column_groups, taught, progress, places[at])
+        return terms.total, terms.counted.sum()
+
+    parts = [checkpoint(part, begin, use_reentrant=False) for begin in range(0, len(pair.query), block)]
+    totals, counts = zip(*parts, strict=True)
+    return torch.stack(totals).sum() / torch.stack(counts).sum().clamp(min=1)

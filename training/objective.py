@@ -1,0 +1,158 @@
+"""What a step minimises: a recipe's loss over the four ways to compare views and captions."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import relu
+
+from multifold.errors import MultifoldError
+from training import losses
+from training.batches import Batch
+from training.geometries.base import Entails, Geometry
+from training.losses import Loss
+from training.losses.tiled import Logits, Pair, tiled
+from training.recipe import Entailment, Recipe
+from training.recipe import Loss as Options
+from training.sides import Memory, Side, Sides, as_one, look
+from training.teacher import Teacher
+from training.towers import Model
+
+
+class Objective:
+    """The loss of a step; keeps the teacher and the memory."""
+
+    def __init__(self, recipe: Recipe, model: Model) -> None:
+        _check(recipe, model.geometry)
+        self.recipe = recipe
+        self.loss = losses.build(recipe.loss.name, **recipe.loss.params)
+        self.teacher = Teacher(model, recipe.teacher) if self.loss.target == "teacher" else None
+        self.memory = Memory(recipe.loss.memory) if recipe.loss.memory else None
+
+    def __call__(self, model: Model, batch: Batch, progress: float) -> Float[Tensor, ""]:
+        """The weighted sum of all that the recipe asks for; `progress` is the share of the training done."""
+        options = self.recipe.loss
+        seen, taught = look(model, batch, self.recipe.train.text_parts), self._teach(batch)
+        compare = Comparison(self.loss, model.geometry, self.recipe, progress)
+        total = sum_of_ways(compare, options, seen, taught, self.memory)
+        if self.memory is not None:
+            self.memory.keep(seen if taught is None else taught)
+        if options.entailment.weight:
+            total = total + entailment(model.geometry, seen, options.entailment, progress)
+        return total
+
+    def after_step(self, model: Model) -> None:
+        """Let the teacher follow."""
+        if self.teacher is not None:
+            self.teacher.follow(model)
+
+    def _teach(self, batch: Batch) -> Sides | None:
+        if self.teacher is None:
+            return None
+        with self.teacher.teaching() as teacher:
+            return look(teacher, batch, self.recipe.train.text_parts)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How views and captions are compared in one step."""
+
+    loss: Loss
+    geometry: Geometry
+    recipe: Recipe
+    progress: float
+
+    def __call__(self, seen: Sides, taught: Sides | None) -> Float[Tensor, ""]:
+        """All images with all texts, as one matrix or in blocks of it."""
+        student = _pair(seen, self.geometry.logits)
+        teacher = None if taught is None else _pair(taught, self._taught_logits)
+        rows, columns = seen.images.items, seen.texts.items
+        if self.recipe.loss.block:
+            return tiled(self.loss, student, rows, columns, self.recipe.loss.block, teacher, self.progress)
+        return self.loss(
+            student.matrix(), rows, columns, None if teacher is None else teacher.matrix(), self.progress
+        )
+
+    def with_past(self, seen: Sides, taught: Sides | None, past: Sides) -> Float[Tensor, ""]:
+        """The same, with what was seen before as more columns in both directions."""
+        teacher = (None, None) if taught is None else (taught.images, taught.texts)
+        there = self._beside((seen.images, seen.texts), teacher, past.texts)
+        back = self._beside((seen.texts, seen.images), teacher[::-1], past.images)
+        return self.loss.forward * there + (1 - self.loss.forward) * back
+
+    def _beside(
+        self, seen: tuple[Side, Side], taught: tuple[Side, Side] | tuple[None, None], past: Side
+    ) -> Float[Tensor, ""]:
+        query, gallery = seen[0], seen[1].before(past)
+        logits = self.geometry.logits(query.features, gallery.features)
+        teacher = None
+        if taught[0] is not None and taught[1] is not None:
+            teacher = self._taught_logits(taught[0].features, taught[1].before(past).features)
+        return self.loss.direction(logits, query.items, gallery.items, teacher, self.progress).mean
+
+    @torch.no_grad()
+    def _taught_logits(self, query: Tensor, gallery: Tensor) -> Tensor:
+        scale = self.recipe.teacher.scale
+        if scale is None:
+            return self.geometry.logits(query, gallery)
+        return self.geometry.similarity(query, gallery) * scale
+
+
+def sum_of_ways(
+    compare: Comparison, options: Options, seen: Sides, taught: Sides | None, memory: Memory | None
+) -> Float[Tensor, ""]:
+    """Views and captions each by themselves or as one of their item: each way with its weight."""
+    if memory is not None and memory.past is not None:
+        return options.text_image * compare.with_past(seen, taught, memory.past)
+    ways = (
+        (options.text_image, False, False),
+        (options.agg_image, True, False),
+        (options.agg_text, False, True),
+        (options.agg_both, True, True),
+    )
+    total = seen.images.features.new_zeros(())
+    for weight, images, texts in ways:
+        if weight:
+            ours, theirs = (_joined(sides, images, texts, options) for sides in (seen, taught))
+            assert ours is not None
+            total = total + weight * compare(ours, theirs)
+    return total
+
+
+def entailment(geometry: Geometry, seen: Sides, options: Entailment, progress: float) -> Float[Tensor, ""]:
+    """How far pictures lie outside the cones of their own texts, on average."""
+    assert isinstance(geometry, Entails)
+    end = options.k if options.k_end is None else options.k_end
+    energy = geometry.entail(
+        seen.texts.features, seen.images.features, options.k + (end - options.k) * progress
+    )
+    same = seen.texts.items[:, None] == seen.images.items[None, :]
+    return options.weight * relu(energy)[same].mean()
+
+
+def _joined(sides: Sides | None, images: bool, texts: bool, options: Options) -> Sides | None:
+    if sides is None:
+        return None
+    return Sides(
+        as_one(sides.images, options.pool, options.normalised) if images else sides.images,
+        as_one(sides.texts, "mean", options.normalised) if texts else sides.texts,
+    )
+
+
+def _pair(sides: Sides, logits: Logits) -> Pair:
+    return Pair(sides.images.features, sides.texts.features, logits)
+
+
+def _check(recipe: Recipe, geometry: Geometry) -> None:
+    options = recipe.loss
+    if not (options.text_image or options.agg_image or options.agg_text or options.agg_both):
+        raise MultifoldError(
+            "[loss] compares nothing: give text_image, agg_image, agg_text or agg_both a weight"
+        )
+    if options.memory and (options.agg_image or options.agg_text or options.agg_both or options.block):
+        raise MultifoldError(
+            "a memory goes with text_image alone, in one piece: set agg_image = 0, block = 0"
+        )
+    if options.entailment.weight and not isinstance(geometry, Entails):
+        raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

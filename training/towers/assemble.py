@@ -1,0 +1,114 @@
+"""A backbone's parts, a recipe's wishes and a geometry become a tower."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import torch
+from torch import nn
+
+from multifold.preprocess import ImageSpec
+from training.geometries.base import Geometry
+from training.geometries.lorentz import Lorentz
+from training.geometries.oblique import Oblique, ObliqueMulti
+from training.geometries.pointcloud import LinearCloud
+from training.sections import OpenClipText, SmallText, TowerSection
+from training.towers.base import Tower, TowerError
+from training.towers.heads import Cloud, ModalityScale, Project, normal
+from training.towers.image import ImageParts, PatchTower
+from training.towers.text import Readout, TextParts, TextTower
+
+Fetch: TypeAlias = Callable[[str, str | None, int], nn.Module]  # model, weights, length of features
+
+WORD, PLACE = 0.02, 0.01  # spread of fresh embeddings and positions in a text, as CLIP has them
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the features of both towers meet: a geometry, and the length it was built for."""
+
+    geometry: Geometry
+    dim: int
+
+
+def head(section: TowerSection, width: int, meeting: Meeting, own: nn.Module | None = None) -> nn.Module:
+    """What reads features from tokens; `own` is a model's own projection of its one class token."""
+    geometry, tokens = meeting.geometry, section.tokens
+    if isinstance(geometry, LinearCloud) != (tokens == "all"):
+        raise TowerError("tokens = 'all' and geometries of clouds need each other: cloud_linear, …; set both")
+    if isinstance(geometry, LinearCloud):
+        return Cloud(width, meeting.dim, geometry)
+    count = tokens if isinstance(tokens, int) else 1
+    _check_count(count, geometry)
+    if own is not None and tokens == "class":
+        return own
+    return Project(normal(meeting.dim // count, width, std=width**-0.5))
+
+
+def scale(section: TowerSection, meeting: Meeting) -> ModalityScale | None:
+    """The modality's learned scale, if it has one."""
+    hyperbolic = isinstance(meeting.geometry, Lorentz)
+    if section.scale == "none" or (section.scale == "auto" and not hyperbolic):
+        return None
+    return ModalityScale(meeting.dim, clamped=section.scale == "clamped")
+
+
+def patch_tower(
+    section: TowerSection, spec: ImageSpec, parts: ImageParts, meeting: Meeting, own: nn.Module | None = None
+) -> PatchTower:
+    """A tower over patches."""
+    project = head(section, parts.positions.shape[1], meeting, own)
+    parts = parts if section.final_norm else replace(parts, norm=nn.Identity())
+    return PatchTower(spec, parts, section.tokens == "all", project, scale(section, meeting))
+
+
+def text_tower(
+    section: SmallText | OpenClipText, parts: TextParts, meeting: Meeting, own: nn.Module | None = None
+) -> TextTower:
+    """A tower over tokens; what stands after the end of a text is decided here."""
+    context, width = parts.positions.shape
+    readout, tail, tokens = _readout(section, parts), None, section.tokens
+    if isinstance(tokens, int):
+        places = torch.cat([parts.positions, normal(tokens, width, std=PLACE)])
+        parts, tail = replace(parts, positions=places), normal(tokens, width, std=WORD)
+    elif section.pads == "own":
+        tail = normal(context - 1, width, std=WORD)
+    parts = parts if section.final_norm else replace(parts, norm=nn.Identity())
+    return TextTower(parts, readout, tail, head(section, width, meeting, own), scale(section, meeting))
+
+
+def set_learning(tower: Tower, section: TowerSection) -> None:
+    """Freeze what is not to learn; and save memory if that is wished."""
+    tower.set_checkpointing(section.checkpointing)
+    if section.trainable == "all":
+        return
+    blocks = 0 if section.trainable == "head" else section.trainable
+    if blocks > tower.depth:
+        raise TowerError(f"trainable = {blocks}, but the tower lets {tower.depth} blocks learn alone")
+    learning = {id(parameter) for parameter in tower.last(blocks)}
+    if not learning:
+        raise TowerError("this tower has no head of its own, and nothing would learn; set trainable = 'all'")
+    for parameter in tower.parameters():
+        parameter.requires_grad_(parameter.requires_grad and id(parameter) in learning)
+
+
+def _check_count(count: int, geometry: Geometry) -> None:
+    spheres = geometry.m if isinstance(geometry, Oblique) else 1
+    if count != spheres and (count > 1 or isinstance(geometry, ObliqueMulti)):
+        raise TowerError(
+            f"{geometry.name} takes {spheres} class tokens at most, not {count}; tokens and m must agree"
+        )
+
+
+def _readout(section: SmallText | OpenClipText, parts: TextParts) -> Readout:
+    """Where features are read; what needs an end of the text is refused where none is seen."""
+    tokens, pads = section.tokens, section.pads
+    if pads != "masked" and tokens != "all":
+        raise TowerError(f"pads = {pads!r} is for tokens = 'all': no pad is read otherwise")
+    if isinstance(tokens, int) and not (parts.causal and parts.reads == "end"):
+        raise TowerError("class tokens are appended to causal towers only; set tokens = 'class' in [text]")
+    if tokens == "all" and pads != "kept" and parts.reads == "last":
+        raise TowerError("this text tower reads its pads like words; set pads = 'kept' in [text]")
+    if tokens == "all":
+        return "all but pads" if pads == "masked" else "all"
+    return "appended" if isinstance(tokens, int) else parts.reads

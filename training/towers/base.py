@@ -1,0 +1,65 @@
+"""What every tower is: a backbone that emits tokens, and a head that reads features from them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from multifold.errors import MultifoldError
+from training.towers.heads import ModalityScale
+
+
+class TowerError(MultifoldError):
+    """A tower that cannot be built as it was asked for."""
+
+
+class Stack(nn.ModuleList):
+    """Blocks, one after the other; with `checkpointing` their insides are computed again in backward."""
+
+    checkpointing = False
+
+    def forward(self, x: Float[Tensor, "b t c"], mask: Tensor | None = None) -> Float[Tensor, "b t c"]:
+        """`mask` is added to the attention logits."""
+        for block in self:
+            if self.checkpointing and self.training:
+                x = checkpoint(block, x, attn_mask=mask, use_reentrant=False)
+            else:
+                x = block(x, attn_mask=mask)
+        return x
+
+
+class Tower(nn.Module, ABC):
+    """Observations in, features out."""
+
+    blocks: Stack
+    norm: nn.Module
+    project: nn.Module
+    scale: ModalityScale | None
+
+    @abstractmethod
+    def tokens(self, observed: Tensor) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
+        """The tokens that the head reads, and which of them count."""
+
+    def forward(self, observed: Tensor) -> Float[Tensor, "b n"]:
+        features: Tensor = self.project(*self.tokens(observed))
+        return features if self.scale is None else self.scale(features)
+
+    @property
+    def depth(self) -> int:
+        """How many blocks may learn alone."""
+        return len(self.blocks)
+
+    def last(self, blocks: int) -> Iterator[nn.Parameter]:
+        """What learns when only the head and so many blocks before it do."""
+        yield from self.project.parameters()
+        if self.scale is not None:
+            yield from self.scale.parameters()
+        if blocks:
+            yield from self.norm.parameters()
+            yield from (parameter for block in self.blocks[-blocks:] for parameter in block.parameters())
+
+    def set_checkpointing(self, wanted: bool) -> None:
+        """Keep less in memory, and compute it again in backward."""
+        self.blocks.checkpointing = wanted

@@ -1,0 +1,62 @@
+"""From tokens to features. All matrices start as N(0, 1/width), width being the length of a token."""
+
+from math import log
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from training.geometries.pointcloud import LinearCloud
+
+
+class Project(nn.Module):
+    """Each token through one shared matrix; what comes out is laid side by side."""
+
+    def __init__(self, weight: Float[Tensor, "n c"], bias: Float[Tensor, " n"] | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach())
+        self.bias = None if bias is None else nn.Parameter(bias.detach())
+
+    def forward(self, tokens: Float[Tensor, "b t c"], _mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b tn"]:
+        return linear(tokens, self.weight, self.bias).flatten(1)
+
+
+class AsIs(nn.Module):
+    """The tokens are the features already."""
+
+    def forward(self, tokens: Float[Tensor, "b t c"], _mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b tc"]:
+        return tokens.flatten(1)
+
+
+class Cloud(nn.Module):
+    """Every token becomes a point with a weight. Both towers hold the one geometry that embeds clouds."""
+
+    def __init__(self, width: int, dim: int, geometry: LinearCloud) -> None:
+        super().__init__()
+        self.points = nn.Parameter(normal(width, dim, std=width**-0.5))
+        self.weights = nn.Parameter(normal(width, 1, std=width**-0.5))
+        self.geometry = geometry
+
+    def forward(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b n"]:
+        return self.geometry.embed(tokens @ self.points, (tokens @ self.weights).squeeze(2), mask)
+
+
+class ModalityScale(nn.Module):
+    """A modality's learned scale exp(a), at first 1/sqrt(n); `clamped` keeps a at zero or below."""
+
+    def __init__(self, n: int, clamped: bool) -> None:
+        super().__init__()
+        self.clamped = clamped
+        self.log_scale = nn.Parameter(torch.tensor(-0.5 * log(n)))
+
+    def forward(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
+        if self.clamped and self.training:  # the parameter itself: clamped in the graph, it would stick there
+            self.log_scale.data.clamp_(max=0.0)
+        held = self.clamped and not self.training
+        return features * (self.log_scale.clamp(max=0.0) if held else self.log_scale).exp()
+
+
+def normal(*shape: int, std: float) -> Tensor:
+    """Random numbers of that spread."""
+    return torch.randn(shape) * std

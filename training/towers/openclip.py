@@ -1,0 +1,118 @@
+"""Towers made of open_clip's models."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from multifold.errors import needs_extra
+from training.sections import OpenClipImage, OpenClipText
+from training.towers import assemble
+from training.towers.assemble import Fetch, Meeting, head, patch_tower, scale
+from training.towers.base import Stack, Tower, TowerError
+from training.towers.catalogue import config, image_spec
+from training.towers.heads import AsIs, Project, normal
+from training.towers.image import ImageParts, WholeTower
+from training.towers.text import TextParts
+
+with needs_extra("train"):
+    import open_clip
+
+
+def image_tower(section: OpenClipImage, meeting: Meeting, fetch: Fetch) -> Tower:
+    """The image side of a model: taken apart if it is a plain vision transformer, as it is otherwise."""
+    network: Any = fetch(*_source(section, meeting.dim)).visual
+    _check_image(section, network)
+    if is_plain(network):
+        classes = section.tokens if isinstance(section.tokens, int) else 1
+        parts, own = image_parts(network, classes), projection(network.proj)
+        return patch_tower(section, image_spec(section), parts, meeting, own)
+    if section.trainable != "all":
+        network = open_clip.utils.freeze_batch_norm_2d(network)
+    return WholeTower(
+        image_spec(section), network, head(section, 1, meeting, AsIs()), scale(section, meeting)
+    )
+
+
+def text_tower(section: OpenClipText, vocabulary: int, meeting: Meeting, fetch: Fetch) -> Tower:
+    """The text side of a model."""
+    network: Any = fetch(*_source(section, meeting.dim)).text
+    parts = text_parts(network)
+    _check_text(section, parts, vocabulary)
+    return assemble.text_tower(section, parts, meeting, projection(network.text_projection))
+
+
+def is_plain(network: nn.Module) -> bool:
+    """Is this open_clip's vision transformer, read out at its class token?"""
+    return (
+        isinstance(network, open_clip.transformer.VisionTransformer)
+        and network.attn_pool is None
+        and network.pool_type == "tok"
+        and not network.final_ln_after_pool
+    )
+
+
+def image_parts(network: Any, classes: int) -> ImageParts:  # noqa: ANN401 (open_clip is not typed)
+    """A plain vision transformer taken apart; extra class tokens and their positions are fresh."""
+    positions, (width,) = network.positional_embedding, network.class_embedding.shape
+    extra, places = (normal(classes - 1, width, std=width**-0.5) for _ in range(2))
+    return ImageParts(
+        stem=network.conv1,
+        classes=torch.cat([network.class_embedding[None], extra]),
+        positions=torch.cat([positions[:1], places, positions[1:]]),
+        before=network.ln_pre,
+        blocks=Stack(network.transformer.resblocks),
+        norm=network.ln_post,
+    )
+
+
+def text_parts(network: Any) -> TextParts:  # noqa: ANN401
+    """A text transformer taken apart."""
+    return TextParts(
+        embed=network.token_embedding,
+        positions=network.positional_embedding,
+        blocks=Stack(network.transformer.resblocks),
+        norm=network.ln_final,
+        causal=network.attn_mask is not None,
+        reads="last" if network.pool_type == "last" else "end",
+    )
+
+
+def projection(own: nn.Parameter | nn.Linear | None) -> nn.Module:
+    """A network's own last matrix, as a head."""
+    if own is None:
+        return AsIs()
+    return Project(own.weight, own.bias) if isinstance(own, nn.Linear) else Project(own.T)
+
+
+def _source(section: OpenClipImage | OpenClipText, dim: int) -> tuple[str, str | None, int]:
+    """What to load. Where the model's own projection is read, its length must be the geometry's."""
+    found = config(section.model)
+    fixed = section.pretrained is not None or found["vision_cfg"].get("timm_proj") == "none"
+    if section.tokens == "class" and fixed and found["embed_dim"] != dim:
+        raise TowerError(
+            f"{section.model} makes features of length {found['embed_dim']}, not {dim}; set dim in [geometry]"
+        )
+    return section.model, section.pretrained, dim
+
+
+def _check_image(section: OpenClipImage, network: nn.Module) -> None:
+    """Refuse what this network cannot do."""
+    wants = config(section.model)["vision_cfg"]["image_size"]
+    if section.size != wants:
+        raise TowerError(f"{section.model} sees {wants} pixels; set size = {wants} in [image]")
+    if not is_plain(network) and (section.tokens != "class" or not section.final_norm):
+        raise TowerError(
+            f"{section.model} is no plain vision transformer: only tokens = 'class' with its final norm"
+        )
+    if section.checkpointing and isinstance(network, open_clip.modified_resnet.ModifiedResNet):
+        raise TowerError(f"open_clip offers no checkpointing for {section.model}; set checkpointing = false")
+
+
+def _check_text(section: OpenClipText, parts: TextParts, vocabulary: int) -> None:
+    """Refuse what this network cannot read."""
+    context, known = len(parts.positions), parts.embed.num_embeddings
+    if section.context != context:
+        raise TowerError(f"{section.model} reads {context} tokens; set context = {context} in [text]")
+    if vocabulary > known:
+        raise TowerError(f"the tokenizer has {vocabulary} ids, {section.model} knows {known}; name its own")

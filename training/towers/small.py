@@ -1,0 +1,81 @@
+"""Small towers that learn from scratch on a laptop."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention
+
+from multifold.preprocess import ImageSpec
+from training.sections import SmallImage, SmallText
+from training.towers.base import Stack
+from training.towers.heads import normal
+from training.towers.image import ImageParts
+from training.towers.text import TextParts
+
+MEAN = (0.5, 0.5, 0.5)
+STD = (0.25, 0.25, 0.25)
+SPREAD = 0.02  # of fresh embeddings and positions
+
+
+class Block(nn.Module):
+    """A pre-norm transformer block."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Float[Tensor, "b t c"], attn_mask: Tensor | None) -> Float[Tensor, "b t c"]:
+        x = x + self.out(attend(self.qkv(self.before_attention(x)), self.heads, attn_mask))
+        mixed: Tensor = self.narrow(gelu(self.widen(self.before_mlp(x))))
+        return x + mixed
+
+
+def attend(qkv: Float[Tensor, "b t triple"], heads: int, mask: Tensor | None) -> Float[Tensor, "b t c"]:
+    """What the tokens tell each other; `mask` is added to the logits."""
+    b, t, c = qkv.shape
+    q, k, v = qkv.view(b, t, 3, heads, c // 3 // heads).permute(2, 0, 3, 1, 4).unbind(0)
+    mask = None if mask is None else mask.to(q.dtype)
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).reshape(b, t, c // 3)
+
+
+def image_parts(section: SmallImage, classes: int) -> ImageParts:
+    """Strided convolutions halve the picture; a transformer mixes the grid, and class tokens if wanted."""
+    width, side = section.width, section.size // 2 ** (len(section.stem) + 1)
+    return ImageParts(
+        stem=nn.Sequential(*_stem((3, *section.stem, width))),
+        classes=normal(classes, width, std=width**-0.5) if classes else None,
+        positions=normal(classes + side * side, width, std=SPREAD),
+        before=nn.Identity(),
+        blocks=Stack(Block(width, section.heads) for _ in range(section.depth)),
+        norm=nn.LayerNorm(width),
+    )
+
+
+def text_parts(section: SmallText, vocabulary: int) -> TextParts:
+    """A causal transformer whose end-of-text token has the highest id."""
+    embed = nn.Embedding(vocabulary, section.width)
+    nn.init.normal_(embed.weight, std=SPREAD)
+    return TextParts(
+        embed=embed,
+        positions=normal(section.context, section.width, std=SPREAD),
+        blocks=Stack(Block(section.width, section.heads) for _ in range(section.depth)),
+        norm=nn.LayerNorm(section.width),
+        causal=True,
+    )
+
+
+def image_spec(section: SmallImage) -> ImageSpec:
+    """How the small tower wants its pictures."""
+    return ImageSpec(size=section.size, mean=MEAN, std=STD)
+
+
+def _stem(channels: Sequence[int]) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for wide_in, wide_out in pairwise(channels[:-1]):
+        layers += [nn.Conv2d(wide_in, wide_out, 3, 2, 1, bias=False), nn.GroupNorm(1, wide_out), nn.GELU()]
+    return [*layers, nn.Conv2d(channels[-2], channels[-1], 3, 2, 1)]

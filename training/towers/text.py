@@ -1,0 +1,103 @@
+"""Towers that read, one token after the other, as CLIP does; and their kin that read both ways.
+
+After the end-of-text token there is room: for pads that are points of their own, or for class tokens.
+What stands there is the `tail`. A causal tower's sentence never sees it, but it sees the sentence.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from training.towers.base import Stack, Tower
+from training.towers.heads import ModalityScale
+
+Readout: TypeAlias = Literal["end", "last", "appended", "all", "all but pads"]
+
+
+@dataclass(frozen=True)
+class TextParts:
+    """What a transformer over tokens is made of."""
+
+    embed: nn.Embedding
+    positions: Float[Tensor, "t c"]
+    blocks: Stack
+    norm: nn.Module
+    causal: bool
+    reads: Literal["end", "last"] = "end"  # the end of a text, which is its highest id; or the last place
+
+
+class TextTower(Tower):
+    """A transformer over tokens, and how its text is read out."""
+
+    places: Tensor
+    causal_mask: Tensor | None
+
+    def __init__(
+        self,
+        parts: TextParts,
+        readout: Readout,
+        tail: Float[Tensor, "r c"] | None,
+        project: nn.Module,
+        scale: ModalityScale | None,
+    ) -> None:
+        super().__init__()
+        self.readout = readout
+        self.embed, self.blocks, self.norm = parts.embed, parts.blocks, parts.norm
+        self.positions = nn.Parameter(parts.positions.detach())
+        self.tail = None if tail is None else nn.Parameter(tail.detach())
+        self.appended = len(tail) if tail is not None and readout == "appended" else 0
+        self.context = len(parts.positions) - self.appended
+        self.length: Literal["dynamic", "fixed"] = "dynamic" if parts.causal and readout == "end" else "fixed"
+        self.project, self.scale = project, scale
+        places = len(parts.positions)
+        self.register_buffer("places", torch.arange(places), persistent=False)
+        self.register_buffer("causal_mask", causal_mask(places) if parts.causal else None, persistent=False)
+
+    def tokens(self, observed: Int64[Tensor, "b s"]) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
+        ids = pad(observed, (0, self.appended)) if self.appended else observed
+        t, end = ids.shape[1], observed.argmax(1)
+        beyond = self.places[:t] - end[:, None]
+        mask = None if self.causal_mask is None else self.causal_mask[:t, :t]
+        x = self.norm(self.blocks(self._embedded(ids, beyond) + self.positions[:t], mask))
+        return self._read(x, end, beyond)
+
+    def last(self, blocks: int) -> Iterator[nn.Parameter]:
+        yield from super().last(blocks)
+        if self.tail is not None:
+            yield self.tail
+
+    def _embedded(self, ids: Int64[Tensor, "b t"], beyond: Int64[Tensor, "b t"]) -> Float[Tensor, "b t c"]:
+        words: Tensor = self.embed(ids)
+        if self.tail is None:
+            return words
+        rows = len(self.tail)
+        in_tail = (beyond >= 1) & (beyond <= rows)
+        return torch.where(in_tail[:, :, None], self.tail[(beyond - 1).clamp(0, rows - 1)], words)
+
+    def _read(
+        self, x: Float[Tensor, "b t c"], end: Int64[Tensor, " b"], beyond: Int64[Tensor, "b t"]
+    ) -> tuple[Float[Tensor, "b r c"], Bool[Tensor, "b r"]]:
+        if self.readout == "all but pads":
+            return x, beyond <= 0
+        if self.readout == "end":
+            x = _gather(x, end[:, None])
+        if self.readout == "appended":
+            x = _gather(x, end[:, None] + 1 + self.places[: self.appended])
+        if self.readout == "last":
+            x = x[:, -1:]
+        return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
+
+
+def causal_mask(places: int) -> Float[Tensor, "t t"]:
+    """Nobody sees what comes later."""
+    return torch.full((places, places), float("-inf")).triu(1)
+
+
+def _gather(x: Float[Tensor, "b t c"], places: Int64[Tensor, "b r"]) -> Float[Tensor, "b r c"]:
+    """Rows by their places. (Indexing with `arange(b)` would freeze the batch in an exported graph.)"""
+    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))

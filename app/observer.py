@@ -14,10 +14,9 @@ from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from multifold.preprocess import decode, pixels
 from multifold.types import Feature, Pixels, pool_mean
-from renderers.base import Views, stamp
+from renderers.base import LOOK, Views
 from renderers.cameras import rig
 from renderers.sandbox import Sandbox
-from renderers.software import SoftwareRenderer
 
 Squares: TypeAlias = UInt8[np.ndarray, "v s s 3"]
 
@@ -39,9 +38,9 @@ def encoder_of(settings: Settings) -> Encoder:
 
 def _check_views(bundle: Bundle) -> None:
     """Views drawn otherwise would be vectors that do not compare, without a word."""
-    spec, ours = bundle.views, stamp(SoftwareRenderer())
-    if spec.renderer != ours:
-        raise BundleError(f"bundle {bundle.name} knows shapes drawn by {spec.renderer}; here is {ours}")
+    spec = bundle.views
+    if spec.renderer != LOOK:
+        raise BundleError(f"bundle {bundle.name} knows shapes by the look {spec.renderer}; here is {LOOK}")
     if len(rig(spec.rig)) != spec.views:
         raise BundleError(f"bundle {bundle.name} states {spec.views} views; its rig {spec.rig} has others")
 

@@ -73,7 +73,9 @@ class Service:
 def opened(settings: Settings, address: str | None = None) -> Iterator[Service]:
     """A service at work: bundle verified, collection locked for writing, workers warm."""
     encoder = encoder_of(settings)
-    collection = Collection.open(settings.data, encoder, writer=address or settings.url)
+    collection = Collection.open(
+        settings.data, encoder, writer=address or settings.url, probes=encoder.bundle.probes()
+    )
     try:
         with Sandbox(workers=settings.renderers, seconds=settings.render_seconds) as sandbox:
             yield Service(settings, encoder, collection, Observer(encoder, sandbox, settings))

@@ -5,14 +5,17 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from jaxtyping import Float32
 from PIL import Image
 
 from multifold import bundle as bundles
 from multifold.canary import open_encoder
+from multifold.encoder import Encoder
 from multifold.preprocess import pixels
-from renderers.base import stamp
+from renderers.base import LOOK, EngineError
 from renderers.cameras import rig
 from renderers.mesh import load_model
+from renderers.sandbox import Sandbox
 from renderers.software import SoftwareRenderer
 from training.data import furniture
 from training.evaluate import retrieval
@@ -25,7 +28,7 @@ FRESH_SEED, FRESH_ITEMS = 987, 40
 def test_it_is_whole_and_answers_its_canaries() -> None:
     encoder = open_encoder(FOLDER)
     assert encoder.bundle.about
-    assert encoder.bundle.views.renderer == stamp(SoftwareRenderer())
+    assert encoder.bundle.views.renderer == LOOK
 
 
 def test_it_is_small_and_tells_no_folder() -> None:
@@ -55,6 +58,33 @@ def test_it_knows_furniture_that_it_never_saw(tmp_path: Path) -> None:
     found = retrieval.report(encoder, retrieval.encode(encoder, np.stack(views), captions))
     assert found["text_to_shape"]["R@5"][0] > 0.8
     assert found["shape_to_text"]["R@5"][0] > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["egl", "osmesa"])
+def test_it_knows_furniture_by_the_views_of_other_engines(name: str) -> None:
+    encoder = open_encoder(FOLDER)
+    pieces = [furniture.glb(furniture.make(FRESH_SEED, index)) for index in range(12)]
+    try:
+        seen = seen_by(encoder, name, pieces)
+    except EngineError as error:
+        pytest.skip(str(error))
+    alike = seen @ seen_by(encoder, "numpy", pieces).T
+    assert alike.diagonal().min() > 0.995
+    assert (alike.argmax(axis=1) == np.arange(len(pieces))).all()
+
+
+def seen_by(encoder: Encoder, engine: str, meshes: list[bytes]) -> Float32[np.ndarray, "n d"]:
+    """One unit feature for each mesh, from the views of this engine."""
+    spec, rows = encoder.bundle.views, []
+    with Sandbox(1, engine=engine) as sandbox:
+        for mesh in meshes:
+            views = sandbox.render(mesh, ".glb", spec.rig, spec.size, spec.background, spec.up)
+            squares = np.stack([pixels(Image.fromarray(view), encoder.bundle.image) for view in views])
+            rows.append(encoder.pixels(squares).mean(axis=0))
+    features = np.stack(rows)
+    units: Float32[np.ndarray, "n d"] = features / np.linalg.norm(features, axis=1, keepdims=True)
+    return units
 
 
 @pytest.mark.gpu

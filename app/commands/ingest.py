@@ -43,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
     )
     with (
         Collection.open(
-            settings.data, encoder, writer=f"multifold ingest, process {os.getpid()}"
+            settings.data,
+            encoder,
+            writer=f"multifold ingest, process {os.getpid()}",
+            probes=encoder.bundle.probes(),
         ) as collection,
         Sandbox(workers=args.workers, seconds=settings.render_seconds) as sandbox,
     ):

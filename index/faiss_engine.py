@@ -26,6 +26,7 @@ from index.report import Report
 from index.rowbuffer import refuse_known
 from index.rowview import RowView, rising
 from index.savedparts import Shelf
+from multifold.machine import cores
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
@@ -53,8 +54,8 @@ class FaissEngine:
         on_gpu = gpu.chosen(self._plan.device)
         check(self._plan, dim, on_gpu=on_gpu)
         self._shelf = Shelf(metric, dim, self._plan.device, home)
-        self._builder = Builder(metric, self._plan, ask, signs, threads=max(1, cores() - 1))
-        self._batcher = Batcher(self._look, lanes=1 if on_gpu else cores(), cores=cores())
+        self._builder = Builder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
+        self._batcher = Batcher(self._look, lanes=1 if on_gpu else _threads(), cores=_threads())
         self._workers = ThreadPoolExecutor(1, "seal")
         self._changing = threading.Lock()
         self._closing = threading.Event()
@@ -194,11 +195,10 @@ class FaissEngine:
         self._shelf.forget(chosen)
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    here = len(os.sched_getaffinity(0))
+def _threads() -> int:
+    """How many threads may search at once: no more than OpenMP, which FAISS counts by, may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(here, int(wanted)) if wanted.isdigit() and int(wanted) else here
+    return min(cores(), int(wanted)) if wanted.isdigit() and int(wanted) else cores()
 
 
 def _without(part: Part, ids: Ids) -> Part:

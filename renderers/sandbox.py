@@ -7,7 +7,6 @@ Any number of threads may ask at once. A crash, a time-out or a lack of memory i
 alone; its worker is replaced. Uploads are written into folders of their own, so no other file lies beside.
 """
 
-import os
 import queue
 import tempfile
 from collections import deque
@@ -166,8 +165,3 @@ class Sandbox:
     def _replaced(self, worker: Worker) -> Worker:
         worker.kill()
         return Worker(self.memory_bytes, self.engine.name)
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

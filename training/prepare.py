@@ -1,6 +1,5 @@
 """From a recipe to what the loop and the evaluation read: entries, views, captions, tokens."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 from multifold import manifest
 from multifold.bundle import ViewSpec
 from multifold.errors import MultifoldError
+from multifold.machine import cores
 from multifold.manifest import Entry
 from multifold.preprocess import ImageSpec
 from multifold.tokens import TextSpec, Tokenizer
@@ -71,5 +71,5 @@ def manifest_path(recipe: Recipe, cache: Path) -> Path:
     folder = cache / f"furniture-{data.furniture_items}-{data.furniture_seed}"
     path = folder / "manifest.jsonl"
     if not path.exists():
-        write(Order(folder, data.furniture_seed), data.furniture_items, workers=os.cpu_count() or 1)
+        write(Order(folder, data.furniture_seed), data.furniture_items, workers=cores())
     return path

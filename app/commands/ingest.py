@@ -13,6 +13,7 @@ from app.observer import encoder_of
 from app.settings import read_settings
 from index.collection import Collection
 from multifold.errors import needs_extra
+from multifold.machine import cores
 from multifold.manifest import read
 from renderers.sandbox import Sandbox
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bundle", type=Path, default=Path("bundles/furniture"), help="folder of the encoder"
     )
     parser.add_argument("--split", help="only the items of this split")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes that render")
+    parser.add_argument("--workers", type=int, default=cores(), help="processes that render")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,12 +16,12 @@ from typing import get_args
 from tqdm import tqdm
 
 from multifold.errors import MultifoldError
+from multifold.machine import cores
 from renderers import batch, cameras, doctor, engines
 from renderers.backdrop import Background
 from renderers.base import check_size
 from renderers.mesh import Up
 from renderers.record import FILE, Record
-from renderers.sandbox import cores
 from renderers.sheet import pages_of, sheets
 
 _MOST_LINES = 20

@@ -202,8 +202,9 @@ def test_the_gpu_agrees_with_the_cpu(tmp_path: Path, type: str) -> None:  # noqa
         one.close()
 
 
-def test_cores_are_those_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_threads_search_than_openmp_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faiss_engine, "cores", lambda: 4)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert faiss_engine.cores() == 1
+    assert faiss_engine._threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "")
-    assert faiss_engine.cores() >= 1
+    assert faiss_engine._threads() == 4

@@ -4,10 +4,10 @@ Example: multifold data furniture --items 3000 --seed 0 furniture/
 """
 
 import argparse
-import os
 from collections import Counter
 from pathlib import Path
 
+from multifold.machine import cores
 from training.data.furniture.dataset import Order, write
 from training.data.furniture.workshop import CAPTIONS
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add_furniture(parser: argparse.ArgumentParser) -> None:
-    workers = min(MOST_WORKERS, os.cpu_count() or 1)
+    workers = min(MOST_WORKERS, cores())
     parser.add_argument("out", type=Path, metavar="OUT", help="a new or empty folder")
     parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: %(default)s")

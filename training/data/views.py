@@ -13,10 +13,11 @@ from tqdm import tqdm
 
 from multifold.bundle import ViewSpec, file_hash
 from multifold.errors import MultifoldError
+from multifold.machine import cores
 from multifold.manifest import Entry
 from multifold.preprocess import ImageSpec, pixels
 from renderers.errors import MeshError
-from renderers.sandbox import Sandbox, cores
+from renderers.sandbox import Sandbox
 
 
 class ViewsError(MultifoldError):

@@ -3,7 +3,6 @@
 import argparse
 import hashlib
 import io
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import trimesh
 
 from multifold import manifest
+from multifold.machine import cores
 from tests.training.data.pieces import mixed, of_kind
 from training.commands import data
 from training.data import furniture
@@ -122,7 +122,7 @@ def test_no_signature_crosses_a_split(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_three_thousand_pieces_hold_three_hundred_to_test_with(tmp_path: Path, seed: int) -> None:
-    entries = write(Order(tmp_path / "set", seed), 3000, workers=os.cpu_count() or 1)
+    entries = write(Order(tmp_path / "set", seed), 3000, workers=cores())
     counts = Counter(entry.split for entry in entries)
     assert counts["test"] >= 300
     assert counts["val"] >= 200

@@ -1,10 +1,12 @@
 """A trained model on disk: the recipe, the tokenizer and the weights, in one file written whole."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from multifold.errors import MultifoldError
 from training import recipe as recipes
@@ -22,6 +24,15 @@ class Checkpoint:
     model: Model
 
 
+@dataclass(frozen=True)
+class Stored:
+    """The same, its model still a table of weights."""
+
+    recipe: Recipe
+    tokenizer: TrainedTokenizer
+    weights: Mapping[str, Tensor]
+
+
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write the checkpoint beside its place and move it there when it is whole."""
     content = {
@@ -37,14 +48,19 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     os.replace(partial, path)
 
 
-def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; nothing in it is executed."""
+def read(path: Path) -> Stored:
+    """What a checkpoint says, no model built of it; nothing in it is executed."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise MultifoldError(f"there is no checkpoint {path}") from None
     recipe = recipes.parse(content["recipe"], str(path))
-    tokenizer = TrainedTokenizer(**content["tokenizer"])
-    model = build_model(recipe, tokenizer.vocabulary, pretrained=False)
-    model.load_state_dict(content["model"])
-    return Checkpoint(recipe, tokenizer, model.eval())
+    return Stored(recipe, TrainedTokenizer(**content["tokenizer"]), content["model"])
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint into a model that is ready to answer."""
+    stored = read(path)
+    model = build_model(stored.recipe, stored.tokenizer.vocabulary, pretrained=False)
+    model.load_state_dict(stored.weights)
+    return Checkpoint(stored.recipe, stored.tokenizer, model.eval())

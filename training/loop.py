@@ -11,13 +11,13 @@ from torch import nn
 from tqdm import tqdm
 
 from multifold.errors import MultifoldError
+from training import start
 from training.batches import Groups, batches
 from training.checkpoint import Checkpoint
 from training.checkpoint import save as save_checkpoint
 from training.objective import Objective
 from training.recipe import Recipe, Train
 from training.tokenizers import TrainedTokenizer
-from training.towers import build_model
 
 LOG_EVERY = 20
 
@@ -30,7 +30,7 @@ def train(recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, out: Path
     """Follow the recipe; write `metrics.jsonl` and a checkpoint into `out`."""
     torch.manual_seed(recipe.train.seed)
     draws = torch.Generator().manual_seed(recipe.train.seed)
-    model = build_model(recipe, tokenizer.vocabulary)
+    model = start.model(recipe, tokenizer.vocabulary)
     objective = Objective(recipe, model)
     optimizer = torch.optim.AdamW(_parameters(model, recipe.train), lr=recipe.train.rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe.train))

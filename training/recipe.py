@@ -79,6 +79,7 @@ class Train(Section):
     """The run itself."""
 
     seed: int = 0
+    start: str | None = None  # a checkpoint to go on from: its weights and its tokenizer, for fine-tuning
     steps: int = 1000
     items: int = 128  # items a step
     views: int = Field(default=1, ge=0)  # views an item a step; 0: all

@@ -21,7 +21,7 @@ from jaxtyping import Float64
 
 from multifold.metrics import ranks, recall_at_k
 from multifold.tokens import Tokenizer
-from training import checkpoint, loop, prepare, towers
+from training import checkpoint, loop, prepare, start
 from training.data.views import load_views
 from training.evaluate.live import LiveEncoder
 from training.evaluate.retrieval import directions, encode
@@ -90,7 +90,7 @@ def changed(changes: Mapping[str, Mapping[str, Any]], seed: int, steps: int | No
 def measure(study: str, name: str, recipe: Recipe, args: argparse.Namespace) -> Result:
     """Train and test once."""
     items = prepare.entries(recipe, args.cache, recipe.data.train_split)
-    tokenizer = towers.tokenizer_for(recipe.text, (text for entry in items for text in entry.texts))
+    tokenizer = start.tokenizer(recipe, (text for entry in items for text in entry.texts))
     groups = prepare.groups(recipe, items, tokenizer, args.cache)
     started = time.process_time()
     path = loop.train(recipe, groups, tokenizer, args.out)

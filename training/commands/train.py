@@ -8,8 +8,7 @@ What is rendered and generated on the way is kept in --cache and used again.
 import argparse
 from pathlib import Path
 
-from training import loop, prepare, recipe
-from training.towers import tokenizer_for
+from training import loop, prepare, recipe, start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     items = prepare.entries(followed, args.cache, followed.data.train_split)
     texts = [text for entry in items for text in entry.texts]
     print(f"{followed.name}: {len(items)} items, {len(texts)} texts to learn from")
-    tokenizer = tokenizer_for(followed.text, texts)
+    tokenizer = start.tokenizer(followed, texts)
     groups = prepare.groups(followed, items, tokenizer, args.cache)
     print(f"training for {followed.train.steps} steps of {followed.train.items} items")
     path = loop.train(followed, groups, tokenizer, out)

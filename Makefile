@@ -10,6 +10,8 @@ DEMO_ITEMS ?= 320
 # A seed whose shop has several red chairs, one of them on four black legs.
 DEMO_SEED ?= 44
 BIN := .venv/bin
+# One thread a process: the tests are many small jobs, and threads of one job only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help serve test test-gpu lint demo lock clean
@@ -39,10 +41,10 @@ serve: .venv/.serve $(DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold serve --data $(DATA) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
 
 test: .venv/.test
-	$(BIN)/python -m pytest -m "not slow and not gpu and not browser"
+	$(PYTEST) --numprocesses auto --dist loadfile -m "not slow and not gpu and not browser"
 
 test-gpu: .venv/.test
-	$(BIN)/python -m pytest -m gpu
+	$(PYTEST) -m gpu
 
 lint: .venv/.test
 	$(BIN)/ruff check .

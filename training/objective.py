@@ -15,7 +15,7 @@ from training.losses import Loss
 from training.losses.tiled import Logits, Pair, tiled
 from training.recipe import Entailment, Recipe
 from training.recipe import Loss as Options
-from training.sides import Memory, Side, Sides, as_one, look
+from training.sides import Memory, Sides, as_one, look
 from training.teacher import Teacher
 from training.towers import Model
 
@@ -76,19 +76,16 @@ class Comparison:
 
     def with_past(self, seen: Sides, taught: Sides | None, past: Sides) -> Float[Tensor, ""]:
         """The same, with what was seen before as more columns in both directions."""
-        teacher = (None, None) if taught is None else (taught.images, taught.texts)
-        there = self._beside((seen.images, seen.texts), teacher, past.texts)
-        back = self._beside((seen.texts, seen.images), teacher[::-1], past.images)
+        there = self._beside(seen, taught, past)
+        back = self._beside(seen.swapped, None if taught is None else taught.swapped, past.swapped)
         return self.loss.forward * there + (1 - self.loss.forward) * back
 
-    def _beside(
-        self, seen: tuple[Side, Side], taught: tuple[Side, Side] | tuple[None, None], past: Side
-    ) -> Float[Tensor, ""]:
-        query, gallery = seen[0], seen[1].before(past)
+    def _beside(self, seen: Sides, taught: Sides | None, past: Sides) -> Float[Tensor, ""]:
+        query, gallery = seen.images, seen.texts.before(past.texts)
         logits = self.geometry.logits(query.features, gallery.features)
         teacher = None
-        if taught[0] is not None and taught[1] is not None:
-            teacher = self._taught_logits(taught[0].features, taught[1].before(past).features)
+        if taught is not None:
+            teacher = self._taught_logits(taught.images.features, taught.texts.before(past.texts).features)
         return self.loss.direction(logits, query.items, gallery.items, teacher, self.progress).mean
 
     @torch.no_grad()

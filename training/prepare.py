@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import UInt8
 
 from multifold import manifest
 from multifold.bundle import ViewSpec
@@ -29,6 +30,12 @@ def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
     if not found:
         raise MultifoldError(f"{path} has no item with texts in the split {split!r}")
     return found
+
+
+def held_out(recipe: Recipe, cache: Path) -> tuple[list[Entry], UInt8[np.ndarray, "i v h w 3"]]:
+    """What a model is tested on: items it never saw, and their views."""
+    items = entries(recipe, cache, recipe.data.test_split)[: recipe.data.test_items]
+    return items, load_views(items, view_spec(recipe), image_spec(recipe), cache)
 
 
 def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, cache: Path) -> Groups:

@@ -35,6 +35,11 @@ class Sides:
         """This, and behind it the other."""
         return Sides(self.images.before(other.images), self.texts.before(other.texts))
 
+    @property
+    def swapped(self) -> "Sides":
+        """Texts in the place of images, for the other direction."""
+        return Sides(self.texts, self.images)
+
     def first(self, count: int) -> "Sides":
         """The first of each side."""
         return Sides(*(Side(s.features[:count], s.items[:count]) for s in (self.images, self.texts)))

@@ -52,7 +52,7 @@ def test_random_draws_are_the_same_on_the_way_back() -> None:
         pair = Pair(query, gallery, lambda q, g: q @ g.T)
         return tiled(build("hard", draws=1), pair, rows, columns, 2)
 
-    assert torch.autograd.gradcheck(loss, (query, gallery), atol=1e-3, rtol=1e-2, eps=1e-3)
+    assert torch.autograd.gradcheck(loss, (query, gallery))
 
 
 class Largest(TorchDispatchMode):

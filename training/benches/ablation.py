@@ -22,7 +22,6 @@ from jaxtyping import Float64
 from multifold.metrics import ranks, recall_at_k
 from multifold.tokens import Tokenizer
 from training import checkpoint, loop, prepare, start
-from training.data.views import load_views
 from training.evaluate.live import LiveEncoder
 from training.evaluate.retrieval import directions, encode
 from training.recipe import Recipe, parse
@@ -60,17 +59,22 @@ def run(args: argparse.Namespace) -> int:
     """Make the runs that are missing, then print a table of each study."""
     args.out.mkdir(parents=True, exist_ok=True)
     log = args.out / "results.jsonl"
-    for seed in args.seeds if not args.table else ():
-        for study in args.study:
-            for name, changes in studies()[study].items():
-                if not any((r.study, r.name, r.seed) == (study, name, seed) for r in results(log)):
-                    print(f"{study}, seed {seed}: {name}", flush=True)
-                    found = measure(study, name, changed(changes, seed, args.steps), args)
-                    with open(log, "a", encoding="utf-8") as file:
-                        file.write(json.dumps(asdict(found)) + "\n")
+    found = results(log)
+    for study, name, seed in () if args.table else _missing(args, found):
+        print(f"{study}, seed {seed}: {name}", flush=True)
+        found.append(measure(study, name, changed(studies()[study][name], seed, args.steps), args))
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(found[-1])) + "\n")
     for study in args.study:
-        print(table(study, [r for r in results(log) if r.study == study and r.seed in args.seeds]))
+        print(table(study, [r for r in found if r.study == study and r.seed in args.seeds]))
     return 0
+
+
+def _missing(args: argparse.Namespace, found: Sequence[Result]) -> list[tuple[str, str, int]]:
+    """Study, name and seed of the runs that are asked for and not made yet, seed by seed."""
+    there = {(result.study, result.name, result.seed) for result in found}
+    asked = ((study, name, seed) for seed in args.seeds for study in args.study for name in studies()[study])
+    return [one for one in asked if one not in there]
 
 
 def studies() -> dict[str, dict[str, dict[str, Any]]]:
@@ -105,8 +109,7 @@ def measure(study: str, name: str, recipe: Recipe, args: argparse.Namespace) -> 
 def test(path: Path, recipe: Recipe, cache: Path) -> dict[str, dict[str, list[float]]]:
     """Each test item's share of hits, in all directions."""
     trained = checkpoint.load(path)
-    items = prepare.entries(recipe, cache, recipe.data.test_split)[: recipe.data.test_items]
-    views = load_views(items, prepare.view_spec(recipe), prepare.image_spec(recipe), cache)
+    items, views = prepare.held_out(recipe, cache)
     reader = Tokenizer(trained.tokenizer.definition, prepare.text_spec(recipe, trained.tokenizer))
     encoder = LiveEncoder(trained.model, reader)
     asked = directions(encoder, encode(encoder, np.asarray(views), [entry.texts for entry in items]))

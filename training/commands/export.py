@@ -9,7 +9,6 @@ from pathlib import Path
 
 from multifold.bundle import file_hash
 from training import checkpoint, prepare
-from training.data.views import load_views
 from training.export import export
 
 
@@ -26,8 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, evaluate on the test split, print the report."""
     trained = checkpoint.load(args.checkpoint)
     recipe = trained.recipe
-    items = prepare.entries(recipe, args.cache, recipe.data.test_split)[: recipe.data.test_items]
-    views = load_views(items, prepare.view_spec(recipe), prepare.image_spec(recipe), args.cache)
+    items, views = prepare.held_out(recipe, args.cache)
     provenance = {
         "code": version("multifold"),
         "checkpoint": file_hash(args.checkpoint),

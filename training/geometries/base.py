@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from multifold.types import Metric
-from training.geometries.numerics import without_autocast
+from training.geometries.numerics import precise, without_autocast
 from training.geometries.temperature import RawTemperature, Scale, Temperature
 
 
@@ -59,8 +59,7 @@ class Geometry(nn.Module, ABC):
         """Draw what is random anew, if anything; the loop calls it before every batch, alike on all ranks."""
 
     def root(self, features: Float[Tensor, "b n"]) -> Float[Tensor, " n"]:
-        """The feature of everything and nothing in particular, where traversals end: the mean of these,
-        or the origin where the geometry has one."""
+        """The feature of everything and nothing in particular, where traversals end: the mean of these."""
         return self.index_vectors(features).mean(0)
 
     def learned(self) -> dict[str, float]:
@@ -70,6 +69,10 @@ class Geometry(nn.Module, ABC):
 
 class Entails(ABC):
     """A geometry whose general things lie near the origin: each entails what is in the cone behind it."""
+
+    def root(self, features: Float[Tensor, "b n"]) -> Float[Tensor, " n"]:
+        """The origin entails everything."""
+        return torch.zeros_like(precise(features)[0])
 
     @abstractmethod
     def entail(

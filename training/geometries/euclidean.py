@@ -6,7 +6,6 @@ when the angle between y − x and x is at most arcsin(K/‖x‖), all of it on 
 
 from math import inf, sqrt
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -24,7 +23,7 @@ from training.geometries.numerics import (
 from training.geometries.temperature import Scale, Temperature
 
 
-class Euclidean(Geometry, Entails):
+class Euclidean(Entails, Geometry):
     """Negative distance with CLIP's temperature."""
 
     name = "euclidean"
@@ -38,9 +37,6 @@ class Euclidean(Geometry, Entails):
 
     def compare(self, query: Float[Tensor, "q d"], gallery: Float[Tensor, "g d"]) -> Float[Tensor, "q g"]:
         return -square_root(squared_distances(query, gallery))
-
-    def root(self, features: Float[Tensor, "b n"]) -> Float[Tensor, " n"]:
-        return torch.zeros_like(precise(features)[0])
 
     def entail(
         self,

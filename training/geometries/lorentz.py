@@ -35,7 +35,7 @@ CURVATURES = (0.1, 10.0)
 SERIES = 1e-3  # below this the series of arsinh² is exact in float32
 
 
-class Lorentz(Geometry, Entails):
+class Lorentz(Entails, Geometry):
     """Negative distance in a space whose curvature may be learned."""
 
     name = "lorentz"
@@ -76,9 +76,6 @@ class Lorentz(Geometry, Entails):
 
     def compare(self, query: Float[Tensor, "q d"], gallery: Float[Tensor, "g d"]) -> Float[Tensor, "q g"]:
         return -2 * square_root(self._half_sinh_squared(query, gallery)).asinh() / self.curvature.sqrt()
-
-    def root(self, features: Float[Tensor, "b n"]) -> Float[Tensor, " n"]:
-        return torch.zeros_like(precise(features)[0])
 
     def entail(
         self,

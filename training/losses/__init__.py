@@ -11,6 +11,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from multifold.errors import MultifoldError
+from training.geometries.numerics import precise
 from training.losses import multifold, pairs
 from training.losses.rows import RowLoss, Terms, rows
 
@@ -34,7 +35,6 @@ class Loss:
         progress: float = 1.0,
     ) -> Float[Tensor, ""]:
         """The mean over the rows that have something to find, in both directions."""
-        logits = logits.float() if logits.dtype.itemsize < 4 else logits
         there = self.direction(logits, row_groups, column_groups, teacher, progress).mean
         turned = None if teacher is None else teacher.T
         back = self.direction(logits.T, column_groups, row_groups, turned, progress).mean
@@ -50,6 +50,7 @@ class Loss:
         among: Int64[Tensor, " r"] | None = None,
     ) -> Terms:
         """The losses of rows that look for columns; `among`: where these are some of many, their places."""
+        logits = precise(logits)
         target = self._target(logits, teacher)
         return self.row_loss(rows(logits, row_groups, column_groups, target, progress, among))
 

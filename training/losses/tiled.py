@@ -68,9 +68,9 @@ def _direction(
 
     def part(begin: int) -> tuple[Tensor, Tensor]:
         at = slice(begin, begin + block)
-        logits = pair.logits(pair.query[at], pair.gallery).float()
+        logits = pair.logits(pair.query[at], pair.gallery)
         with torch.no_grad():
-            taught = None if teacher is None else teacher.logits(teacher.query[at], teacher.gallery).float()
+            taught = None if teacher is None else teacher.logits(teacher.query[at], teacher.gallery)
         terms = loss.direction(logits, row_groups[at], column_groups, taught, progress, places[at])
         return terms.total, terms.counted.sum()
 

@@ -1,13 +1,14 @@
 """A run, written down: everything that decides a training is in one TOML file."""
 
-import tomllib
-from pathlib import Path
+from difflib import get_close_matches
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from multifold.errors import MultifoldError
-from training.sections import ImageSection, Section, SmallImage, SmallText, TextSection
+from training.sections import TOWERS, ImageSection, Section, SmallImage, SmallText, TextSection
+
+UNREAD = "extra_forbidden"  # pydantic's word for it
 
 
 class RecipeError(MultifoldError):
@@ -107,21 +108,30 @@ class Recipe(Section):
     train: Train = Train()
 
 
-def load(path: Path) -> Recipe:
-    """Read and check a recipe."""
-    try:
-        return parse(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-    except FileNotFoundError:
-        raise RecipeError(f"there is no recipe {path}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{path} is not TOML: {error}") from error
-
-
 def parse(raw: dict[str, Any], source: str) -> Recipe:
-    """Check a recipe that is already a dictionary; errors name the key."""
+    """Check what a recipe says; errors name the key, and the key that was probably meant."""
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise RecipeError(f"{source}: {key}: {first['msg']}") from error
+        wrong = error.errors()
+        unread = next((each for each in wrong if each["type"] == UNREAD), None)
+        place = (unread or wrong[0])["loc"]
+        key = ".".join(map(str, place if place[0] not in TOWERS else (place[0], *place[2:])))
+        if unread is None:
+            raise RecipeError(f"{source}: {key}: {wrong[0]['msg']}") from error
+        near = get_close_matches(str(place[-1]), known := _keys(place[:-1]), 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+        raise RecipeError(f"{source}: nothing reads the key {key}; {hint}") from error
+
+
+def _keys(section: tuple[int | str, ...]) -> list[str]:
+    """What may stand in a section; of a tower's, the place of an error tells the kind as well."""
+    if section and section[0] in TOWERS:
+        return list(TOWERS[str(section[0])][str(section[1])].model_fields)
+    model: type[BaseModel] = Recipe
+    for part in section:
+        found = model.model_fields[str(part)].annotation
+        assert isinstance(found, type)
+        assert issubclass(found, BaseModel)
+        model = found
+    return list(model.model_fields)

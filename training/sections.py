@@ -1,5 +1,6 @@
 """What a recipe may say of its towers."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -76,6 +77,12 @@ class OpenClipText(TowerSection):
     pretrained: str | None = None
     tokenizer: str | None = None  # a tokenizer.json, for models that do not read as CLIP does
     context: Count = 77
+
+
+TOWERS: Mapping[str, Mapping[str, type[TowerSection]]] = {
+    "image": {"small": SmallImage, "openclip": OpenClipImage},
+    "text": {"small": SmallText, "bert": BertText, "openclip": OpenClipText},
+}
 
 
 def kind(section: Any) -> str:  # noqa: ANN401 (a section, or what should become one)

@@ -20,6 +20,7 @@ CODES = {
     413: "too_large",
     415: "unsupported_media_type",
     422: "bad_request",
+    429: "busy",
     500: "internal",
     503: "not_ready",
 }
@@ -28,9 +29,9 @@ CODES = {
 class ApiError(MultifoldError):
     """A request that is answered with a status, a code for programs and a sentence for people."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.retry_after = status, code, retry_after
 
 
 def answer(request_id: str, status: int, code: str, message: str) -> JSONResponse:
@@ -56,14 +57,17 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    status, code = 422, "refused"
+    status, code, headers = 422, "refused", {}
     if isinstance(error, ApiError):
         status, code = error.status, error.code
+        headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
     elif isinstance(error, ImageError):
         code = "bad_image"
     elif isinstance(error, MeshError):
         code = "bad_mesh"
-    return answer(request.state.request_id, status, code, str(error))
+    response = answer(request.state.request_id, status, code, str(error))
+    response.headers.update(headers)
+    return response
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from app import errors
-from app.middleware import BodyLimit, Envelope, LastNet
+from app.middleware import BodyLimit, Envelope, LastNet, Patience
 from app.offload import Desk
 from app.routes import health, info, items, pages, search
 from app.service import Service, opened
@@ -24,12 +24,12 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if service is not None:
-            app.state.desk = Desk.of(service)
-            yield
+            async with Desk.of(service) as app.state.desk:
+                yield
             return
         with opened(settings) as own:
-            app.state.desk = Desk.of(own)
-            yield
+            async with Desk.of(own) as app.state.desk:
+                yield
 
     # The interactive documentation pages would load code from other hosts; the schema itself stays.
     app = FastAPI(
@@ -42,6 +42,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     )
     errors.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body)
+    app.add_middleware(Patience, seconds=settings.patience)
     app.add_middleware(LastNet)
     app.add_middleware(Envelope)
     for router in (search.router, items.router, info.router):

@@ -1,5 +1,6 @@
 """What wraps every request, as plain ASGI: an id and safe headers, a limit of the body, and a last net."""
 
+import asyncio
 import logging
 import re
 import uuid
@@ -11,6 +12,7 @@ with needs_extra("serve"):
     import anyio
     from starlette.datastructures import Headers, MutableHeaders
     from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SAFE = {
@@ -78,6 +80,52 @@ class LastNet:
             _log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
             sentence = "something broke on our side; the service's log has the details under this request id"
             await answer(request_id, 500, "internal", sentence)(scope, receive, send)
+
+
+class Patience:
+    """Gives a request up when it takes too long, or when nobody waits for it any more."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self.app, self.seconds = app, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = gone = False
+        watcher: asyncio.Task[None] | None = None
+
+        async def watch() -> None:
+            nonlocal gone
+            gone = (await receive())["type"] == "http.disconnect"
+            limit.cancel()
+
+        async def heard() -> Message:
+            nonlocal watcher
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body") and watcher is None:
+                watcher = asyncio.create_task(watch())
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        with anyio.move_on_after(self.seconds) as limit:
+            try:
+                await self.app(scope, heard, watched)
+            except ClientDisconnect:
+                gone = True
+            finally:
+                if watcher is not None:
+                    watcher.cancel()
+        if limit.cancelled_caught and not (started or gone):
+            sentence = f"it was given up after {self.seconds:g} s; try again, or ask for less"
+            response = answer(scope["state"]["request_id"], 503, "timeout", sentence)
+            response.headers["retry-after"] = "1"
+            await response(scope, receive, send)
 
 
 class BodyLimit:

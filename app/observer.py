@@ -1,6 +1,5 @@
 """From what people hand in to features: decode or draw it, then encode it."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -13,20 +12,12 @@ from multifold.bundle import Bundle, BundleError
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from multifold.preprocess import decode, pixels
-from multifold.types import Feature, Pixels, pool_mean
+from multifold.types import Pixels
 from renderers.base import LOOK, Views
 from renderers.cameras import rig
 from renderers.sandbox import Sandbox
 
 Squares: TypeAlias = UInt8[np.ndarray, "v s s 3"]
-
-
-@dataclass(frozen=True)
-class Sensed:
-    """What the encoder makes of a query, and what its sender should know about that."""
-
-    feature: Feature
-    warnings: tuple[str, ...] = ()
 
 
 def encoder_of(settings: Settings) -> Encoder:
@@ -50,19 +41,6 @@ class Observer:
 
     def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
         self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
-
-    def text(self, text: str) -> Sensed:
-        """Read words; tell if they were cut."""
-        encoded = self.encoder.texts([text])
-        return Sensed(encoded.features[0], self.cut_warnings(encoded.cut))
-
-    def image(self, data: bytes) -> Sensed:
-        """Look at a picture."""
-        return Sensed(self.encoder.pixels(self.look(data)[None])[0])
-
-    def mesh(self, mesh: Mesh) -> Sensed:
-        """Draw a mesh and look at it from all sides of the rig."""
-        return Sensed(pool_mean(self.encoder.pixels(self.look_at_views(self.draw(mesh)))))
 
     def look(self, data: bytes) -> Pixels:
         """A picture as the encoder takes it."""

@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
-from app.observer import Observer, Sensed
+from app.senses import Sensed, Senses
 from app.uploads import Mesh
 from multifold.types import Pool, Side
 
@@ -12,11 +11,9 @@ from multifold.types import Pool, Side
 class Clue(ABC):
     """Something to search with."""
 
-    slow: ClassVar[bool] = False  # drawing takes seconds; it must not keep others waiting
-
     @abstractmethod
-    def sense(self, observer: Observer) -> Sensed:
-        """The feature of this clue."""
+    async def sense(self, senses: Senses) -> Sensed:
+        """What the encoder makes of this clue."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,9 @@ class Words(Clue):
 
     text: str
 
-    def sense(self, observer: Observer) -> Sensed:
+    async def sense(self, senses: Senses) -> Sensed:
         """Read it."""
-        return observer.text(self.text)
+        return await senses.text(self.text)
 
 
 @dataclass(frozen=True)
@@ -36,9 +33,9 @@ class Picture(Clue):
 
     data: bytes
 
-    def sense(self, observer: Observer) -> Sensed:
+    async def sense(self, senses: Senses) -> Sensed:
         """Look at it."""
-        return observer.image(self.data)
+        return await senses.image(self.data)
 
 
 @dataclass(frozen=True)
@@ -46,11 +43,10 @@ class Shape(Clue):
     """A mesh to search with."""
 
     mesh: Mesh
-    slow: ClassVar[bool] = True
 
-    def sense(self, observer: Observer) -> Sensed:
+    async def sense(self, senses: Senses) -> Sensed:
         """Draw it and look at it."""
-        return observer.mesh(self.mesh)
+        return await senses.mesh(self.mesh)
 
 
 @dataclass(frozen=True)

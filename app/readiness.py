@@ -41,7 +41,10 @@ def _check_known(service: Service, item: Item) -> None:
 def _clue(service: Service, item: Item) -> Feature:
     """A caption of the item, read anew; the stored feature of an item without words."""
     caption = next((seen.text for seen in item.observations if seen.text is not None), None)
-    return service.observer.text(caption).feature if caption is not None else item.observations[0].feature
+    if caption is None:
+        return item.observations[0].feature
+    feature: Feature = service.encoder.texts([caption]).features[0]
+    return feature
 
 
 def _pooled(item: Item, side: Side) -> Feature:

@@ -1,18 +1,24 @@
 """The service without its wire: an encoder, a collection and a sandbox that answer questions together."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app.ingest import Draft, Made, make
 from app.observer import Observer, encoder_of
-from app.questions import Question
 from app.settings import Settings
 from index.collection import Collection
 from multifold.encoder import Encoder
 from multifold.types import Feature, Hit, Query, Vector
 from renderers.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and the version of the collection that it saw at least."""
+
+    version: int
+    hits: list[Hit]
 
 
 @dataclass(frozen=True)
@@ -43,16 +49,9 @@ class Service:
     collection: Collection
     observer: Observer
 
-    def ask(self, question: Question) -> Answer:
-        """Sense the clue and search with it."""
-        start = time.perf_counter()
-        sensed = question.clue.sense(self.observer)
-        vector = self.vector(sensed.feature)
-        encoded = time.perf_counter()
-        version = self.collection.version
-        hits = self.collection.search(Query(vector, question.target, question.limit, question.pool))
-        searched = time.perf_counter()
-        return Answer(list(hits), encoded - start, searched - encoded, version, sensed.warnings)
+    def search(self, queries: Sequence[Query]) -> list[Found]:
+        """The hits of each query, and the version that they are of at least."""
+        return [Found(self.collection.version, self.collection.search(query)) for query in queries]
 
     def put(self, draft: Draft) -> Stored:
         """Make an item and write it."""

@@ -30,7 +30,12 @@ class Settings(BaseSettings):
     max_files: Annotated[int, Field(ge=1, description="most files in one request")] = 64
     max_pixels: Annotated[int, Field(ge=64, description="most pixels of one picture")] = 64_000_000
     threads: Annotated[int, Field(ge=0, description="threads of the encoder; 0 leaves it to the runtime")] = 0
-    encodes: Annotated[int, Field(ge=1, description="queries that are worked on at once")] = 4
+    batch: Annotated[int, Field(ge=1, description="most requests that are encoded together")] = 32
+    queue: Annotated[int, Field(ge=1, description="most requests that wait for the same kind of work")] = 256
+    cache: Annotated[int, Field(ge=1, description="queries whose vectors are remembered")] = 4096
+    decoders: Annotated[int, Field(ge=1, description="threads that decode pictures")] = 2
+    workers: Annotated[int, Field(ge=1, description="threads that read and write items")] = 4
+    patience: Annotated[float, Field(gt=0, description="seconds after which a request is given up")] = 60.0
     renderers: Annotated[int, Field(ge=1, description="processes that render uploaded meshes")] = 1
     render_seconds: Annotated[float, Field(gt=0, description="longest time that one mesh may take")] = 20.0
 

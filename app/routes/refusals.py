@@ -9,6 +9,7 @@ SENTENCES = {
     413: "the body is too large",
     415: "the body is of a kind that is not understood",
     422: "the request cannot be answered; the message says why",
+    429: "too much is asked at once; the header Retry-After says when to try again",
     503: "not ready; the message says why",
 }
 

@@ -16,6 +16,7 @@ with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
 
 router = APIRouter(tags=["search"])
+SMALL = 64 * 1024  # a body that is read faster than a thread is woken
 
 
 def _body() -> dict[str, Any]:
@@ -31,7 +32,7 @@ def _body() -> dict[str, Any]:
 async def search(request: Request, at: Annotated[Desk, Depends(desk)]) -> SearchAnswer:
     """Find the items nearest to exactly one text, image or mesh."""
     question = await _question(request, at)
-    answer = await at.run(lambda: at.service.ask(question), slow=question.clue.slow)
+    answer = await at.ask(question)
     return shown.answer(answer, at.service.encoder.bundle.name)
 
 
@@ -40,6 +41,8 @@ async def _question(request: Request, at: Desk) -> Question:
     kind = media_type(request.headers)
     if kind == "application/json":
         body = await request.body()
+        if len(body) <= SMALL:
+            return question_from_json(body, settings.max_text)
         return await at.run(lambda: question_from_json(body, settings.max_text))
     if kind == "multipart/form-data":
         async with request.form(max_files=settings.max_files) as form:

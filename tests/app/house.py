@@ -35,6 +35,7 @@ class House:
     service: Service
     client: httpx.Client
     url: str
+    server: uvicorn.Server
 
     def search(self, **asked: Any) -> httpx.Response:  # noqa: ANN401 (any JSON)
         """Search in JSON."""
@@ -72,7 +73,7 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
                 while not server.started:
                     time.sleep(0.01)
                 with httpx.Client(base_url=settings.url, trust_env=False, timeout=60) as client:
-                    yield House(service, client, settings.url)
+                    yield House(service, client, settings.url, server)
             finally:
                 server.should_exit = True
                 thread.join()

@@ -68,10 +68,10 @@ def test_a_search_that_loses_a_known_item_is_not_ready(tmp_path: Path, bundle: P
 
 
 def test_what_nobody_caught_is_a_500_without_secrets(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: object) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("the password is sesame")
 
-    monkeypatch.setattr(type(shop.service), "ask", broken)
+    monkeypatch.setattr(type(shop.service.collection), "search", broken)
     response = shop.search(text="a red box")
     assert response.status_code == 500
     assert response.json()["error"]["code"] == "internal"

@@ -1,0 +1,44 @@
+"""Threads for work that is not a batch: as many as there should be, and no endless queue before them."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from app.batching import Busy
+
+T = TypeVar("T")
+
+
+class Pool:
+    """A bounded pool; work whose asker has gone is dropped, unless it has begun."""
+
+    def __init__(self, name: str, threads: int, room: int) -> None:
+        self._executor = ThreadPoolExecutor(threads, name)
+        self._threads, self.room = threads, room
+        self._lock = threading.Lock()
+        self._accepted = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do it in a thread."""
+        with self._lock:
+            if self.waiting >= self.room:
+                raise Busy(self.waiting, 1.0)
+            self._accepted += 1
+        running = self._executor.submit(work)
+        running.add_done_callback(self._done)
+        return await asyncio.wrap_future(running)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a thread."""
+        return max(0, self._accepted - self._threads)
+
+    def close(self) -> None:
+        """Finish what was accepted."""
+        self._executor.shutdown()
+
+    def _done(self, _: "Future[T]") -> None:
+        with self._lock:
+            self._accepted -= 1

@@ -1,0 +1,186 @@
+"""Batches grow under load, nobody waits without need, and nobody suffers for another."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.batching import Batcher, Busy
+from app.pools import Pool
+
+
+class Kitchen:
+    """Doubles numbers, once it is open; keeps the batches it was given. 13 is poison."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.entered = threading.Event()
+        self.batches: list[list[int]] = []
+
+    def work(self, numbers: list[int]) -> list[int]:
+        self.batches.append(numbers)
+        self.entered.set()
+        assert self.open.wait(10)
+        if 13 in numbers:
+            raise ValueError("poison")
+        return [2 * number for number in numbers]
+
+    async def busy(self) -> None:
+        """Wait until it has taken up a batch."""
+        while not self.entered.is_set():
+            await asyncio.sleep(0.001)
+
+
+def run(
+    test: Callable[[Kitchen, Batcher[int, int]], Awaitable[None]], most: int = 8, room: int = 32
+) -> Kitchen:
+    kitchen = Kitchen()
+
+    async def whole() -> None:
+        batcher = Batcher(kitchen.work, most=most, room=room)
+        try:
+            await test(kitchen, batcher)
+        finally:
+            kitchen.open.set()
+            await asyncio.to_thread(batcher.close)
+
+    asyncio.run(whole())
+    return kitchen
+
+
+async def occupied(kitchen: Kitchen, batcher: Batcher[int, int]) -> "asyncio.Task[int]":
+    """Someone's request is being worked on."""
+    first = asyncio.create_task(batcher.ask(1))
+    await kitchen.busy()
+    return first
+
+
+async def asked(batcher: Batcher[int, int], *numbers: int) -> "list[asyncio.Task[int]]":
+    tasks = [asyncio.create_task(batcher.ask(number)) for number in numbers]
+    await asyncio.sleep(0)
+    return tasks
+
+
+def test_one_that_comes_alone_is_worked_on_alone() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        kitchen.open.set()
+        assert [await batcher.ask(number) for number in (1, 2)] == [2, 4]
+
+    assert run(test).batches == [[1], [2]]
+
+
+def test_what_comes_meanwhile_becomes_one_batch_up_to_the_most() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        rest = await asked(batcher, *range(2, 12))
+        assert batcher.waiting == 10
+        kitchen.open.set()
+        assert [await one for one in (first, *rest)] == [2 * number for number in range(1, 12)]
+
+    assert run(test).batches == [[1], list(range(2, 10)), [10, 11]]
+
+
+def test_a_poisoned_one_fails_alone() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        mates = await asked(batcher, 7, 13, 8)
+        kitchen.open.set()
+        found = await asyncio.gather(first, *mates, return_exceptions=True)
+        assert (found[0], found[1], found[3]) == (2, 14, 16)
+        assert isinstance(found[2], ValueError)
+
+    assert run(test).batches == [[1], [7, 13, 8], [7], [13], [8]]
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        waiting = await asked(batcher, 2, 3)
+        with pytest.raises(Busy, match="2 requests are waiting") as caught:
+            await batcher.ask(4)
+        assert (caught.value.status, caught.value.code) == (429, "busy")
+        assert (caught.value.retry_after or 0) >= 1
+        kitchen.open.set()
+        assert await asyncio.gather(first, *waiting) == [2, 4, 6]
+        assert await batcher.ask(5) == 10
+
+    run(test, room=2)
+
+
+def test_who_goes_away_costs_nothing() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        gone, stays = await asked(batcher, 2, 3)
+        gone.cancel()
+        await asyncio.sleep(0)
+        assert batcher.waiting == 1
+        kitchen.open.set()
+        assert [await first, await stays] == [2, 6]
+
+    assert run(test).batches == [[1], [3]]
+
+
+def test_closing_finishes_what_was_accepted_and_takes_no_more() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        rest = await asked(batcher, 2, 3)
+        closing = asyncio.create_task(asyncio.to_thread(batcher.close))
+        while not batcher._closing:
+            await asyncio.sleep(0.001)
+        with pytest.raises(Busy):
+            await batcher.ask(4)
+        kitchen.open.set()
+        await closing
+        assert await asyncio.gather(first, *rest) == [2, 4, 6]
+
+    run(test)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 20), max_size=60), st.integers(1, 9), st.integers(1, 4))
+def test_everyone_gets_their_own_answer(numbers: list[int], most: int, threads: int) -> None:
+    def work(batch: list[int]) -> list[int]:
+        if 13 in batch:
+            raise ValueError("poison")
+        assert len(batch) <= most
+        return [2 * number for number in batch]
+
+    async def whole() -> list[int | BaseException]:
+        batcher = Batcher(work, most=most, room=100, threads=threads)
+        found = await asyncio.gather(*map(batcher.ask, numbers), return_exceptions=True)
+        await asyncio.to_thread(batcher.close)
+        return found
+
+    for number, found in zip(numbers, asyncio.run(whole()), strict=True):
+        assert isinstance(found, ValueError) if number == 13 else found == 2 * number
+
+
+def test_a_pool_is_bounded_and_drops_what_nobody_waits_for() -> None:
+    done: list[int] = []
+    door, inside = threading.Event(), threading.Event()
+
+    def first() -> None:
+        inside.set()
+        assert door.wait(10)
+
+    async def whole() -> None:
+        pool = Pool("test", threads=1, room=2)
+        running = asyncio.create_task(pool.run(first))
+        while not inside.is_set():
+            await asyncio.sleep(0.001)
+        gone, stays = (asyncio.create_task(pool.run(lambda n=n: done.append(n))) for n in (1, 2))  # type: ignore[misc]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await pool.run(lambda: done.append(3))
+        gone.cancel()
+        await asyncio.sleep(0)
+        assert pool.waiting == 1
+        door.set()
+        await asyncio.gather(running, stays)
+        await asyncio.to_thread(pool.close)
+
+    asyncio.run(whole())
+    assert done == [2]

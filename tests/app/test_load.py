@@ -1,0 +1,143 @@
+"""Under load: answers or clear refusals, nothing lost, nothing done for those who left."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.benches.load import post
+from multifold.encoder import EncodedTexts, Encoder
+from tests.app.house import House, house
+
+
+class Door:
+    """The encoder reads texts only while this is open, and remembers what it read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open = threading.Event()
+        self.entered = threading.Event()
+        self.read: list[str] = []
+        texts: Callable[..., EncodedTexts] = Encoder.texts
+
+        def behind(encoder: Encoder, said: list[str]) -> EncodedTexts:
+            self.read += said
+            self.entered.set()
+            assert self.open.wait(20)
+            return texts(encoder, said)
+
+        monkeypatch.setattr(Encoder, "texts", behind)
+
+
+@pytest.fixture
+def small(tmp_path: Path, bundle: Path) -> Iterator[House]:
+    """A service with little room and little patience."""
+    with house(tmp_path, bundle, queue=2, patience=1.5) as opened:
+        opened.client.put("/v1/items/a", files={"texts": (None, "a red box")})
+        yield opened
+
+
+@pytest.fixture
+def door(small: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    closed = Door(monkeypatch)
+    yield closed
+    closed.open.set()
+
+
+def ask(shop: House, text: str) -> httpx.Response:
+    return httpx.post(f"{shop.url}/v1/search", json={"text": text}, timeout=30, trust_env=False)
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: Door) -> None:
+    with ThreadPoolExecutor(8) as people:
+        first = people.submit(ask, small, "red")
+        assert door.entered.wait(20)
+        crowd = [people.submit(ask, small, f"a red box {number}") for number in range(6)]
+        until(lambda: sum(one.done() for one in crowd) >= 4)
+        door.open.set()
+        answers = [one.result() for one in (first, *crowd)]
+    refused = [one for one in answers if one.status_code == 429]
+    assert len(refused) == 4
+    assert sum(one.status_code == 200 for one in answers) == 3
+    for one in refused:
+        assert one.json()["error"]["code"] == "busy"
+        assert int(one.headers["retry-after"]) >= 1
+    assert ask(small, "red again").status_code == 200
+
+
+def test_what_takes_too_long_is_given_up(small: House, door: Door) -> None:
+    response = ask(small, "red")
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "timeout"
+    assert "1.5 s" in response.json()["error"]["message"]
+    assert response.headers["retry-after"] == "1"
+    door.open.set()
+    assert ask(small, "red").status_code == 200
+
+
+def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None:
+    with ThreadPoolExecutor(4) as people:
+        first = people.submit(ask, small, "red")
+        assert door.entered.wait(20)
+        body = json.dumps({"text": "nobody waits for this"}).encode()
+        port = httpx.URL(small.url).port
+        assert port is not None
+        for _ in range(5):  # more than the queue holds
+            with socket.create_connection(("127.0.0.1", port)) as line:
+                line.sendall(post("/v1/search", body, "application/json"))
+                time.sleep(0.02)
+        stays = people.submit(ask, small, "somebody waits for this")
+        time.sleep(0.05)
+        door.open.set()
+        assert first.result().status_code == 200
+        assert stays.result().status_code == 200
+    assert "somebody waits for this" in door.read
+    assert "nobody waits for this" not in door.read
+
+
+def test_stopping_finishes_what_was_accepted(tmp_path: Path, bundle: Path, monkeypatch: Any) -> None:  # noqa: ANN401
+    with house(tmp_path, bundle) as shop:
+        shop.client.put("/v1/items/a", files={"texts": (None, "a red box")})
+        door = Door(monkeypatch)
+        with ThreadPoolExecutor(4) as people:
+            accepted = [people.submit(ask, shop, f"red {number}") for number in range(4)]
+            assert door.entered.wait(20)
+            time.sleep(0.1)
+            shop.server.should_exit = True
+            until(lambda: not shop.server.servers or not shop.server.servers[0].sockets)
+            door.open.set()
+            assert [one.result().status_code for one in accepted] == [200] * 4
+
+
+def test_a_client_that_hangs_up_in_the_middle_of_its_body_harms_nobody(shop: House) -> None:
+    url = httpx.URL(shop.url)
+    line = http.client.HTTPConnection(url.host, url.port)
+    line.putrequest("POST", "/v1/search")
+    line.putheader("content-type", "application/json")
+    line.putheader("content-length", "1000")
+    line.endheaders(b'{"text":')
+    line.close()
+    assert shop.best(text="a red box") == "red-box"
+
+
+def test_a_question_asked_again_is_not_encoded_again(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = shop.search(text="a green ball").json()
+    door = Door(monkeypatch)
+    door.open.set()
+    again = shop.search(text="a green ball").json()
+    assert again["hits"] == first["hits"]
+    assert door.read == []

@@ -3,6 +3,7 @@
 Scores are *index scores*, higher is better: `ip` is the dot product, `l2` is minus the squared distance.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -16,6 +17,7 @@ Ids: TypeAlias = Int64[np.ndarray, " _"]
 Paired: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
 Ranked: TypeAlias = tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]
 Found: TypeAlias = tuple[Float32[np.ndarray, " k"], Int64[np.ndarray, " k"]]
+Block: TypeAlias = tuple[Paired, Vectors]
 RowKind: TypeAlias = Literal["observation", "pooled"]
 Segment: TypeAlias = tuple[Side, RowKind]
 
@@ -64,11 +66,16 @@ class Engine(Protocol):
     def remove(self, ids: Ids) -> None:
         """Remove rows; ids that are not there are ignored."""
 
-    def search(self, queries: Vectors, limit: int, allowed: Ids | None = None) -> Ranked:
-        """The best rows of each query, best first, padded with -inf and NOBODY."""
+    def search(
+        self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> Ranked:
+        """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> Found:
         """Every row that scores `threshold` or more, best first."""
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[Block]:
+        """Every row, some at a time."""
 
     def count(self) -> int:
         """How many rows there are."""

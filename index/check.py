@@ -9,12 +9,18 @@ from jaxtyping import Bool
 from index.base import Space
 from index.codec import batch_of, storable
 from index.derived import derive
+from index.facts import MOST_FACTS, facts_of
 from index.rows import MOST_OBSERVATIONS, edition_of
 from index.schema import LONGEST_ID
 from multifold.errors import MultifoldError
-from multifold.types import SIDE_OF, SIDES, Item, Observation, Query, Vectors
+from multifold.types import SIDE_OF, SIDES, Item, Mix, Observation, Query, Vector, Vectors
 
 LARGEST = 1e15  # squares of such numbers, summed, still fit in float32
+HEAVIEST = 1e3
+MOST_PARTS = 64  # of a mixed query
+MOST_ITEMS = 1_000  # of one page
+MOST_KEYS = 64  # counted at once
+TARGETS = (*SIDES, "any")
 
 
 class ItemError(MultifoldError):
@@ -40,18 +46,52 @@ def check_items(items: Sequence[Item], space: Space, feature_length: int | None)
 
 def check_query(query: Query, dim: int) -> None:
     """Refuse a query that no engine could answer."""
-    if query.vector.shape != (dim,):
-        raise QueryError(
-            f"The query's vector has the shape {query.vector.shape}, this collection's have ({dim},)."
-        )
-    if not _usable(query.vector[None])[0]:
-        raise QueryError(f"The query's vector has numbers that are not finite, or beyond {LARGEST:g}.")
+    if isinstance(query.vector, Mix):
+        _check_mix(query.vector, dim)
+    else:
+        _check_vector(query.vector, dim)
     if query.limit < 1:
         raise QueryError(f"The limit must be 1 or more, not {query.limit}.")
-    if query.target not in SIDES:
-        raise QueryError(f"The target must be one of {', '.join(SIDES)}, not {query.target!r}.")
+    if query.offset < 0:
+        raise QueryError(f"The offset must be 0 or more, not {query.offset}.")
+    if query.target not in TARGETS:
+        raise QueryError(f"The target must be one of {', '.join(TARGETS)}, not {query.target!r}.")
     if query.pool not in ("mean", "max"):
         raise QueryError(f"The pool must be mean or max, not {query.pool!r}.")
+
+
+def check_page(after: str | None, limit: int) -> None:
+    """Refuse a page that nobody can turn to."""
+    if after is not None and not storable(after):
+        raise QueryError(f"There is no item {after!r} to go on from.")
+    if not 1 <= limit <= MOST_ITEMS:
+        raise QueryError(f"A page has 1 to {MOST_ITEMS} items, not {limit}.")
+
+
+def check_facets(keys: Sequence[str], limit: int) -> None:
+    """Refuse facets that cannot be counted."""
+    if isinstance(keys, str) or len(keys) > MOST_KEYS or not all(map(storable, keys)):
+        raise QueryError(f"Facets take a list of up to {MOST_KEYS} keys of the payload.")
+    if limit < 1:
+        raise QueryError(f"The limit must be 1 or more, not {limit}.")
+
+
+def _check_vector(vector: Vector, dim: int) -> None:
+    if vector.shape != (dim,):
+        raise QueryError(f"The query's vector has the shape {vector.shape}, this collection's have ({dim},).")
+    if not _usable(vector[None])[0]:
+        raise QueryError(f"The query's vector has numbers that are not finite, or beyond {LARGEST:g}.")
+
+
+def _check_mix(mix: Mix, dim: int) -> None:
+    if not 1 <= len(mix.parts) <= MOST_PARTS:
+        raise QueryError(f"A mixed query has 1 to {MOST_PARTS} parts, not {len(mix.parts)}.")
+    for vector, weight in mix.parts:
+        _check_vector(vector, dim)
+        if not abs(weight) <= HEAVIEST:  # false for NaN too
+            raise QueryError(f"A weight lies between -{HEAVIEST:g} and {HEAVIEST:g}, not at {weight}.")
+    if not any(weight for _, weight in mix.parts):
+        raise QueryError("The weights of a mixed query are all 0: nothing is asked for.")
 
 
 def _check_id(id: str) -> None:  # noqa: A002 (what an item's name is called here)
@@ -103,9 +143,13 @@ def _trouble(observation: Observation, length: int) -> str | None:
 
 def _check_payload(item: Item) -> None:
     try:
-        json.dumps(dict(item.payload), allow_nan=False)
-    except (TypeError, ValueError) as error:
+        found = facts_of(json.loads(json.dumps(dict(item.payload), allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
         raise ItemError(f"Item {item.id!r}: the payload is not a JSON object ({error}).") from error
+    if len(found) > MOST_FACTS:
+        raise ItemError(
+            f"Item {item.id!r}: the payload has {len(found)} values; up to {MOST_FACTS} can be filtered by."
+        )
 
 
 def _check_vectors(items: Sequence[Item], space: Space) -> None:

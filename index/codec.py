@@ -1,7 +1,7 @@
 """Items as rows of tables, and back."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -60,6 +60,11 @@ def observation_rows(edition: int, item: Item) -> Iterator[dict[str, Any]]:
             "text": seen.text,
             "blob": seen.blob,
         }
+
+
+def item(row: Row, seen: Iterable[Row]) -> Item:
+    """An item from its row and those of its observations."""
+    return Item(row["id"], tuple(map(observation, seen)), payload(row["payload"]))
 
 
 def observation(row: Row) -> Observation:

@@ -9,23 +9,29 @@ meanwhile, the search is made again, with changes held off and the store seen as
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from index import browse, mixing
 from index.base import Space
 from index.blobs import Blobs
-from index.check import check_items, check_query
+from index.browse import Facet
+from index.changelog import last_change
+from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
 from index.durable import make_folder
 from index.engines import Engines
+from index.filters import Filter
 from index.lock import WriterLock
+from index.merging import Calibration, merged
+from index.mixing import Question
 from index.mounts import refuse_network
 from index.plan import Plan
 from index.saved import SavedEngines
 from index.store import Store
 from multifold.errors import MultifoldError
-from multifold.scores import signed
-from multifold.types import Features, Hit, Item, Kind, Query, Side
+from multifold.types import SIDES, Features, Hit, Item, Kind, Query, Side
 
 SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
@@ -106,10 +112,14 @@ class Collection:
         if isinstance(ids, str):
             raise CollectionError(f"delete takes a list of ids: [{ids!r}], not {ids!r}.")
         with self._alone():
-            removed = self._store.delete(ids)
-            self._derived.catch_up(self._store)
-            self._derived.save(SAVE_AFTER)
-            return removed
+            return self._removed(ids)
+
+    def delete_where(self, where: Filter) -> int:
+        """Remove the items that a filter lets through; returns how many there were."""
+        with self._alone():
+            with self._store.moment() as now:
+                ids = browse.ids(now, where)
+            return self._removed(ids)
 
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
         """One item with its observations, in the order they were given."""
@@ -117,27 +127,55 @@ class Collection:
 
     def ids(self) -> list[str]:
         """The ids of all items, sorted."""
-        return self._readable().ids()
+        with self._readable().moment() as now:
+            return browse.ids(now)
 
-    def count(self) -> int:
-        """How many items there are."""
-        return self._readable().count()
+    def count(self, where: Filter | None = None) -> int:
+        """How many items there are, or how many of them a filter lets through."""
+        with self._readable().moment() as now:
+            return browse.count(now, where)
+
+    def scroll(self, after: str | None = None, limit: int = 100, where: Filter | None = None) -> list[Item]:
+        """Items in the order of their ids, from behind the one named: the last of a page begins the next."""
+        check_page(after, limit)
+        with self._readable().moment() as now:
+            return browse.page(now, after, limit, where)
+
+    def facets(
+        self, keys: Sequence[str], where: Filter | None = None, limit: int = 100
+    ) -> dict[str, list[Facet]]:
+        """For each key the values that most items have, with their counts; items may be filtered."""
+        check_facets(keys, limit)
+        with self._readable().moment() as now:
+            return browse.facets(now, keys, where, limit)
 
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""
         return self._readable().observations()
 
-    def search(self, query: Query) -> list[Hit]:
-        """The items whose target side is nearest, best first; ties go to the item that was written first."""
+    def search(
+        self,
+        query: Query,
+        where: Filter | None = None,
+        *,
+        exact: bool = False,
+        calibration: Calibration | None = None,
+    ) -> list[Hit]:
+        """The items whose target side is nearest, best first; ties go to the item that was written first.
+
+        `exact` looks at every row. With the target `any` the calibration merges the sides (see merging.py).
+        """
         check_query(query, self._space.dim)
         behind = self._lock is None and self._readable().version() != self.version
-        hits = None if behind else self._look(query)
+        hits = None if behind else self._look(query, where, exact=exact)
         if hits is None:
             with self._changing, self._readable().moment():
                 self._derived.catch_up(self._store)
-                hits = self._look(query)
+                hits = self._look(query, where, exact=exact)
         assert hits is not None  # in one moment, what the engines find is there
-        return hits
+        if query.target != "any":
+            return hits[query.target]
+        return merged(hits, calibration)[query.offset : query.offset + query.limit]
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then let go of everything."""
@@ -158,23 +196,37 @@ class Collection:
     ) -> None:
         self.close()
 
-    def _look(self, query: Query) -> list[Hit] | None:
-        """The hits; None if the engines have to catch up, or a hit was replaced before it could be read."""
-        vector = signed(query.vector[None], self._space.query_signs)[0]
-        with self._derived.gate.reading():
-            store = self._readable()
-            if self.version == NEVER:
+    def _look(self, query: Query, where: Filter | None, *, exact: bool) -> dict[Side, list[Hit]] | None:
+        """The hits of each side; None if the engines have to catch up, or the store went on meanwhile."""
+        question = mixing.question(self._space.metric, query.vector, self._space.query_signs)
+        with self._derived.gate.reading(), self._readable().moment() as now:
+            if self.version == NEVER or (where is not None and last_change(now) != self.version):
                 return None
-            nearest = self._derived.nearest(vector, query.target, query.limit, query.pool)
-            cards = store.cards([edition for edition, _ in nearest])
-            best = self._derived.best_rows(
-                vector, query.target, {key: card.size for key, card in cards.items()}
-            )
-            seen = store.observations_at(list(best.values()))
-        if len(seen) < len(nearest):
-            return None
-        found = [(cards[edition], score, seen[best[edition]]) for edition, score in nearest]
-        return [Hit(card.id, score, query.target, matched, card.payload) for card, score, matched in found]
+            among = None if where is None else browse.candidates(now, where)
+            nearest = partial(self._derived.nearest, question, pool=query.pool, among=among, exact=exact)
+            end = query.offset + query.limit
+            if query.target != "any":
+                found = {query.target: nearest(query.target, end)[query.offset :]}
+            else:
+                found = {side: nearest(side, end) for side in SIDES}
+            hits = {side: self._hits(question, side, some) for side, some in found.items()}
+        return None if any(len(hits[side]) < len(found[side]) for side in found) else hits
+
+    def _hits(self, question: Question, side: Side, nearest: Sequence[tuple[int, float]]) -> list[Hit]:
+        """What was found, as the store has it; without what it has no more."""
+        cards = self._store.cards([edition for edition, _ in nearest])
+        sizes = {edition: card.size for edition, card in cards.items()}
+        best = self._derived.best_rows(question, side, sizes)
+        seen = self._store.observations_at(list(best.values()))
+        found = [(edition, score) for edition, score in nearest if edition in best]
+        there = [(cards[edition], score, seen.get(best[edition])) for edition, score in found]
+        return [Hit(card.id, score, side, one, card.payload) for card, score, one in there if one is not None]
+
+    def _removed(self, ids: Sequence[str]) -> int:
+        removed = self._store.delete(ids)
+        self._derived.catch_up(self._store)
+        self._derived.save(SAVE_AFTER)
+        return removed
 
     def _readable(self) -> Store:
         if self._closed:

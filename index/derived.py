@@ -10,13 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from index.base import NOBODY, Engine, Ids, Paired, Segment, Space
+from index.base import Engine, Found, Ids, Paired, Segment, Space
+from index.browse import Candidates
 from index.codec import Batch
 from index.gate import Gate
-from index.rows import all_rows, edition_of, observation_rows, pooled_row
+from index.mixing import Question
+from index.rows import all_rows, edition_of, observation_rows, pooled_row, rows_of
 from index.saved import SavedEngines
 from index.store import Store
-from multifold.types import SIDES, Pool, Side, Vector, Vectors
+from multifold.types import SIDES, Pool, Side, Vectors
 
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
@@ -94,24 +96,35 @@ class Derived:
             else:
                 self._apply(progress.version, progress.ended(), list(additions))
 
-    def nearest(self, query: Vector, side: Side, limit: int, pool: Pool) -> list[tuple[int, float]]:
+    def nearest(
+        self,
+        question: Question,
+        side: Side,
+        limit: int,
+        pool: Pool,
+        among: Candidates | None = None,
+        *,
+        exact: bool = False,
+    ) -> list[tuple[int, float]]:
         """Editions with their scores, best first; `limit` of them when so many exist."""
         if pool == "mean":
-            scores, rows = self._search((side, "pooled"), query, limit)
+            allowed = None if among is None else pooled_row(among.editions, side)
+            scores, rows = self._search((side, "pooled"), question, limit, allowed, exact=exact)
             return list(zip(edition_of(rows).tolist(), scores.tolist(), strict=True))
+        allowed = None if among is None else rows_of(among.editions, among.sizes)
         reach = limit
         while True:
             reach *= WIDER
-            scores, rows = self._search((side, "observation"), query, reach)
+            scores, rows = self._search((side, "observation"), question, reach, allowed, exact=exact)
             editions, firsts = np.unique(edition_of(rows), return_index=True)
             if len(editions) >= limit or len(rows) < reach:
                 order = np.argsort(firsts)[:limit]
                 return list(zip(editions[order].tolist(), scores[firsts[order]].tolist(), strict=True))
 
-    def best_rows(self, query: Vector, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
+    def best_rows(self, question: Question, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
         """The row that scores best in each of these editions, given how many observations each has."""
         rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
-        _, ranked = self._search((side, "observation"), query, len(rows), rows)
+        _, ranked = self._search((side, "observation"), question, len(rows), rows)
         worst_first = ranked[::-1]
         return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
 
@@ -141,15 +154,21 @@ class Derived:
         return self._engines[segment]
 
     def _search(
-        self, segment: Segment, query: Vector, limit: int, allowed: Ids | None = None
-    ) -> tuple[Float32[np.ndarray, " k"], Ids]:
+        self,
+        segment: Segment,
+        question: Question,
+        limit: int,
+        allowed: Ids | None = None,
+        *,
+        exact: bool = False,
+    ) -> Found:
         engine = self._engines.get(segment)
-        limit = 0 if engine is None else min(limit, engine.count())
-        if engine is None or limit == 0:
+        most = (
+            0 if engine is None else engine.count() if allowed is None else min(engine.count(), len(allowed))
+        )
+        if engine is None or most == 0:
             return np.empty(0, np.float32), np.empty(0, np.int64)
-        scores, rows = engine.search(query[None], limit, allowed)
-        found = rows[0] != NOBODY
-        return scores[0][found], rows[0][found]
+        return question.search(engine, min(limit, most), allowed, exact=exact)
 
 
 def _joined(rows: Sequence[Ids]) -> Ids:

@@ -1,9 +1,10 @@
 """The reference engine: every row is looked at, in numpy (see neighbours.py)."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from index import neighbours, rowfile
-from index.base import Found, Ids, Paired, Ranked
+from index.base import Block, Found, Ids, Paired, Ranked
 from index.rowbuffer import RowBuffer
 from index.rowview import RowView
 from multifold.types import Metric, Vector, Vectors
@@ -34,13 +35,24 @@ class ExactEngine:
         """How many rows there are."""
         return len(self.view)
 
-    def search(self, queries: Vectors, limit: int, allowed: Ids | None = None) -> Ranked:
+    def search(
+        self,
+        queries: Vectors,
+        limit: int,
+        allowed: Ids | None = None,
+        *,
+        exact: bool = False,  # noqa: ARG002 (it always is)
+    ) -> Ranked:
         """The best rows of each query, best first, padded with -inf and NOBODY."""
         return neighbours.search(self._metric, self.view, queries, limit, allowed)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> Found:
         """Every row that scores `threshold` or more, best first."""
         return neighbours.within(self._metric, self.view, query, threshold, allowed)
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[Block]:
+        """Every row, some at a time."""
+        return self.view.blocks(allowed)
 
     def sample(self, count: int) -> Vectors:
         """Up to so many of the vectors, drawn evenly."""

@@ -8,15 +8,16 @@ frozen and sealed together with smaller or rotten parts by one background thread
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from index import gpu, neighbours, segments
 from index.ann import Stopped, check, use_threads
-from index.base import Found, Ids, Paired, Ranked
+from index.base import Block, Found, Ids, Paired, Ranked
 from index.batcher import Batcher
 from index.build import Builder
 from index.exact import ExactEngine
@@ -79,11 +80,13 @@ class FaissEngine:
             self._show([_without(part, ids) for part in self._sealed])
             self._seal_if_due()
 
-    def search(self, queries: Vectors, limit: int, allowed: Ids | None = None) -> Ranked:
-        """The best rows of each query, best first, padded with -inf and NOBODY."""
-        if allowed is None:
+    def search(
+        self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> Ranked:
+        """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
+        if allowed is None and not exact:
             return self._batcher.search(queries, limit)
-        return self._gathered(queries, limit, rising(allowed))
+        return self._gathered(queries, limit, None if allowed is None else rising(allowed), exact=exact)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> Found:
         """Every row that scores `threshold` or more, best first: each row is looked at."""
@@ -93,6 +96,10 @@ class FaissEngine:
         scores, ids = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[Block]:
+        """Every row, some at a time."""
+        return chain.from_iterable(part.rows.blocks(allowed) for part in self._parts)
 
     def count(self) -> int:
         """How many rows there are."""
@@ -151,10 +158,12 @@ class FaissEngine:
     def _show(self, parts: list[Part]) -> None:
         self._parts = (*parts, Part(self._fresh.view))
 
-    def _gathered(self, queries: Vectors, limit: int, allowed: Ids | None = None) -> Ranked:
+    def _gathered(
+        self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> Ranked:
         """The best of all parts together; ties go to the smaller id."""
         parts = [part for part in self._parts if len(part.rows)] or self._parts[-1:]
-        answers = [part.search(self._metric, queries, limit, allowed) for part in parts]
+        answers = [part.search(self._metric, queries, limit, allowed, exact=exact) for part in parts]
         if len(answers) == 1:
             return answers[0]
         scores, ids = (np.concatenate(arrays, axis=1) for arrays in zip(*answers, strict=True))

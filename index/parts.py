@@ -36,9 +36,11 @@ class Part:
         assert self.report is not None
         return self.report
 
-    def search(self, metric: Metric, queries: Vectors, limit: int, allowed: Ids | None = None) -> Ranked:
+    def search(
+        self, metric: Metric, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> Ranked:
         """The best rows of each query, best first, padded; `allowed` ids rise."""
-        if self.ann is None:
+        if self.ann is None or exact:
             return neighbours.search(metric, self.rows, queries, limit, allowed)
         chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
         share = max(chosen / len(self.rows.ids), 1e-9)

@@ -39,6 +39,13 @@ def observation_rows(edition: int, size: int) -> Int64[np.ndarray, " b"]:
     return np.arange(size, dtype=np.int64) + first_row(edition)
 
 
+def rows_of(editions: Int64[np.ndarray, " e"], sizes: Int64[np.ndarray, " e"]) -> Int64[np.ndarray, " b"]:
+    """The rows of all observations of rising editions, rising."""
+    ends = np.cumsum(sizes)
+    places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+    return np.asarray(np.repeat(first_row(editions), sizes) + places)
+
+
 def all_rows(edition: int, size: int) -> Int64[np.ndarray, " b"]:
     """Every row that an edition of `size` observations can have in any engine."""
     pooled = np.array([pooled_row(edition, side) for side in SIDES], np.int64)

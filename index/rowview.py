@@ -1,14 +1,17 @@
 """Rows of an engine at one moment: nothing in a view changes, so it is searched without a lock."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from index.base import Ids, Paired
+from index.base import Block, Ids, Paired
 from index.scoring import lengths
 from multifold.types import Vectors
+
+BLOCK = 8192  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,13 @@ class RowView:
         places = places[self.ids[places] == ids]
         living: Ids = places if self.alive is None else places[self.alive[places]]
         return living
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[Block]:
+        """The living (and allowed) rows, some at a time."""
+        places = self.positions(allowed)
+        for start in range(0, len(self.ids) if places is None else len(places), BLOCK):
+            some = slice(start, start + BLOCK) if places is None else places[start : start + BLOCK]
+            yield self.ids[some], self.vectors[some]
 
     def without(self, ids: Ids) -> "RowView":
         """The view after these ids were removed; this one stays as it is."""

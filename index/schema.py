@@ -1,17 +1,37 @@
 """The tables of the store, the same on every database. Only features are stored; vectors are derived."""
 
+from index.facts import LONGEST_KEY, LONGEST_TEXT
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, MetaData, String, Table, Text
+    from sqlalchemy import (
+        BigInteger,
+        Column,
+        Double,
+        ForeignKey,
+        Index,
+        Integer,
+        LargeBinary,
+        MetaData,
+        String,
+        Table,
+        Text,
+    )
+    from sqlalchemy.types import TypeEngine
 
-VERSION = 1
+VERSION = 2
 LONGEST_ID = 512
 
 tables = MetaData()
 Number = BigInteger().with_variant(
     Integer(), "sqlite"
 )  # SQLite keeps rows in the order of an INTEGER key alone
+
+
+def ordered(length: int) -> TypeEngine[str]:
+    """Text that every database orders by code points."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
 
 meta = Table(
     "meta",
@@ -30,7 +50,7 @@ items = Table(
     "items",
     tables,
     Column("edition", Number, primary_key=True, autoincrement=False),  # the change that wrote it
-    Column("id", String(LONGEST_ID), nullable=False, unique=True),
+    Column("id", ordered(LONGEST_ID), nullable=False, unique=True),
     Column("generation", Integer, nullable=False),
     Column("size", Integer, nullable=False),  # observations
     Column("payload", Text, nullable=False),  # JSON
@@ -47,6 +67,26 @@ observations = Table(
     Column("feature", LargeBinary, nullable=False),  # little-endian float32
     Column("text", Text),
     Column("blob", String(96)),
+)
+
+facts = Table(  # what items are filtered by (see facts.py)
+    "facts",
+    tables,
+    Column("edition", Number, ForeignKey("items.edition", ondelete="CASCADE"), nullable=False, index=True),
+    Column("key", ordered(LONGEST_KEY), nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("text", ordered(LONGEST_TEXT)),
+    Column("number", Double),
+)
+Index("facts_by_text", facts.c.key, facts.c.text, facts.c.edition)
+numbered = facts.c.number.is_not(None)
+Index(
+    "facts_by_number",
+    facts.c.key,
+    facts.c.number,
+    facts.c.edition,
+    sqlite_where=numbered,
+    postgresql_where=numbered,
 )
 
 changes = Table(

@@ -65,7 +65,12 @@ def fast(
 
 def slack(metric: Metric, query: Vector, longest: float) -> float:
     """How far a fast score may lie from the exact one, among rows no longer than `longest`."""
-    terms = len(query) + 8
     query_length = float(lengths(query[None])[0])
     scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
+    return slack_of(scale, len(query))
+
+
+def slack_of(scale: float, dim: int) -> float:
+    """How far sums over products of vectors can be off in float32, where no term is larger than `scale`."""
+    terms = dim + 8
     return scale * terms * 2.0**-23 + terms * TINY

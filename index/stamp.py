@@ -3,6 +3,7 @@
 from pathlib import Path
 from uuid import uuid4
 
+from index.migrations import migrate
 from index.schema import VERSION, clock, meta, tables
 from multifold.errors import MultifoldError, needs_extra
 
@@ -18,8 +19,9 @@ class ForeignStoreError(MultifoldError):
 
 
 def create(connection: Connection, vector_id: str) -> None:
-    """Make the tables of a new store; an old one is left as it is."""
+    """Make the tables of a new store; bring those of an older one up to date."""
     if inspect(connection).has_table(meta.name):
+        migrate(connection)
         return
     tables.create_all(connection)
     stamp = {"schema": str(VERSION), "vector_id": vector_id}
@@ -33,7 +35,7 @@ def recognise(connection: Connection, path: Path, vector_id: str) -> int | None:
     if known.get("schema") != str(VERSION):
         raise ForeignStoreError(
             f"{path} has the schema {known.get('schema')}, this program reads {VERSION}. "
-            "Open it with the version of Multifold that wrote it."
+            "Open it for writing once if it is older, or with the version of Multifold that wrote it."
         )
     if known["vector_id"] != vector_id:
         raise ForeignStoreError(

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from index import codec, stamp
+from index import candidates, codec, stamp
 from index.changelog import Progress, last_change, log
 from index.codec import Card, Row
 from index.database import Database, StoreError
@@ -74,11 +74,6 @@ class Store:
         with self._database.reading() as connection:
             return last_change(connection)
 
-    def count(self) -> int:
-        """How many items there are."""
-        with self._database.reading() as connection:
-            return connection.scalar(select(func.count()).select_from(items)) or 0
-
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""
         counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
@@ -86,17 +81,11 @@ class Store:
             found = {row[0]: row[1] for row in connection.execute(counted)}
         return {kind: found.get(kind, 0) for kind in KIND_OF.values()}
 
-    def ids(self) -> list[str]:
-        """The ids of all items, sorted."""
-        with self._database.reading() as connection:
-            return sorted(connection.scalars(select(items.c.id)))
-
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
         """One item with its observations, in the order they were given."""
         with self._database.reading() as connection:
             for item in _each(connection, ITEMS_BY_ID, [id] if codec.storable(id) else []):
-                seen = _each(connection, OBSERVATIONS_BY_EDITION, [item["edition"]])
-                return Item(id, tuple(map(codec.observation, seen)), codec.payload(item["payload"]))
+                return codec.item(item, _each(connection, OBSERVATIONS_BY_EDITION, [item["edition"]]))
         return None
 
     def cards(self, editions: Sequence[int]) -> dict[int, Card]:
@@ -122,6 +111,7 @@ class Store:
             connection.execute(insert(items), item_rows)
             seen = chain.from_iterable(codec.observation_rows(edition, item) for edition, item in editions)
             connection.execute(insert(observations), list(seen))
+            candidates.write(connection, [(row["edition"], row["payload"]) for row in item_rows])
         self.feature_length = length
         return first + len(new) - 1
 
@@ -134,10 +124,10 @@ class Store:
         return len(former)
 
     @contextmanager
-    def moment(self) -> Iterator[None]:
+    def moment(self) -> Iterator[Connection]:
         """All that this thread reads inside the block is of one version."""
-        with self._database.reading():
-            yield
+        with self._database.reading() as connection:
+            yield connection
 
     @contextmanager
     def since(self, version: int, batch: int) -> Iterator[Progress]:

@@ -19,6 +19,7 @@ Side: TypeAlias = Literal["text", "image", "shape"]
 Kind: TypeAlias = Literal["caption", "photo", "view"]
 Metric: TypeAlias = Literal["ip", "l2"]
 Pool: TypeAlias = Literal["mean", "max"]
+Target: TypeAlias = Literal["text", "image", "shape", "any"]
 
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
 SIDE_OF: Mapping[Kind, Side] = {"caption": "text", "photo": "image", "view": "shape"}
@@ -53,13 +54,21 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Query:
-    """One index vector on its way to the nearest items of one side."""
+class Mix:
+    """Several index vectors, each with a weight of any sign; scores are the weighted sums of their scores."""
 
-    vector: Vector
-    target: Side
+    parts: tuple[tuple[Vector, float], ...]
+
+
+@dataclass(frozen=True)
+class Query:
+    """An index vector, or a mix of several, on its way to the nearest items of one side, or of any."""
+
+    vector: Vector | Mix
+    target: Target
     limit: int = 10
     pool: Pool = "mean"
+    offset: int = 0  # hits to pass over first
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ class Hit:
     side: Side
     matched: Observation
     payload: Mapping[str, Any]
+    confidence: float | None = None  # by a calibration, where one was given
 
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:

@@ -236,6 +236,11 @@ class Against(RuleBasedStateMachine):
         )
         filter_ = None if allowed is None else ids(*allowed)
         wanted = expected(chosen, self.metric, query)
+        assert found(self.engine.search(query[None], limit, filter_, exact=True)) == wanted[:limit]
+        blocks = {
+            row: one.tolist() for some in self.engine.blocks(filter_) for row, one in zip(*some, strict=True)
+        }
+        assert blocks == {row: one.tolist() for row, one in chosen.items()}
         assert self.agrees(found(self.engine.search(query[None], limit, filter_)), wanted, limit)
         threshold = wanted[len(wanted) // 2][0] if wanted else 0.0
         assert found(self.engine.range(query, threshold, filter_)) == [p for p in wanted if p[0] >= threshold]

@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.filters import parse
+from index.stamp import ForeignStoreError
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
-from tests.index.things import answers, brute, feature, query, same, thing
+from tests.index.things import answers, brute, feature, query, same, thing, view
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SPACE = Sphere(FEATURE)
@@ -62,3 +65,39 @@ def test_an_old_store_goes_on(tmp_path: Path, store: Path) -> None:
         assert answers(collection.search(query(feature(1), limit=20))) == brute(
             kept, SPACE, query(feature(1), limit=20)
         )
+
+
+def older(folder: Path, count: int) -> None:
+    """A store as schema 1 had it."""
+    with Collection.open(folder, SPACE) as collection:
+        rng = np.random.default_rng(0)
+        seen = [view(0, feature(*rng.standard_normal(FEATURE)))]
+        collection.upsert([Item(f"i{n}", tuple(seen), {"n": n, "tags": ["a", "b"]}) for n in range(count)])
+    with sqlite3.connect(folder / "store.sqlite") as store:
+        store.execute("DROP TABLE facts")
+        store.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    store.close()
+
+
+def test_an_older_store_can_be_filtered_once_it_is_opened(tmp_path: Path) -> None:
+    older(tmp_path, 2500)
+    with pytest.raises(ForeignStoreError, match=r"schema 1, .* reads 2\. Open it for writing once"):
+        Collection.open(tmp_path, SPACE, read_only=True)
+    for _ in range(2):
+        with Collection.open(tmp_path, SPACE) as collection:
+            assert collection.count(parse({"n": {"gte": 1000}})) == 1500
+            assert collection.facets(["tags"])["tags"][0].count == 2500
+    Collection.open(tmp_path, SPACE, read_only=True).close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
+    older(tmp_path, 3)
+    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+        store.execute("UPDATE items SET payload = 'broken' WHERE id = 'i2'")
+    store.close()
+    with pytest.raises(ValueError, match="Expecting value"):
+        Collection.open(tmp_path, SPACE)
+    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+        assert store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() == ("1",)
+        assert store.execute("SELECT name FROM sqlite_master WHERE name = 'facts'").fetchall() == []
+    store.close()

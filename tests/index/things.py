@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from multifold.types import SIDE_OF, Feature, Hit, Item, Kind, Observation, Query, Vector, pool_mean
+from multifold.types import SIDE_OF, Feature, Hit, Item, Kind, Mix, Observation, Query, Vector, pool_mean
 from tests.index.spaces import FEATURE, Space
 
 Answer = tuple[str, float, Kind, int]  # id, score, the kind and index of the observation that matched
@@ -30,30 +30,35 @@ def thing(id: str, rng: np.random.Generator, views: int = 2, captions: int = 1) 
     return Item(id, (*seen, *said), {"name": id})
 
 
-def query(vector: Vector | Sequence[float], **changes: object) -> Query:
-    return Query(**{"vector": np.asarray(vector, np.float32), "target": "shape", **changes})  # type: ignore[arg-type]
+def query(vector: Vector | Mix | Sequence[float], **changes: object) -> Query:
+    asked = vector if isinstance(vector, Mix) else np.asarray(vector, np.float32)
+    return Query(**{"vector": asked, "target": "shape", **changes})  # type: ignore[arg-type]
 
 
 def brute(items: Iterable[Item], space: Space, query: Query) -> list[Answer]:
     """The answer by plain loops; items come in the order in which they were last written."""
+    asked = query.vector.parts if isinstance(query.vector, Mix) else ((query.vector, 1.0),)
     answers = []
     for item in items:
         seen = [one for one in item.observations if SIDE_OF[one.kind] == query.target]
         if seen:
             features = np.stack([one.feature for one in seen])
-            scores = [score(space, query.vector, vector) for vector in space.vectors(features)]
+            scores = [score(space, asked, vector) for vector in space.vectors(features)]
             best = scores.index(max(scores))
-            mean = score(space, query.vector, space.vectors(pool_mean(features)[None])[0])
+            mean = score(space, asked, space.vectors(pool_mean(features)[None])[0])
             answers.append(
                 (item.id, mean if query.pool == "mean" else scores[best], seen[best].kind, seen[best].index)
             )
-    return sorted(answers, key=lambda answer: -answer[1])[: query.limit]
+    return sorted(answers, key=lambda answer: -answer[1])[query.offset :][: query.limit]
 
 
-def score(space: Space, query: Vector, vector: Vector) -> float:
+def score(space: Space, asked: Sequence[tuple[Vector, float]], vector: Vector) -> float:
     signs = np.ones(space.dim) if space.query_signs is None else space.query_signs
-    pairs = [(float(q * s), float(g)) for q, s, g in zip(query, signs, vector, strict=True)]
-    exact = sum(q * g for q, g in pairs) if space.metric == "ip" else -sum((q - g) ** 2 for q, g in pairs)
+    exact = 0.0
+    for query, weight in asked:
+        pairs = [(float(q * s), float(g)) for q, s, g in zip(query, signs, vector, strict=True)]
+        own = sum(q * g for q, g in pairs) if space.metric == "ip" else -sum((q - g) ** 2 for q, g in pairs)
+        exact += weight * own
     return float(np.float32(exact))
 
 

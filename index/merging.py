@@ -1,0 +1,40 @@
+"""Hits of several sides as one answer: `target: any`. Pure.
+
+Scores of two sides do not compare: captions lie closer to a text than pictures do. A calibration turns them
+into confidence, which does; an item stands where its most confident side puts it. Without one, ranks are
+fused: an item counts 1 / (60 + rank) for each side that found it. Either way a hit is that of one side, with
+that side's own score.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from multifold.types import Hit, Side
+
+Calibration: TypeAlias = Callable[[Side, float], float]  # confidence of a score on a side
+LEVEL = 60  # how little the first ranks stand out, as is usual
+
+
+def merged(by_side: Mapping[Side, Sequence[Hit]], calibration: Calibration | None) -> list[Hit]:
+    """Each item once, best first; ties go to the side that comes first."""
+    if calibration is None:
+        return _by_rank(by_side)
+    told = [
+        replace(hit, confidence=calibration(hit.side, hit.score)) for hits in by_side.values() for hit in hits
+    ]
+    best: dict[str, Hit] = {}
+    for hit in sorted(told, key=lambda hit: -(hit.confidence or 0.0)):
+        best.setdefault(hit.id, hit)
+    return list(best.values())
+
+
+def _by_rank(by_side: Mapping[Side, Sequence[Hit]]) -> list[Hit]:
+    best: dict[str, tuple[int, Hit]] = {}
+    weight: dict[str, float] = {}
+    for hits in by_side.values():
+        for rank, hit in enumerate(hits, 1):
+            weight[hit.id] = weight.get(hit.id, 0.0) + 1 / (LEVEL + rank)
+            if hit.id not in best or rank < best[hit.id][0]:
+                best[hit.id] = rank, hit
+    return [best[name][1] for name in sorted(best, key=lambda name: -weight[name])]

@@ -1,0 +1,32 @@
+"""From the schema of an older version to this one's, a step a version, inside one transaction."""
+
+from collections.abc import Callable, Mapping
+
+from index import candidates
+from index.schema import VERSION, facts, meta
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, select, update
+
+SCHEMA = "schema"
+
+
+def _facts(connection: Connection) -> None:
+    """2: payloads can be filtered by."""
+    facts.create(connection)
+    candidates.write_all(connection)
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = {1: _facts}  # from that version to the next
+
+
+def migrate(connection: Connection) -> None:
+    """Bring an older store up to date; an unknown version is left as it is."""
+    found = connection.scalar(select(meta.c.value).where(meta.c.key == SCHEMA))
+    version = int(found) if found is not None and found.isdigit() else VERSION
+    if not min(STEPS) <= version < VERSION:
+        return
+    for step in range(version, VERSION):
+        STEPS[step](connection)
+    connection.execute(update(meta).where(meta.c.key == SCHEMA).values(value=str(VERSION)))

@@ -1,0 +1,212 @@
+"""Filters: a grammar that explains itself, and items found as taking each payload by hand would find them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.check import ItemError, QueryError
+from index.collection import Collection
+from index.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
+from index.filters import And, Exists, FilterError, Not, OneOf, Or, Prefix, Range, parse
+from multifold.types import Item
+from tests.index.filtering import FILTERS, PAYLOADS, lets_through
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import answers, brute, feature, query, same, view
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", Sphere(FEATURE)) as opened:
+        yield opened
+
+
+def with_payload(name: str, payload: dict[str, Any]) -> Item:
+    return Item(name, (view(0, feature(1, int(name[1:]))),), payload)
+
+
+def test_the_grammar() -> None:
+    text, number = Value("text", "red"), Value("number", 1.0)
+    red, one = OneOf("colour", (text,)), OneOf("n", (number,))
+    assert parse({}) == And(())
+    assert parse({"colour": "red"}) == red
+    assert parse({"colour": "red", "n": 1}) == And((red, one))
+    assert parse({"n": True}) == OneOf("n", (Value("bool", 1.0),)) != one
+    assert parse({"n": {"in": [1, "red", 1.0]}}) == OneOf("n", (number, text))
+    assert parse({"p": {"gte": 1, "lt": 5}}) == Range("p", gte=1.0, lt=5.0)
+    assert parse({"p": {"gt": "a", "prefix": "b"}}) == And((Range("p", gt="a"), Prefix("p", "b")))
+    assert parse({"x.y": {"exists": False}}) == Not(Exists("x.y"))
+    assert parse({"or": [{"colour": "red"}, {"not": {"n": 1}}]}) == Or((red, Not(one)))
+    assert parse({"and": [{"colour": "red"}, {}]}) == And((red, And(())))
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (
+            {"price": {"above": 3}},
+            "'above' is no operator; they are gt, gte, lt, lte, in, prefix, exists.*and, or, not",
+        ),
+        ({"size": {"w": {"gt": 1}}}, r"named with dots: 'size\.w'"),
+        ({"x": {}}, "condition on 'x' is empty"),
+        ({"x": None}, '"exists": false'),
+        ({"x": ["a"]}, '"in"'),
+        ({"x": float("nan")}, "finite number"),
+        ({"x": 10**400}, "finite number"),
+        ({"x": "a\0"}, "compared with"),
+        ({"x": {"in": "a"}}, "'in' takes a list"),
+        ({"x": {"in": [[]]}}, r"not \[\]"),
+        ({"x": {"prefix": 3}}, "'prefix' takes a text"),
+        ({"x": {"prefix": "a" * (HEAD + 1)}}, f"up to {HEAD}"),
+        ({"x": {"exists": 1}}, "true or false"),
+        ({"x": {"gt": True}}, "'gt' takes a number or a text"),
+        ({"x": {"gt": 1, "lt": "b"}}, "all numbers or all texts"),
+        ({"and": {}}, "'and' takes a list"),
+        ({"or": []}, "'or' takes a list"),
+        ({"or": ["a"]}, "filter is an object"),
+        ({"not": []}, "filter is an object"),
+        ({"k" * 256: 1}, "up to 255"),
+        ({"x": {"in": list(range(1001))}}, "more than 1000"),
+        ({"or": [{"x": 1}] * 1001}, "more than 1000"),
+    ],
+)
+def test_what_is_not_understood_is_explained(raw: dict[str, Any], reason: str) -> None:
+    with pytest.raises(FilterError, match=reason):
+        parse(raw)
+
+
+def test_a_nest_is_cut_short() -> None:
+    deep: dict[str, Any] = {"x": 1}
+    for _ in range(100_000):
+        deep = {"not": deep}
+    with pytest.raises(FilterError, match="16 deep"):
+        parse(deep)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(payloads=st.lists(PAYLOADS, min_size=1, max_size=12), where=FILTERS)
+def test_filters_agree_with_payloads_taken_by_hand(
+    collection: Collection, payloads: list[dict[str, Any]], where: dict[str, Any]
+) -> None:
+    collection.delete(collection.ids())
+    items = [with_payload(f"i{n}", payload) for n, payload in enumerate(payloads)]
+    collection.upsert(items)
+    wanted = [item for item in items if lets_through(where, item.payload)]
+    chosen = parse(where)
+    assert collection.count(chosen) == len(wanted)
+    page = collection.scroll(where=chosen)
+    assert [item.id for item in page] == sorted(item.id for item in wanted)
+    asked = query(feature(1))
+    assert answers(collection.search(asked, chosen)) == brute(wanted, Sphere(FEATURE), asked)
+
+
+@given(st.text(max_size=3), st.text(max_size=5))
+def test_following_is_the_least_text_above_a_prefix(prefix: str, text: str) -> None:
+    end = following(prefix)
+    assert text.startswith(prefix) == (prefix <= text and (end is None or text < end))
+    assert end is None or not end.startswith(prefix)
+
+
+def test_long_texts_stay_apart() -> None:
+    texts = ["a" * n for n in (LONGEST_TEXT - 1, LONGEST_TEXT, LONGEST_TEXT + 1)]
+    short = [shortened(text) for text in texts]
+    assert len({*short, shortened(short[1])}) == 4
+    assert max(map(len, short)) == LONGEST_TEXT
+
+
+def test_values_that_no_filter_can_reach_are_still_kept(collection: Collection) -> None:
+    deep: Any = "bottom"
+    for _ in range(50):
+        deep = {"d": deep}
+    odd = {"a\0": 1, "k" * 300: 2, "x": "a\0b", "big": 10**400, "long": list(range(1001)), "deep": deep}
+    collection.upsert([with_payload("i0", odd)])
+    found = collection.get("i0")
+    assert found is not None
+    assert found.payload == json.loads(json.dumps(odd))
+    for key in ("x", "big", "long", "deep"):
+        assert collection.count(parse({key: {"exists": True}})) == 1
+    assert collection.count(parse({"long": 3})) == 0
+    assert len(facts_of(odd)) == 4 + 15
+
+
+def test_too_many_values_are_refused(collection: Collection) -> None:
+    many = {f"k{n}": list(range(900)) for n in range(5)}
+    with pytest.raises(ItemError, match="'i0': the payload has 4505 values"):
+        collection.upsert([with_payload("i0", many)])
+    nest: Any = []
+    for _ in range(100_000):
+        nest = [nest]
+    with pytest.raises(ItemError, match="not a JSON object"):
+        collection.upsert([with_payload("i0", {"x": nest})])
+    assert collection.count() == 0
+
+
+def shop(collection: Collection, count: int = 50) -> list[Item]:
+    rng = np.random.default_rng(3)
+    items = [
+        Item(f"i{n:02}", (view(0, rng.standard_normal(FEATURE).astype(np.float32)),), payload)
+        for n in range(count)
+        for payload in [{"n": n, "even": n % 2 == 0, "tags": ["all", "all", f"t{n % 5}"]}]
+    ]
+    collection.upsert(items)
+    return items
+
+
+def test_pages_follow_each_other(collection: Collection) -> None:
+    items = shop(collection)
+    where = parse({"even": True})
+    seen: list[Item] = []
+    while page := collection.scroll(seen[-1].id if seen else None, 7, where):
+        assert len(page) <= 7
+        seen += page
+    wanted = [item for item in items if item.payload["even"]]
+    assert len(seen) == len(wanted)
+    assert all(same(left, right) for left, right in zip(seen, wanted, strict=True))
+    assert [item.id for item in collection.scroll("i4")] == [f"i{n}" for n in range(40, 50)]
+    for limit in (0, 1001):
+        with pytest.raises(QueryError, match="1 to 1000"):
+            collection.scroll(limit=limit)
+
+
+def test_facets_count_items(collection: Collection) -> None:
+    shop(collection)
+    found = collection.facets(["tags", "even", "n", "nothing"], limit=3)
+    assert [(facet.value, facet.count) for facet in found["tags"]] == [("all", 50), ("t0", 10), ("t1", 10)]
+    assert [(facet.value, facet.count) for facet in found["even"]] == [(False, 25), (True, 25)]
+    assert [(facet.value, facet.count) for facet in found["n"]] == [(0, 1), (1, 1), (2, 1)]
+    assert found["nothing"] == []
+    assert [type(facet.value) for key in ("tags", "even", "n") for facet in found[key][:1]] == [
+        str,
+        bool,
+        int,
+    ]
+    (few,) = collection.facets(["even"], parse({"n": {"lt": 10.5}, "tags": "t3"}))["even"][:1]
+    assert (few.value, few.count) == (False, 1)
+    with pytest.raises(QueryError, match="list of up to 64 keys"):
+        collection.facets("tags")
+
+
+def test_deleting_by_filter(collection: Collection) -> None:
+    shop(collection)
+    assert collection.delete_where(parse({"tags": "t3"})) == 10
+    assert collection.delete_where(parse({"tags": "t3"})) == 0
+    assert collection.count() == 40
+    hits = collection.search(query(feature(1), limit=50))
+    assert len(hits) == 40
+    assert not any("t3" in hit.payload["tags"] for hit in hits)
+
+
+def test_an_offset_passes_over_hits(collection: Collection) -> None:
+    items = shop(collection)
+    for pooled in ("mean", "max"):
+        asked = query(feature(1, 2), limit=6, offset=9, pool=pooled)
+        for where in ({}, {"even": False}):
+            wanted = [item for item in items if lets_through(where, item.payload)]
+            assert answers(collection.search(asked, parse(where))) == brute(wanted, Sphere(FEATURE), asked)
+    with pytest.raises(QueryError, match="offset"):
+        collection.search(query(feature(1), offset=-1))

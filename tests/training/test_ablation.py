@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from training import checkpoint
 from training.benches import ablation
 from training.benches.ablation import Result, changed, results, studies, table
 from training.objective import Objective
@@ -51,14 +52,19 @@ def test_a_table_gives_means_and_intervals_over_seeds_and_items() -> None:
 @pytest.mark.slow
 def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps on sixty items, from meshes to hits; the second call finds them in the log."""
-    small = {"one pair": {"data": {"furniture_items": 60, "test_items": 4}, "train": {"items": 8}}}
-    monkeypatch.setattr(ablation, "studies", lambda: {"losses": small})
+    small = {"data": {"furniture_items": 60, "test_items": 4}, "train": {"items": 8}}
+    runs = {"one pair": small, "one pair, tuned": {**small, "after": small}}
+    monkeypatch.setattr(ablation, "studies", lambda: {"losses": runs})
     args = argparse.Namespace(
         study=["losses"], seeds=[0], steps=2, out=tmp_path / "out", cache=tmp_path / "cache", table=False
     )
     assert ablation.run(args) == 0
-    (found,) = results(tmp_path / "out" / "results.jsonl")
-    assert (found.steps, found.images) == (2, 16)
-    assert len(found.hits["text_to_image"]["R@10"]) == 4
+    found = results(tmp_path / "out" / "results.jsonl")
+    assert [(run.name, run.steps, run.images) for run in found] == [(name, 2, 16) for name in runs]
+    assert all(len(run.hits["text_to_image"]["R@10"]) == 4 for run in found)
+    (before,) = (tmp_path / "out").glob("base-*/checkpoint.pt")
+    assert checkpoint.read(before).recipe.train.start is None
+    tuned = checkpoint.read(tmp_path / "out" / "checkpoint.pt")
+    assert tuned.recipe.train.start == str(before)
     monkeypatch.setattr(ablation, "measure", lambda *_: pytest.fail("made again"))
     assert ablation.run(args) == 0

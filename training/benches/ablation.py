@@ -8,13 +8,14 @@ The table's intervals draw both seeds and items; the time is CPU time, of traini
 """
 
 import argparse
+import hashlib
 import json
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
@@ -28,8 +29,11 @@ from training.recipe import Recipe, parse
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "ablation.toml"
 STUDIES = Path(__file__).with_name("ablation.toml")
+AFTER = "after"  # in place of a section: the changes of the run that this one goes on from
 CUTS = (1, 10)
 SAMPLES = 4000
+
+Changes: TypeAlias = Mapping[str, Mapping[str, Any]]  # section of the recipe -> what is different there
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     found = results(log)
     for study, name, seed in () if args.table else _missing(args, found):
         print(f"{study}, seed {seed}: {name}", flush=True)
-        found.append(measure(study, name, changed(studies()[study][name], seed, args.steps), args))
+        found.append(measure(study, name, studies()[study][name], seed, args))
         with open(log, "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(found[-1])) + "\n")
     for study in args.study:
@@ -82,28 +86,47 @@ def studies() -> dict[str, dict[str, dict[str, Any]]]:
     return tomllib.loads(STUDIES.read_text(encoding="utf-8"))
 
 
-def changed(changes: Mapping[str, Mapping[str, Any]], seed: int, steps: int | None) -> Recipe:
-    """The small recipe with a run's changes."""
+def changed(changes: Changes, seed: int, steps: int | None) -> Recipe:
+    """The small recipe with a run's changes; `after` is none of them."""
     raw = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
     for section, values in changes.items():
-        raw[section] = {**raw.get(section, {}), **values}
+        if section != AFTER:
+            raw[section] = {**raw.get(section, {}), **values}
     raw["train"] |= {"seed": seed} | ({} if steps is None else {"steps": steps})
     return parse(raw, str(STUDIES))
 
 
-def measure(study: str, name: str, recipe: Recipe, args: argparse.Namespace) -> Result:
-    """Train and test once."""
-    items = prepare.entries(recipe, args.cache, recipe.data.train_split)
+def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.Namespace) -> Result:
+    """Train and test once; what the run goes on from is trained before, and not counted."""
+    if AFTER in changes:
+        before = base(changes[AFTER], seed, args)
+        changes = {**changes, "train": {**changes.get("train", {}), "start": str(before)}}
+    recipe = changed(changes, seed, args.steps)
+    path, spent, images = _train(recipe, args.out, args.cache)
+    hits = test(path, recipe, args.cache)
+    return Result(study, name, seed, recipe.train.steps, images, round(spent, 1), hits)
+
+
+def base(changes: Changes, seed: int, args: argparse.Namespace) -> Path:
+    """The checkpoint that a run goes on from, trained if it is not there; runs of one seed share it."""
+    recipe = changed(changes, seed, args.steps)
+    folder: Path = args.out / f"base-{hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()[:12]}"
+    path = folder / "checkpoint.pt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _train(recipe, folder, args.cache)
+    return path
+
+
+def _train(recipe: Recipe, out: Path, cache: Path) -> tuple[Path, float, int]:
+    """The checkpoint, the CPU seconds of training, and the images seen."""
+    items = prepare.entries(recipe, cache, recipe.data.train_split)
     tokenizer = start.tokenizer(recipe, (text for entry in items for text in entry.texts))
-    groups = prepare.groups(recipe, items, tokenizer, args.cache)
+    groups = prepare.groups(recipe, items, tokenizer, cache)
     started = time.process_time()
-    path = loop.train(recipe, groups, tokenizer, args.out)
-    spent = time.process_time() - started
-    train = recipe.train
-    images = train.steps * train.items * (train.views or groups.pixels.shape[1])
-    return Result(
-        study, name, train.seed, train.steps, images, round(spent, 1), test(path, recipe, args.cache)
-    )
+    path = loop.train(recipe, groups, tokenizer, out)
+    views = recipe.train.views or groups.pixels.shape[1]
+    return path, time.process_time() - started, recipe.train.steps * recipe.train.items * views
 
 
 def test(path: Path, recipe: Recipe, cache: Path) -> dict[str, dict[str, list[float]]]:

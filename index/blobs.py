@@ -19,7 +19,7 @@ class Blobs:
     """A content-addressed folder: equal bytes are stored once, and what `put` returned survives a crash."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def put(self, data: bytes, suffix: str = "") -> str:
         """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png')."""
@@ -55,9 +55,9 @@ class Blobs:
         """Where a blob lies, or would lie; never outside the folder."""
         if not KEY.fullmatch(key):
             raise BlobError(f"{key!r} is no blob key: 64 hex digits and perhaps a suffix")
-        return self._folder / key[:2] / key
+        return self.folder / key[:2] / key
 
     def sweep(self) -> None:
         """Remove what a killed writer left half-written; for the writing process, before it writes."""
-        for left in self._folder.glob(f"*/{ASIDE}*"):
+        for left in self.folder.glob(f"*/{ASIDE}*"):
             left.unlink(missing_ok=True)

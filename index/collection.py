@@ -29,6 +29,7 @@ from index.mixing import Question
 from index.mounts import refuse_network
 from index.plan import Plan
 from index.saved import SavedEngines
+from index.snapshot import Taken, snapshot
 from index.store import Store
 from multifold.errors import MultifoldError
 from multifold.types import SIDES, Features, Hit, Item, Kind, Query, Side
@@ -176,6 +177,10 @@ class Collection:
         if query.target != "any":
             return hits[query.target]
         return merged(hits, calibration)[query.offset : query.offset + query.limit]
+
+    def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
+        """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
+        return snapshot(self._readable(), self.blobs, path, pictures=pictures)
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then let go of everything."""

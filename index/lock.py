@@ -4,11 +4,14 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from multifold.errors import MultifoldError
 
 NAME = "writer.lock"
+BLOBS = "blobs.lock"
 PATIENCE = 0.3  # seconds; somebody who only asks who writes holds the lock for an instant
 
 
@@ -46,6 +49,31 @@ def writer_of(folder: Path) -> str | None:
         return None
     try:
         return None if _lock(handle, fcntl.LOCK_SH, 0.0) else _read(handle) or "another process"
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def blobs_kept(folder: Path) -> Iterator[None]:
+    """Nobody removes blobs meanwhile; several may ask for that at once."""
+    with _blobs_locked(folder, fcntl.LOCK_SH, "Its blobs are being cleared of what nobody needs"):
+        yield
+
+
+@contextmanager
+def blobs_removed(folder: Path) -> Iterator[None]:
+    """Blobs may be removed meanwhile: nobody counts on those that are there."""
+    with _blobs_locked(folder, fcntl.LOCK_EX, "A snapshot of it is being taken"):
+        yield
+
+
+@contextmanager
+def _blobs_locked(folder: Path, mode: int, else_told: str) -> Iterator[None]:
+    handle = os.open(folder / BLOBS, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _lock(handle, mode, PATIENCE):
+            raise LockError(f"{folder} is busy. {else_told}: try again when that has ended.")
+        yield
     finally:
         os.close(handle)
 

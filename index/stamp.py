@@ -1,5 +1,6 @@
 """What a store says of itself: the version of its schema, and the encoder whose features it holds."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,10 +19,20 @@ class ForeignStoreError(MultifoldError):
     """The folder holds the collection of another encoder, or of another version of this program."""
 
 
-def create(connection: Connection, vector_id: str) -> None:
-    """Make the tables of a new store; bring those of an older one up to date."""
+@dataclass(frozen=True)
+class Stamp:
+    """The encoder of a store, and the length of its features if there are any."""
+
+    vector_id: str
+    feature_length: int | None
+
+
+def create(connection: Connection, vector_id: str | None) -> None:
+    """Make the tables of a new store, if its encoder is known; bring those of an older one up to date."""
     if inspect(connection).has_table(meta.name):
         migrate(connection)
+        return
+    if vector_id is None:
         return
     tables.create_all(connection)
     stamp = {"schema": str(VERSION), "vector_id": vector_id}
@@ -29,21 +40,22 @@ def create(connection: Connection, vector_id: str) -> None:
     connection.execute(insert(clock), {"last": 0})
 
 
-def recognise(connection: Connection, path: Path, vector_id: str) -> int | None:
-    """Refuse what is not ours; returns the length of the stored features, if there are any."""
+def recognise(connection: Connection, path: Path, vector_id: str | None) -> Stamp:
+    """Refuse what is not ours; without a `vector_id` any encoder's store is."""
     known = {row.key: row.value for row in connection.execute(select(meta))}
     if known.get("schema") != str(VERSION):
         raise ForeignStoreError(
             f"{path} has the schema {known.get('schema')}, this program reads {VERSION}. "
             "Open it for writing once if it is older, or with the version of Multifold that wrote it."
         )
-    if known["vector_id"] != vector_id:
+    if vector_id not in (None, known["vector_id"]):
         raise ForeignStoreError(
             f"The collection in {path.parent} was made with the encoder {known['vector_id']!r} and cannot be "
             f"searched with {vector_id!r}: their vectors do not compare. Serve it with its own bundle, or "
             "ingest the originals into a new collection."
         )
-    return int(known["feature_length"]) if "feature_length" in known else None
+    length = known.get("feature_length")
+    return Stamp(known["vector_id"], None if length is None else int(length))
 
 
 def session(connection: Connection) -> str | None:

@@ -48,8 +48,9 @@ class Store:
     `session` names the writes of this process, `former` those before; derived files say which they have seen.
     """
 
-    def __init__(self, path: Path, vector_id: str, *, read_only: bool = False) -> None:
-        if not read_only:
+    def __init__(self, path: Path, vector_id: str | None, *, read_only: bool = False) -> None:
+        """Without a `vector_id` a store that is there already is opened, whatever its encoder."""
+        if not read_only and vector_id is not None:
             make_folder(path.parent)
         elif not path.is_file():
             raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")
@@ -60,7 +61,8 @@ class Store:
                     stamp.create(connection, vector_id)
                 sync_folder(path.parent)
             with self._database.reading() as connection:
-                self.feature_length = stamp.recognise(connection, path, vector_id)
+                found = stamp.recognise(connection, path, vector_id)
+                self.vector_id, self.feature_length = found.vector_id, found.feature_length
                 self.former = self.session = stamp.session(connection)
             if not read_only:
                 with self._database.writing() as connection:

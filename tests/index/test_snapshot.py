@@ -1,0 +1,198 @@
+"""A snapshot is one version in one file, and comes back as it was."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.archive import END, ArchiveWriter
+from index.collection import Collection, CollectionError
+from index.lock import LockError, blobs_removed
+from index.restore import restore
+from index.snapshot import SnapshotError
+from multifold.types import Item
+from tests.index.shots import SPACE, chair, equal, held
+from tests.index.storm import change, foretold
+from tests.index.things import answers, feature, query, thing
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_was_taken_comes_back(collection: Collection, taken: Path, tmp_path: Path) -> None:
+    contents = restore(taken, tmp_path / "new" / "place")
+    assert (contents.items, contents.version, contents.vector_id) == (20, collection.version, "sphere")
+    with Collection.open(tmp_path / "new" / "place", SPACE) as restored:
+        assert equal(held(restored), held(collection))
+        assert restored.version == collection.version
+        for side in ("text", "shape"):
+            asked = query(feature(0.3, 1), target=side, limit=30)
+            assert answers(restored.search(asked)) == answers(collection.search(asked))
+        (hit,) = restored.search(query(feature(1)))
+        assert restored.blobs.get(str(hit.matched.blob)) == b"a picture"
+        assert restored.upsert([thing("new", np.random.default_rng(1))]) == collection.version + 1
+
+
+def test_any_tar_reads_it(taken: Path) -> None:
+    with tarfile.open(taken) as archive:
+        names = archive.getnames()
+    assert names[:2] == ["multifold.json", "store.sqlite"]
+    assert names[2:] == [f"blobs/{(key := hashlib.sha256(b'a picture').hexdigest())[:2]}/{key}.webp", END]
+
+
+def test_a_restored_collection_goes_its_own_way(collection: Collection, taken: Path, tmp_path: Path) -> None:
+    """Its indexes and the original's cannot be taken for each other."""
+    restore(taken, tmp_path / "copy")
+    with Collection.open(tmp_path / "copy", SPACE) as restored:
+        assert restored._store.session != collection._store.session
+        assert restored._store.former != collection._store.session
+
+
+def test_without_pictures(collection: Collection, tmp_path: Path) -> None:
+    told = collection.snapshot(tmp_path / "small.tar", pictures=False)
+    assert (told.blobs, told.absent) == (0, ())
+    restore(tmp_path / "small.tar", tmp_path / "small")
+    with Collection.open(tmp_path / "small", SPACE) as restored:
+        assert equal(held(restored), held(collection))
+        assert not any(restored.blobs.folder.rglob("*.webp"))
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"another")])
+def test_a_picture_that_is_lost_is_told_and_the_rest_is_kept(
+    collection: Collection, tmp_path: Path, harm: Callable[[Path], object]
+) -> None:
+    (item,) = [one for one in held(collection).values() if one.id == "chair"]
+    key = str(item.observations[0].blob)
+    harm(collection.blobs.path(key))
+    told = collection.snapshot(tmp_path / "x.tar")
+    assert (told.blobs, told.absent) == (0, (key,))
+    assert restore(tmp_path / "x.tar", tmp_path / "copy").items == 20
+
+
+def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
+    """Change number n is the same everywhere, so every snapshot must equal the state after some n."""
+    stopped, failed = threading.Event(), []
+    versions: dict[int, int] = {0: 0}
+
+    def storm(collection: Collection) -> None:
+        try:
+            for number in range(10_000):
+                items, gone = change(number)
+                collection.upsert(items) if items else collection.delete(gone)
+                versions[collection.version] = number + 1
+                if stopped.is_set():
+                    return
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    with Collection.open(tmp_path / "things", SPACE) as collection:
+        writer = threading.Thread(target=storm, args=(collection,))
+        writer.start()
+        shots = [collection.snapshot(tmp_path / f"{n}.tar").contents.version for n in range(8)]
+        stopped.set()
+        writer.join()
+    assert failed == []
+    assert shots == sorted(shots)
+    assert len(set(shots)) > 1
+    state: dict[str, Item] = {}
+    states = [state] + [state := foretold(state, number) for number in range(max(versions.values()))]
+    for n, version in enumerate(shots):
+        restore(tmp_path / f"{n}.tar", tmp_path / f"{n}")
+        with Collection.open(tmp_path / f"{n}", SPACE, read_only=True) as restored:
+            assert restored.version == version
+            assert equal(held(restored), states[versions[version]])
+
+
+def test_a_reader_takes_snapshots_too(collection: Collection, tmp_path: Path) -> None:
+    with Collection.open(tmp_path / "things", SPACE, read_only=True) as reader:
+        assert reader.snapshot(tmp_path / "x.tar").contents.version == collection.version
+    with pytest.raises(CollectionError, match="closed"):
+        reader.snapshot(tmp_path / "y.tar")
+
+
+def test_nothing_is_overwritten(collection: Collection, taken: Path, tmp_path: Path) -> None:
+    before = taken.read_bytes()
+    with pytest.raises(SnapshotError, match="is there already"):
+        collection.snapshot(taken)
+    assert taken.read_bytes() == before
+    with pytest.raises(SnapshotError, match="no folder"):
+        collection.snapshot(tmp_path / "nowhere" / "x.tar")
+    with pytest.raises(SnapshotError, match="is not empty"):
+        restore(taken, tmp_path / "things")
+    with pytest.raises(SnapshotError, match="is not empty"):
+        restore(taken, taken)
+    (tmp_path / "empty").mkdir()
+    assert restore(taken, tmp_path / "empty").items == 20
+
+
+def test_blobs_stay_while_a_snapshot_is_taken(collection: Collection, tmp_path: Path) -> None:
+    with blobs_removed(tmp_path / "things"), pytest.raises(LockError, match="cleared"):
+        collection.snapshot(tmp_path / "x.tar")
+    collection.snapshot(tmp_path / "x.tar")
+
+
+def test_a_full_disk_leaves_no_snapshot(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: ArchiveWriter, told: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ArchiveWriter, "finish", full)
+    with pytest.raises(SnapshotError, match="No space left"):
+        collection.snapshot(tmp_path / "x.tar")
+    assert [path.name for path in tmp_path.iterdir()] == ["things"]
+
+
+WORK = """
+import sys
+from pathlib import Path
+from index.collection import Collection
+from index.restore import restore
+from tests.index.shots import SPACE, chair, equal, held
+print("begun", flush=True)
+if sys.argv[1] == "take":
+    Collection.open(Path(sys.argv[2]), Sphere(FEATURE), read_only=True).snapshot(Path(sys.argv[3]))
+else:
+    restore(Path(sys.argv[2]), Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["take", "restore"])
+def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path, what: str) -> None:
+    with Collection.open(tmp_path / "things", SPACE) as collection:
+        for n in range(40):
+            picture = np.random.default_rng(n).bytes(300_000)
+            collection.upsert([replace(chair(collection, picture), id=f"chair {n}")])
+        collection.snapshot(tmp_path / "things.tar")
+    source = tmp_path / ("things" if what == "take" else "things.tar")
+    whole = 0
+    for n in range(9):
+        target = tmp_path / f"target {n}"
+        command = [sys.executable, "-c", WORK, what, str(source), str(target)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"begun\n"
+            time.sleep(0.01 * 2**n)
+            os.kill(child.pid, signal.SIGKILL)
+        if not target.exists():
+            continue
+        whole += 1
+        found = target if what == "restore" else tmp_path / f"copy {n}"
+        if what == "take":
+            restore(target, found)
+        with Collection.open(found, SPACE, read_only=True) as restored:
+            assert restored.count() == 40
+            names = [str(one.observations[0].blob) for one in held(restored).values()]
+            assert all(restored.blobs.exists(name) for name in names)
+    assert 0 < whole < 9

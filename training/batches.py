@@ -1,13 +1,17 @@
 """Groups of observations: each step takes some items, and of each some views and some captions."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
+from multifold.errors import MultifoldError
 from training.recipe import Train
 
 
@@ -18,6 +22,14 @@ class Groups:
     pixels: UInt8[np.ndarray, "i v h w 3"]
     tokens: Int64[np.ndarray, "c t"]  # all captions of all items
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
+    ids: Sequence[str] = ()  # what the items are called, for messages
+
+    def fingerprint(self) -> str:
+        """Changes when items or captions are others: a run goes on with the data that it began with."""
+        digest = hashlib.sha256(json.dumps([list(self.ids), list(self.captions)]).encode())
+        digest.update(str(self.pixels.shape).encode())
+        digest.update(np.ascontiguousarray(self.tokens).tobytes())
+        return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -30,13 +42,39 @@ class Batch:
     text_items: Int64[Tensor, " c"]
 
 
-def batches(groups: Groups, train: Train) -> Iterator[Batch]:
+class Batches(Iterator[Batch]):
     """Endless passes over the items, reshuffled each time, everything decided by the seed."""
-    rng = np.random.default_rng(train.seed)
-    while True:
-        order = rng.permutation(len(groups.pixels))
-        for start in range(0, len(order) - train.items + 1, train.items):
-            yield _batch(groups, order[start : start + train.items], train, rng)
+
+    def __init__(self, groups: Groups, train: Train) -> None:
+        self.groups, self.train = groups, train
+        self.rng = np.random.default_rng(train.seed)
+        self.order = np.empty(0, np.int64)  # of this pass
+        self.at = 0  # how much of it has been seen
+        if train.items > (count := len(groups.captions)):
+            raise MultifoldError(
+                f"a step takes {train.items} items, and there are {count}; set items = {count}"
+            )
+
+    def __next__(self) -> Batch:
+        if self.at + self.train.items > len(self.order):
+            self.order, self.at = self.rng.permutation(len(self.groups.captions)), 0
+        self.at += self.train.items
+        return _batch(self.groups, self.order[self.at - self.train.items : self.at], self.train, self.rng)
+
+    def state(self) -> dict[str, Any]:
+        """Where it stands, for `restore`."""
+        rng = json.dumps(self.rng.bit_generator.state)
+        return {"rng": rng, "order": torch.from_numpy(self.order), "at": self.at}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on as if it had never stopped."""
+        self.rng.bit_generator.state = json.loads(state["rng"])
+        self.order, self.at = state["order"].numpy(), state["at"]
+
+
+def batches(groups: Groups, train: Train) -> Batches:
+    """What a run with these options sees, step after step."""
+    return Batches(groups, train)
 
 
 def _batch(groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np.random.Generator) -> Batch:

@@ -1,9 +1,13 @@
 """A trained model on disk: the recipe, the tokenizer and the weights, in one file written whole."""
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -31,21 +35,40 @@ class Stored:
     recipe: Recipe
     tokenizer: TrainedTokenizer
     weights: Mapping[str, Tensor]
+    run: Mapping[str, Any] | None = None  # all that an unfinished run needs to go on
 
 
-def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write the checkpoint beside its place and move it there when it is whole."""
-    content = {
+def save(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = None) -> None:
+    """Write the checkpoint, whole or not at all."""
+    content: dict[str, Any] = {
         "recipe": checkpoint.recipe.model_dump(mode="json"),
         "tokenizer": asdict(checkpoint.tokenizer),
         "model": checkpoint.model.state_dict(),
     }
+    if run is not None:
+        content["run"] = run
+    with _whole(path) as file:
+        torch.save(content, file)
+
+
+def copy(source: Path, path: Path) -> None:
+    """The same checkpoint in another place, whole or not at all."""
+    with open(source, "rb") as given, _whole(path) as file:
+        shutil.copyfileobj(given, file)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when it is complete and on the disk."""
     partial = path.with_suffix(".partial")
     with open(partial, "wb") as file:
-        torch.save(content, file)
+        yield file
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    os.fsync(folder)  # the new name itself
+    os.close(folder)
 
 
 def read(path: Path) -> Stored:
@@ -54,8 +77,10 @@ def read(path: Path) -> Stored:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise MultifoldError(f"there is no checkpoint {path}") from None
+    except (RuntimeError, EOFError, UnpicklingError) as error:
+        raise MultifoldError(f"{path} is no checkpoint, or not a whole one") from error
     recipe = recipes.parse(content["recipe"], str(path))
-    return Stored(recipe, TrainedTokenizer(**content["tokenizer"]), content["model"])
+    return Stored(recipe, TrainedTokenizer(**content["tokenizer"]), content["model"], content.get("run"))
 
 
 def load(path: Path) -> Checkpoint:

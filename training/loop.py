@@ -1,80 +1,110 @@
-"""The training loop, linear from top to bottom."""
+"""The training loop, linear from top to bottom.
+
+In the run's folder: `metrics.jsonl`; while it is under way `last.pt`, from which it can go on, and `best.pt`,
+the best step on the val split so far; in the end `checkpoint.pt`.
+"""
 
 import json
-import math
-import time
-from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from multifold.errors import MultifoldError
-from training import start
-from training.batches import Groups, batches
-from training.checkpoint import Checkpoint
-from training.checkpoint import save as save_checkpoint
-from training.objective import Objective
-from training.recipe import Recipe, Train
+from training import checkpoint
+from training.batches import Batch, Groups
+from training.journal import Journal
+from training.recipe import Recipe
+from training.run import Run
 from training.tokenizers import TrainedTokenizer
+from training.validation import HeldOut, score
 
-LOG_EVERY = 20
+LAST, BEST, DONE = "last.pt", "best.pt", "checkpoint.pt"
 
 
 class DivergedError(MultifoldError):
     """The loss is no number any more."""
 
 
-def train(recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, out: Path) -> Path:
-    """Follow the recipe; write `metrics.jsonl` and a checkpoint into `out`."""
-    torch.manual_seed(recipe.train.seed)
-    draws = torch.Generator().manual_seed(recipe.train.seed)
-    model = start.model(recipe, tokenizer.vocabulary)
-    objective = Objective(recipe, model)
-    optimizer = torch.optim.AdamW(_parameters(model, recipe.train), lr=recipe.train.rate, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe.train))
-    steps = tqdm(
-        islice(batches(groups, recipe.train), recipe.train.steps), total=recipe.train.steps, unit="step"
-    )
-    started = time.monotonic()
-    with open(out / "metrics.jsonl", "w", encoding="utf-8") as log:
-        for step, batch in enumerate(steps, start=1):
-            model.geometry.resample(draws)
-            loss = objective(model, batch, step / recipe.train.steps)
-            if not torch.isfinite(loss):
-                raise DivergedError(f"the loss became {loss.item()} at step {step}; try a smaller rate")
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), recipe.train.clip)
-            optimizer.step()
-            schedule.step()
-            model.geometry.clamp()
-            objective.after_step(model)
-            if step % LOG_EVERY == 0 or step == recipe.train.steps:
-                seconds = time.monotonic() - started
-                entry = {"step": step, "loss": round(loss.item(), 4), "seconds": round(seconds, 1)}
-                log.write(json.dumps(entry) + "\n")
-                log.flush()
-                steps.set_postfix(loss=f"{loss.item():.3f}")
-    path = out / "checkpoint.pt"
-    save_checkpoint(path, Checkpoint(recipe, tokenizer, model))
-    return path
+def train(
+    recipe: Recipe,
+    groups: Groups,
+    tokenizer: TrainedTokenizer,
+    out: Path,
+    held_out: HeldOut | None = None,
+    resume: bool = False,
+) -> Path:
+    """Follow the recipe, from the start or from `last.pt`; the path of the checkpoint in `out`."""
+    run = Run(recipe, groups, tokenizer, fresh=not resume)
+    if resume:
+        run.restore(out / LAST)
+    else:
+        (out / BEST).unlink(missing_ok=True)
+        run.save(out / LAST)
+    with Journal(out, run) as journal:
+        while run.step < recipe.train.steps:
+            batch = next(run.batches)
+            run.step += 1
+            try:
+                loss = step(run, batch)
+            except DivergedError as error:
+                raise DivergedError(f"{error}; {_blame(run, groups, batch, out)}") from None
+            journal.step(run, loss)
+            if held_out is not None and _due(run, recipe.validation.every):
+                _validate(run, held_out, journal, out)
+            if run.step % recipe.train.save_every == 0:
+                run.save(out / LAST)
+    return _finish(run, out)
 
 
-def _rate(step: int, train: Train) -> float:
-    """Linear warm-up, then half a cosine down to nothing."""
-    if step < train.warmup:
-        return (step + 1) / train.warmup
-    done = (step - train.warmup) / max(1, train.steps - train.warmup)
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+def step(run: Run, batch: Batch) -> float:
+    """One step down; the loss before it."""
+    train = run.recipe.train
+    run.model.geometry.resample(run.draws)
+    loss = run.objective(run.model, batch, run.step / train.steps)
+    if not torch.isfinite(loss):
+        raise DivergedError(f"the loss became {loss.item()} at step {run.step}; try a smaller rate")
+    run.optimizer.zero_grad()
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(run.model.parameters(), train.clip)
+    if not torch.isfinite(norm):
+        raise DivergedError(f"the gradient became {norm.item()} at step {run.step}; try a smaller rate")
+    run.optimizer.step()
+    run.schedule.step()
+    run.model.geometry.clamp()
+    run.objective.after_step(run.model)
+    return loss.item()
 
 
-def _parameters(model: nn.Module, train: Train) -> list[dict[str, object]]:
-    """Weight decay is for matrices; gains, biases, positions and scalars go without."""
-    matrices = [p for n, p in model.named_parameters() if p.ndim >= 2 and "positions" not in n]
-    others = [p for n, p in model.named_parameters() if p.ndim < 2 or "positions" in n]
-    return [
-        {"params": matrices, "weight_decay": train.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+def _due(run: Run, every: int) -> bool:
+    return run.step % every == 0 or run.step == run.recipe.train.steps
+
+
+def _validate(run: Run, held_out: HeldOut, journal: Journal, out: Path) -> None:
+    numbers = held_out.measure(run.model)
+    journal.validation(run.step, numbers)
+    if (found := score(numbers, run.recipe.validation.measure)) > run.best:
+        run.best = found
+        checkpoint.save(out / BEST, run.checkpoint)
+
+
+def _blame(run: Run, groups: Groups, batch: Batch, out: Path) -> str:
+    """Write down whose step it was; what is left to go on with."""
+    items = batch.view_items.unique().tolist()
+    told = {"step": run.step, "items": [groups.ids[item] for item in items] if groups.ids else items}
+    names = out / "diverged.json"
+    names.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+    kept = checkpoint.read(out / LAST).run
+    assert kept is not None
+    return f"its items are named in {names}, and {out / LAST} holds the model after step {kept['step']}"
+
+
+def _finish(run: Run, out: Path) -> Path:
+    """The best step, or else the last, becomes the checkpoint; nothing is left to go on with."""
+    if (out / BEST).exists():
+        checkpoint.copy(out / BEST, out / DONE)
+    else:
+        checkpoint.save(out / DONE, run.checkpoint)
+    (out / LAST).unlink()
+    (out / BEST).unlink(missing_ok=True)
+    return out / DONE

@@ -44,7 +44,8 @@ def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, 
     ends = np.cumsum([len(entry.texts) for entry in items]).tolist()
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
     views = load_views(items, view_spec(recipe), image_spec(recipe), cache)
-    return Groups(np.asarray(views), tokens([text for e in items for text in e.texts]).ids, rows)
+    ids = [entry.id for entry in items]
+    return Groups(np.asarray(views), tokens([text for e in items for text in e.texts]).ids, rows, ids)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

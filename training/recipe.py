@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from multifold.errors import MultifoldError
-from training.sections import TOWERS, ImageSection, Section, SmallImage, SmallText, TextSection
+from training.sections import TOWERS, Count, ImageSection, Section, SmallImage, SmallText, TextSection
 
 UNREAD = "extra_forbidden"  # pydantic's word for it
 
@@ -22,6 +22,7 @@ class Data(Section):
     furniture_items: int = 0
     furniture_seed: int = 0
     train_split: str = "train"
+    val_split: str = "val"
     test_split: str = "test"
     test_items: int = 300
 
@@ -91,6 +92,16 @@ class Train(Section):
     weight_decay: float = 0.05
     clip: float = 1.0  # largest gradient norm
     shift: int = 6  # random translation of a view, in pixels
+    log_every: Count = 20  # steps between two lines in metrics.jsonl
+    save_every: Count = 500  # steps between two states that --resume can go on from
+
+
+class Validation(Section):
+    """Retrieval on items that nobody learns from; the best step becomes the checkpoint."""
+
+    every: int = Field(default=0, ge=0)  # steps; 0: never, and the last step becomes the checkpoint
+    items: Count = 300
+    measure: Literal["R@1", "R@5", "R@10"] = "R@10"  # text to shape and shape to text, their mean
 
 
 class Recipe(Section):
@@ -106,6 +117,7 @@ class Recipe(Section):
     loss: Loss = Loss()
     teacher: Teacher = Teacher()
     train: Train = Train()
+    validation: Validation = Validation()
 
 
 def parse(raw: dict[str, Any], source: str) -> Recipe:

@@ -9,6 +9,7 @@ from training import prepare
 from training.batches import Groups
 from training.recipe import Recipe, parse
 from training.tokenizers import TrainedTokenizer, train_definition
+from training.validation import HeldOut
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "grey": (120, 120, 120)}
 PLACES = ("left", "right", "top", "bottom")
@@ -58,3 +59,13 @@ def groups(wanted: Recipe) -> tuple[Groups, TrainedTokenizer]:
     tokenize = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))
     rows = [(3 * i, 3 * i + 3) for i in range(len(captions))]
     return Groups(views, tokenize([text for texts in captions for text in texts]).ids, rows), trained
+
+
+def held_out(wanted: Recipe) -> HeldOut | None:
+    """Four of the pictures again, for runs that validate."""
+    if not wanted.validation.every:
+        return None
+    views, captions = pictures()
+    trained = tokenizer(captions)
+    reader = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))
+    return HeldOut(views[::4], captions[::4], reader)

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from multifold.errors import MultifoldError
 from tests.training import small
 from training import checkpoint, loop
+from training.batches import Batch
+from training.objective import Objective
+from training.towers import Model
 
 
 def losses(folder: Path) -> list[float]:
@@ -39,9 +43,40 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(loop.DivergedError, match=r"the loss became nan at step \d+; try a smaller rate"):
-        train(tmp_path / "run", rate=1e30, clip=1e30, steps=40)
-    assert not (tmp_path / "run" / "checkpoint.pt").exists()
+    run = tmp_path / "run"
+    with pytest.raises(
+        loop.DivergedError, match=r"became \w+ at step \d+; try a smaller rate; its items are named"
+    ):
+        train(run, rate=1e30, clip=1e30, steps=40, save_every=1)
+    assert not (run / "checkpoint.pt").exists()
+    told = json.loads((run / "diverged.json").read_text(encoding="utf-8"))
+    assert len(told["items"]) == len(set(told["items"])) == 8
+    kept = checkpoint.read(run / loop.LAST)
+    assert kept.run is not None
+    assert kept.run["step"] == told["step"] - 1
+
+
+def test_a_gradient_that_is_no_number_never_reaches_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss may be finite where its slope is not: √x at nought."""
+    plain = Objective.__call__
+
+    def steep(self: Objective, model: Model, batch: Batch, progress: float) -> torch.Tensor:
+        edge = (model.geometry.temperature() * 0).sqrt() if progress >= 0.5 else 0
+        return plain(self, model, batch, progress) + edge
+
+    monkeypatch.setattr(Objective, "__call__", steep)
+    with pytest.raises(loop.DivergedError, match=r"the gradient became nan at step 4;.* after step 3"):
+        train(tmp_path / "run", steps=8, save_every=1)
+    assert all(
+        weight.isfinite().all() for weight in checkpoint.read(tmp_path / "run" / loop.LAST).weights.values()
+    )
+
+
+def test_more_items_a_step_than_there_are_is_said_plainly(tmp_path: Path) -> None:
+    with pytest.raises(MultifoldError, match="a step takes 17 items, and there are 16; set items = 16"):
+        train(tmp_path / "run", items=17)
 
 
 def test_a_checkpoint_holds_what_it_was_given(tmp_path: Path) -> None:

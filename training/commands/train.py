@@ -4,6 +4,7 @@
     multifold train my.toml --set train.rate=1e-4 loss.name=mfh
     multifold train --show demo
     multifold train --list
+    multifold train demo --out runs/demo --resume
 
 What is rendered and generated on the way is kept in --cache and used again.
 """
@@ -11,7 +12,8 @@ What is rendered and generated on the way is kept in --cache and used again.
 import argparse
 from pathlib import Path
 
-from training import cookbook, loop, prepare, start
+from multifold.errors import MultifoldError
+from training import checkpoint, cookbook, loop, prepare, start, validation
 from training.recipe import Recipe
 
 
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes", help="changes"
     )
+    parser.add_argument("--resume", action="store_true", help="go on with the run that lies in --out")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME)")
     parser.add_argument(
         "--cache", type=Path, default=Path("runs/cache"), help="rendered views and generated sets"
@@ -38,21 +41,33 @@ def run(args: argparse.Namespace) -> int:
     if args.show:
         print(cookbook.toml(followed), end="")
         return 0
-    return follow(followed, args.out or Path("runs") / followed.name, args.cache)
-
-
-def follow(followed: Recipe, out: Path, cache: Path) -> int:
-    """Prepare the data, train, say where the checkpoint lies."""
+    out = args.out or Path("runs") / followed.name
     out.mkdir(parents=True, exist_ok=True)
-    items = prepare.entries(followed, cache, followed.data.train_split)
-    texts = [text for entry in items for text in entry.texts]
-    print(f"{followed.name}: {len(items)} items, {len(texts)} texts to learn from")
-    tokenizer = start.tokenizer(followed, texts)
-    groups = prepare.groups(followed, items, tokenizer, cache)
-    print(f"training for {followed.train.steps} steps of {followed.train.items} items")
-    path = loop.train(followed, groups, tokenizer, out)
+    unfinished = (out / loop.LAST).exists()
+    if unfinished and not args.resume:
+        raise MultifoldError(
+            f"an unfinished run lies in {out}: go on with --resume, or remove {out / loop.LAST}"
+        )
+    if args.resume and not unfinished and (out / loop.DONE).exists():
+        print(f"finished before: {out / loop.DONE}")
+        return 0
+    path = follow(followed, out, args.cache, unfinished)
     print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
     return 0
+
+
+def follow(recipe: Recipe, out: Path, cache: Path, resume: bool) -> Path:
+    """Prepare the data and train; the path of the checkpoint."""
+    items = prepare.entries(recipe, cache, recipe.data.train_split)
+    texts = [text for entry in items for text in entry.texts]
+    print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
+    kept = checkpoint.read(out / loop.LAST) if resume else None
+    tokenizer = start.tokenizer(recipe, texts) if kept is None else kept.tokenizer
+    groups = prepare.groups(recipe, items, tokenizer, cache)
+    held_out = validation.held_out(recipe, tokenizer, cache)
+    done = 0 if kept is None or kept.run is None else kept.run["step"]
+    print(f"training for {recipe.train.steps - done} steps of {recipe.train.items} items")
+    return loop.train(recipe, groups, tokenizer, out, held_out, resume)
 
 
 def listing() -> str:

@@ -1,0 +1,126 @@
+"""A training under way: everything that its next step depends on, and how that is kept and restored."""
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from multifold.errors import MultifoldError
+from training import checkpoint, start
+from training.batches import Groups, batches
+from training.checkpoint import Checkpoint
+from training.objective import Objective
+from training.recipe import Recipe, Train
+from training.sides import Side, Sides
+from training.tokenizers import TrainedTokenizer
+from training.towers import build_model
+
+
+class Run:
+    """Model, optimizer, teacher, memory, random numbers and the place in the data, after `step` steps.
+
+    One that is not `fresh` waits for `restore`, and needs no weights to begin with.
+    """
+
+    def __init__(
+        self, recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, fresh: bool = True
+    ) -> None:
+        torch.manual_seed(recipe.train.seed)
+        self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
+        self.draws = torch.Generator().manual_seed(recipe.train.seed)
+        begin = start.model if fresh else partial(build_model, pretrained=False)
+        self.model = begin(recipe, tokenizer.vocabulary)
+        self.objective = Objective(recipe, self.model)
+        self.optimizer = torch.optim.AdamW(
+            parameters(self.model, recipe.train), lr=recipe.train.rate, betas=(0.9, 0.98)
+        )
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: rate(step, recipe.train)
+        )
+        self.batches = batches(groups, recipe.train)
+        self.step, self.seconds, self.best = 0, 0.0, -math.inf
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The model as it is."""
+        return Checkpoint(self.recipe, self.tokenizer, self.model)
+
+    def save(self, path: Path) -> None:
+        """Keep the run so that it can go on."""
+        teacher, memory = self.objective.teacher, self.objective.memory
+        state = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "best": self.best,
+            "data": self.data,
+            "batches": self.batches.state(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "teacher": None if teacher is None else teacher.model.state_dict(),
+            "memory": None if memory is None else _tensors(memory.past),
+            "random": torch.get_rng_state(),
+            "draws": self.draws.get_state(),
+        }
+        checkpoint.save(path, self.checkpoint, state)
+
+    def restore(self, path: Path) -> None:
+        """Go on from where it was kept, with the same recipe and the same data."""
+        stored = checkpoint.read(path)
+        if stored.run is None:
+            raise MultifoldError(f"{path} holds a model, and no run that could go on; name it as train.start")
+        self._check(stored.recipe, stored.run["data"], path)
+        self.model.load_state_dict(stored.weights)
+        self._restore(stored.run)
+
+    def _check(self, recipe: Recipe, data: str, path: Path) -> None:
+        ours, theirs = self.recipe.model_dump(), recipe.model_dump()
+        for name in ours:
+            if ours[name] != theirs[name]:
+                raise MultifoldError(
+                    f"{path} follows another recipe: [{name}] differs; begin in a new folder"
+                )
+        if data != self.data:
+            raise MultifoldError(f"{path} has learned from other items or captions; begin in a new folder")
+
+    def _restore(self, state: Any) -> None:  # noqa: ANN401 (a table of many types)
+        self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
+        self.batches.restore(state["batches"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["schedule"])
+        if self.objective.teacher is not None:
+            self.objective.teacher.model.load_state_dict(state["teacher"])
+        if self.objective.memory is not None:
+            self.objective.memory.past = _sides(state["memory"])
+        torch.set_rng_state(state["random"])
+        self.draws.set_state(state["draws"])
+
+
+def rate(step: int, train: Train) -> float:
+    """Linear warm-up, then half a cosine down to nothing."""
+    if step < train.warmup:
+        return (step + 1) / train.warmup
+    done = (step - train.warmup) / max(1, train.steps - train.warmup)
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+
+def parameters(model: nn.Module, train: Train) -> list[dict[str, object]]:
+    """Weight decay is for matrices; gains, biases, positions and scalars go without."""
+    matrices = [p for n, p in model.named_parameters() if p.ndim >= 2 and "positions" not in n]
+    others = [p for n, p in model.named_parameters() if p.ndim < 2 or "positions" in n]
+    return [
+        {"params": matrices, "weight_decay": train.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+
+
+def _tensors(past: Sides | None) -> list[torch.Tensor] | None:
+    if past is None:
+        return None
+    return [past.images.features, past.images.items, past.texts.features, past.texts.items]
+
+
+def _sides(kept: list[torch.Tensor] | None) -> Sides | None:
+    return None if kept is None else Sides(Side(kept[0], kept[1]), Side(kept[2], kept[3]))

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
-
 from index import codec
-from index.base import Ids
 from index.candidates import Condition, holds
 from index.facts import Scalar, Value
 from index.filters import Filter
@@ -18,14 +15,6 @@ from multifold.types import Item
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, func, select, true
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Editions that a search may find, rising, and how many observations each has."""
-
-    editions: Ids
-    sizes: Ids
 
 
 @dataclass(frozen=True)
@@ -44,13 +33,6 @@ def count(connection: Connection, where: Filter | None = None) -> int:
 def ids(connection: Connection, where: Filter | None = None) -> list[str]:
     """The ids of items, sorted."""
     return sorted(connection.scalars(select(items.c.id).where(_holds(where))))
-
-
-def candidates(connection: Connection, where: Filter) -> Candidates:
-    """The editions of items that the filter lets through."""
-    query = select(items.c.edition, items.c.size).where(holds(where)).order_by(items.c.edition)
-    found = np.array([tuple(row) for row in connection.execute(query)], np.int64).reshape(-1, 2)
-    return Candidates(found[:, 0], found[:, 1])
 
 
 def page(connection: Connection, after: str | None, limit: int, where: Filter | None = None) -> list[Item]:

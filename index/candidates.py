@@ -1,9 +1,14 @@
 """The table of facts: what each edition can be filtered by, and filters as conditions on items."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
+import numpy as np
+from jaxtyping import Int64
+
 from index import codec
+from index.base import Ids
 from index.facts import Value, facts_of, following
 from index.filters import And, Exists, Filter, Leaf, Not, OneOf, Or, Prefix, Range
 from index.schema import facts, items
@@ -44,11 +49,28 @@ def holds(where: Filter) -> Condition:
     return or_(*(items.c.edition.in_(found) for found in editions(where)))
 
 
-def editions(leaf: Leaf) -> list[Select[Any]]:
-    """Queries for the editions with a fact that the leaf asks for; each uses one index."""
-    return [
-        select(facts.c.edition).where(facts.c.key == leaf.key, condition) for condition in _conditions(leaf)
-    ]
+def editions(leaf: Leaf, after: int | None = None) -> list[Select[Any]]:
+    """Queries for the editions with a fact that the leaf asks for, for all of them or those `after` one.
+
+    Each uses one index: the key's, or, as a concatenation has none, that of the newer editions.
+    """
+    key = facts.c.key == leaf.key
+    if after is not None:
+        key = and_(facts.c.key.concat("") == leaf.key, facts.c.edition > after)
+    return [select(facts.c.edition).where(key, condition) for condition in _conditions(leaf)]
+
+
+def editions_of(connection: Connection, leaf: Leaf, after: int | None) -> Ids:
+    """The editions with a fact that the leaf asks for, each perhaps several times; `after` some, or all."""
+    found = chain.from_iterable(map(connection.scalars, editions(leaf, after)))
+    return np.fromiter(found, np.int64)
+
+
+def editions_after(connection: Connection, edition: int) -> Int64[np.ndarray, "e 2"]:
+    """Newer editions, rising, and how many observations each has."""
+    query = select(items.c.edition, items.c.size).where(items.c.edition > edition).order_by(items.c.edition)
+    numbers = np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
+    return numbers.reshape(-1, 2)
 
 
 def _conditions(leaf: Leaf) -> list[Condition]:

@@ -15,9 +15,9 @@ from types import TracebackType
 
 from index import browse, mixing
 from index.base import Space
+from index.bitmaps import Bitmaps
 from index.blobs import Blobs
 from index.browse import Facet
-from index.changelog import last_change
 from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
 from index.durable import make_folder
@@ -53,6 +53,7 @@ class Collection:
         self._lock = lock
         self._changing = threading.Lock()
         self._closed = False
+        self._bitmaps = Bitmaps()
         self._derived = derived
         self._derived.restore(store)
         self._derived.catch_up(store)
@@ -205,9 +206,9 @@ class Collection:
         """The hits of each side; None if the engines have to catch up, or the store went on meanwhile."""
         question = mixing.question(self._space.metric, query.vector, self._space.query_signs)
         with self._derived.gate.reading(), self._readable().moment() as now:
-            if self.version == NEVER or (where is not None and last_change(now) != self.version):
+            among = None if where is None else self._bitmaps.candidates(now, where, self.version)
+            if self.version == NEVER or (where is not None and among is None):
                 return None
-            among = None if where is None else browse.candidates(now, where)
             nearest = partial(self._derived.nearest, question, pool=query.pool, among=among, exact=exact)
             end = query.offset + query.limit
             if query.target != "any":

@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Float32
 
 from index.base import Engine, Found, Ids, Paired, Segment, Space
-from index.browse import Candidates
+from index.bitmaps import Candidates
 from index.codec import Batch
 from index.gate import Gate
 from index.mixing import Question
-from index.rows import all_rows, edition_of, observation_rows, pooled_row, rows_of
+from index.rows import all_rows, edition_of, observation_rows, pooled_row
 from index.saved import SavedEngines
 from index.store import Store
 from multifold.types import SIDES, Pool, Side, Vectors
@@ -108,10 +108,10 @@ class Derived:
     ) -> list[tuple[int, float]]:
         """Editions with their scores, best first; `limit` of them when so many exist."""
         if pool == "mean":
-            allowed = None if among is None else pooled_row(among.editions, side)
+            allowed = None if among is None else among.pooled(side)
             scores, rows = self._search((side, "pooled"), question, limit, allowed, exact=exact)
             return list(zip(edition_of(rows).tolist(), scores.tolist(), strict=True))
-        allowed = None if among is None else rows_of(among.editions, among.sizes)
+        allowed = None if among is None else among.observed
         reach = limit
         while True:
             reach *= WIDER

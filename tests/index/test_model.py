@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from index.collection import Collection
+from index.filters import parse
 from multifold.types import Item, Kind, Observation, Pool, Side
+from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.spaces import FEATURE, SPACES, Space
 from tests.index.things import answers, brute, query, same
 
@@ -19,13 +22,13 @@ FEATURES = st.tuples(*[NUMBERS] * FEATURE).map(lambda numbers: np.array(numbers,
 KINDS = st.sampled_from(["caption", "photo", "view"])
 SEEN = st.lists(st.tuples(KINDS, FEATURES), min_size=1, max_size=6)
 NAMES = st.sampled_from("abcdefg")
-UPSERT = st.dictionaries(NAMES, SEEN, max_size=4)
+UPSERT = st.dictionaries(NAMES, st.tuples(SEEN, PAYLOADS), max_size=4)
 
 
-def built(name: str, seen: list[tuple[Kind, np.ndarray]]) -> Item:
+def built(name: str, seen: list[tuple[Kind, np.ndarray]], payload: dict[str, Any]) -> Item:
     """An item whose observations are numbered as they come."""
     told = [Observation(kind, n, feature, text=f"{name} {n}") for n, (kind, feature) in enumerate(seen)]
-    return Item(name, tuple(told), {"observations": len(told)})
+    return Item(name, tuple(told), payload)
 
 
 class Against(RuleBasedStateMachine):
@@ -48,8 +51,8 @@ class Against(RuleBasedStateMachine):
         self.folder.cleanup()
 
     @rule(new=UPSERT)
-    def upsert(self, new: dict[str, list[tuple[Kind, np.ndarray]]]) -> None:
-        items = [built(name, seen) for name, seen in new.items()]
+    def upsert(self, new: dict[str, tuple[list[tuple[Kind, np.ndarray]], dict[str, Any]]]) -> None:
+        items = [built(name, *told) for name, told in new.items()]
         before = self.collection.version
         assert self.collection.upsert(items) == before + len(items)
         for item in items:
@@ -62,6 +65,16 @@ class Against(RuleBasedStateMachine):
         assert self.collection.delete(names) == len(known)
         for name in known:
             del self.model[name]
+
+    @rule(where=FILTERS)
+    def delete_where(self, where: dict[str, Any]) -> None:
+        gone = [item.id for item in self.passing(where)]
+        assert self.collection.delete_where(parse(where)) == len(gone)
+        for name in gone:
+            del self.model[name]
+
+    def passing(self, where: dict[str, Any]) -> list[Item]:
+        return [item for item in self.model.values() if lets_through(where, item.payload)]
 
     @rule()
     def reopen(self) -> None:
@@ -78,13 +91,28 @@ class Against(RuleBasedStateMachine):
         feature=FEATURES,
         side=st.sampled_from(["text", "image", "shape"]),
         limit=st.integers(1, 8),
+        offset=st.integers(0, 2),
         pooled=st.sampled_from(["mean", "max"]),
+        where=st.none() | FILTERS,
     )
-    def search(self, feature: np.ndarray, side: Side, limit: int, pooled: Pool) -> None:
-        asked = query(self.space.vectors(feature[None])[0], target=side, limit=limit, pool=pooled)
-        wanted = brute(self.model.values(), self.space, asked)
+    def search(
+        self,
+        feature: np.ndarray,
+        side: Side,
+        limit: int,
+        offset: int,
+        pooled: Pool,
+        where: dict[str, Any] | None,
+    ) -> None:
+        vector = self.space.vectors(feature[None])[0]
+        asked = query(vector, target=side, limit=limit, offset=offset, pool=pooled)
+        chosen = None if where is None else parse(where)
+        found = self.passing(where or {})
+        wanted = brute(found, self.space, asked)
         for collection in (self.collection, self.reader):
-            hits = collection.search(asked)
+            assert collection.count(chosen) == len(found)
+            assert [item.id for item in collection.scroll(where=chosen)] == sorted(item.id for item in found)
+            hits = collection.search(asked, chosen)
             assert answers(hits) == wanted
             assert all(hit.payload == self.model[hit.id].payload for hit in hits)
             assert all((hit.matched.text or "").startswith(hit.id) for hit in hits)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.filters import parse
 from index.gate import Gate
 from multifold.types import Item, Observation, Pool
 from tests.index.spaces import FEATURE, Sphere
@@ -44,7 +45,8 @@ def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) ->
     def search(number: int) -> None:
         pooled: Pool = "mean" if number % 2 else "max"
         vector = np.array([np.cos(number), np.sin(number), 0, 0], np.float32)
-        hits = reader.search(query(vector, limit=ITEMS, pool=pooled))
+        where = parse({"version": {"gte": 0}}) if number % 3 else None
+        hits = reader.search(query(vector, limit=ITEMS, pool=pooled), where)
         assert len({hit.id for hit in hits}) == ITEMS  # each item exists at every moment
         assert len({hit.payload["version"] for hit in hits}) == 1  # and a call changes all of them at once
         for hit in hits:

@@ -1,0 +1,144 @@
+"""Who passes a filter, without asking the database again: bitmaps over a roster of editions.
+
+The roster lists editions in the order of their numbers, so a newer one takes the next place and no bitmap of
+a condition changes behind what it knows: it is extended by asking for newer editions only. Ended editions
+keep their places and bits. That is harmless where rows are looked for, for engines have no rows of them, and
+when many may have ended everything is begun afresh.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from index import candidates
+from index.base import Ids
+from index.changelog import last_change
+from index.filters import And, Filter, Leaf, Not, Or
+from index.rows import pooled_row, rows_of
+from multifold.errors import needs_extra
+from multifold.types import Side
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+NEVER = -1
+FEW = 4_096  # changes that are no reason to begin afresh
+MOST_LEAVES = 64
+MOST_FILTERS = 16
+REREAD = 4  # a bitmap that misses more than one place in so many is read from the start
+
+K = TypeVar("K")
+V = TypeVar("V")
+Bits: TypeAlias = Bool[np.ndarray, " _"]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Editions that a search may find, rising, and how many observations each has."""
+
+    editions: Ids
+    sizes: Ids
+    _pooled: dict[Side, Ids] = field(default_factory=dict)
+
+    def pooled(self, side: Side) -> Ids:
+        """Their pooled rows of one side."""
+        if side not in self._pooled:
+            self._pooled[side] = pooled_row(self.editions, side)
+        return self._pooled[side]
+
+    @cached_property
+    def observed(self) -> Ids:
+        """The rows of their observations."""
+        return rows_of(self.editions, self.sizes)
+
+
+class Bitmaps:
+    """The roster and bitmaps of one collection, at the version that was asked for last."""
+
+    _version: int
+    _begun: int  # the version that the roster began with
+    _begun_with: int  # editions
+    _editions: Ids
+    _sizes: Ids
+    _leaves: OrderedDict[Leaf, Bits]
+    _filters: OrderedDict[Filter, Candidates]
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reset(NEVER)
+
+    def candidates(self, now: Connection, where: Filter, version: int) -> Candidates | None:
+        """Who passes at a version of the store; None if `now` shows another one, and that has to be read."""
+        with self._lock:
+            known = self._version == version and where in self._filters
+            if not known and last_change(now) != version:
+                return None
+            self._advance(now, version)
+            if where not in self._filters:
+                bits = self._bits(now, where)
+                self._filters[where] = Candidates(self._editions[bits], self._sizes[bits])
+            return _recent(self._filters, where, MOST_FILTERS)
+
+    def _advance(self, now: Connection, version: int) -> None:
+        """Let the roster know the editions up to this version."""
+        if version == self._version:
+            return
+        if version - self._begun > max(FEW, self._begun_with // 2):
+            self._reset(version)
+        new = candidates.editions_after(now, self._last)
+        self._editions = np.concatenate([self._editions, new[:, 0]])
+        self._sizes = np.concatenate([self._sizes, new[:, 1]])
+        self._filters.clear()
+        self._version = version
+        self._begun_with = self._begun_with or len(new)
+
+    def _reset(self, version: int) -> None:
+        """Know nothing, and begin with this version."""
+        self._version, self._begun, self._begun_with = NEVER, version, 0
+        self._editions = self._sizes = np.empty(0, np.int64)
+        self._leaves, self._filters = OrderedDict(), OrderedDict()
+
+    @property
+    def _last(self) -> int:
+        return int(self._editions[-1]) if len(self._editions) else NEVER
+
+    def _bits(self, now: Connection, where: Filter) -> Bits:
+        """Who passes; ended editions anyhow."""
+        if isinstance(where, And):
+            everybody = np.ones(len(self._editions), np.bool_)
+            return reduce(np.logical_and, (self._bits(now, part) for part in where.parts), everybody)
+        if isinstance(where, Or):
+            return reduce(np.logical_or, (self._bits(now, part) for part in where.parts))
+        if isinstance(where, Not):
+            return ~self._bits(now, where.part)
+        return self._leaf(now, where)
+
+    def _leaf(self, now: Connection, leaf: Leaf) -> Bits:
+        bits = self._leaves.get(leaf)
+        if bits is None or len(bits) < len(self._editions):
+            self._leaves[leaf] = self._extended(now, leaf, np.empty(0, np.bool_) if bits is None else bits)
+        return _recent(self._leaves, leaf, MOST_LEAVES)
+
+    def _extended(self, now: Connection, leaf: Leaf, bits: Bits) -> Bits:
+        """The bits of a leaf up to the end of the roster."""
+        missing = len(self._editions) - len(bits)
+        near = len(bits) and missing * REREAD <= len(self._editions)
+        after = int(self._editions[len(bits) - 1]) if near else None
+        longer = np.zeros(len(self._editions), np.bool_)
+        longer[: len(bits)] = bits
+        found = candidates.editions_of(now, leaf, after)
+        longer[np.searchsorted(self._editions, found)] = True
+        return longer
+
+
+def _recent(kept: OrderedDict[K, V], key: K, most: int) -> V:
+    """What is kept under a key; those asked for least lately are let go."""
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return kept[key]

@@ -26,13 +26,8 @@ def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
 
 def exact(metric: Metric, query: Vector, gallery: Float32[np.ndarray, "g d"]) -> Scores:
     """The scores of a query against each row of the gallery, rounded once."""
-    wide = gallery.astype(np.float64)
-    if metric == "ip":
-        wide *= query
-        return np.asarray(wide.sum(axis=1), np.float32)
-    wide -= query
-    wide *= wide
-    return np.asarray(-wide.sum(axis=1), np.float32)
+    scores: Scores = exact_pairs(metric, query[None], gallery[None])[0]
+    return scores
 
 
 def exact_pairs(

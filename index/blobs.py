@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from index.durable import ASIDE, make_folder, replacing, sync_folder
@@ -56,6 +57,12 @@ class Blobs:
         if not KEY.fullmatch(key):
             raise BlobError(f"{key!r} is no blob key: 64 hex digits and perhaps a suffix")
         return self.folder / key[:2] / key
+
+    def all(self) -> Iterator[str]:
+        """Every blob there is."""
+        for path in self.folder.glob("*/*"):
+            if KEY.fullmatch(path.name):
+                yield path.name
 
     def sweep(self) -> None:
         """Remove what a killed writer left half-written; for the writing process, before it writes."""

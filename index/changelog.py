@@ -7,17 +7,18 @@ changes become visible in the order of their numbers, with no gap that could be 
 from collections.abc import Collection, Iterator
 from typing import Literal, TypeAlias
 
-from index import codec
+from index import codec, stamp
 from index.codec import Batch, Row
 from index.rows import first_row
 from index.schema import changes, clock, items, observations
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, insert, select, update
+    from sqlalchemy import Connection, delete, insert, select, update
 
 
 Action: TypeAlias = Literal["upsert", "delete"]
+PRUNED = "pruned"  # the last change that the log no longer tells of
 
 
 def last_change(connection: Connection) -> int:
@@ -41,6 +42,21 @@ def log(connection: Connection, action: Action, entries: Collection[tuple[str, R
     ]
     connection.execute(insert(changes), lines)
     return first
+
+
+def prune(connection: Connection, kept: int) -> int:
+    """Forget all changes but the last `kept`; returns how many were forgotten."""
+    end = last_change(connection) - kept
+    if end <= pruned(connection):
+        return 0
+    forgotten = connection.execute(delete(changes).where(changes.c.sequence <= end)).rowcount
+    stamp.write_note(connection, PRUNED, str(end))
+    return forgotten
+
+
+def pruned(connection: Connection) -> int:
+    """The last change that the log no longer tells of: who stands before it cannot catch up, and rebuilds."""
+    return int(stamp.note(connection, PRUNED) or 0)
 
 
 class Progress:

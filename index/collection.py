@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from index import browse, mixing
-from index.base import Space
+from index.agree import disagreements
+from index.base import Segment, Space
 from index.bitmaps import Bitmaps
 from index.blobs import Blobs
 from index.browse import Facet
@@ -28,6 +29,7 @@ from index.merging import Calibration, merged
 from index.mixing import Question
 from index.mounts import refuse_network
 from index.plan import Plan
+from index.report import Report
 from index.saved import SavedEngines
 from index.snapshot import Taken, snapshot
 from index.store import Store
@@ -45,7 +47,13 @@ class Collection:
     """Items of one encoder in one folder; made by `Collection.open`."""
 
     def __init__(
-        self, space: Space, store: Store, blobs: Blobs, lock: WriterLock | None, derived: Derived
+        self,
+        space: Space,
+        store: Store,
+        blobs: Blobs,
+        lock: WriterLock | None,
+        derived: Derived,
+        plan: Plan,
     ) -> None:
         self.blobs = blobs
         self._space = space
@@ -54,6 +62,7 @@ class Collection:
         self._changing = threading.Lock()
         self._closed = False
         self._bitmaps = Bitmaps()
+        self._plan = plan
         self._derived = derived
         self._derived.restore(store)
         self._derived.catch_up(store)
@@ -71,7 +80,7 @@ class Collection:
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others are told while we write.
 
-        `plan` asks for an index type, a device and a recall; `probes` are the queries that measure it.
+        `plan` is asked for instead of the collection's own; `probes` are queries that measure it.
         """
         refuse_network(folder)
         blobs = Blobs(folder / "blobs")
@@ -84,13 +93,12 @@ class Collection:
                 blobs.sweep()
             store = Store(folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
-            saved = SavedEngines(
-                folder / "index", space.vector_id, plan or Plan(), store.former, store.session
-            )
+            plan = plan or store.plan() or Plan()
+            saved = SavedEngines(folder / "index", space.vector_id, plan, store.former, store.session)
             if not read_only:
                 saved.tidy()
-            engines = Engines(space, plan or Plan(), None if read_only else saved.home, probes)
-            collection = cls(space, store, blobs, lock, Derived(space, engines, saved))
+            engines = Engines(space, plan, None if read_only else saved.home, probes)
+            collection = cls(space, store, blobs, lock, Derived(space, engines, saved), plan)
             undo.pop_all()
         return collection
 
@@ -182,6 +190,21 @@ class Collection:
     def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
         """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
         return snapshot(self._readable(), self.blobs, path, pictures=pictures)
+
+    def settle(self) -> dict[Segment, list[Report]]:
+        """Wait until no index is being built; tells what the sealed parts of each find and cost."""
+        return self._derived.settle()
+
+    def ask_for(self, plan: Plan) -> None:
+        """Whoever opens this collection from now on gets such an index."""
+        with self._alone():
+            self._store.ask_for(plan)
+
+    def disagreements(self) -> list[str]:
+        """What the indexes have that the store does not say, or the other way round; see agree.py."""
+        with self._changing, self._readable().moment():
+            self._derived.catch_up(self._store)
+            return list(disagreements(self._derived.engines, self._store, self._space, self._plan.recall))
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then let go of everything."""

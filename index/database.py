@@ -13,7 +13,7 @@ with needs_extra("serve"):
     from sqlalchemy.exc import SQLAlchemyError
 
 BUSY = 10.0  # seconds to wait for a checkpoint of another process
-WRITES = "writes"
+WRITES, BARE = "writes", "bare"  # how a transaction begins; some statements stand outside of any
 
 
 class StoreError(MultifoldError):
@@ -54,6 +54,21 @@ class Database:
             with connection.begin():
                 yield connection
 
+    def vacuum(self) -> None:
+        """Rewrite the file without its empty pages."""
+        with self._told(), self._engine.connect() as connection:
+            connection.execution_options(**{BARE: True})
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def unsound(self) -> list[str]:
+        """What SQLite finds wrong with the file."""
+        with self.reading() as connection:
+            told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
+            loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        found = [f"The store {self._path}: {line}." for line in told if line != "ok"]
+        return found + [f"The store {self._path}: a row of {row[0]} belongs to nothing." for row in loose]
+
     def close(self) -> None:
         """Close every connection; SQLite folds its log into the file with the last one."""
         self._engine.dispose()
@@ -77,5 +92,8 @@ class Database:
 
 
 def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(WRITES, False)
+    options = connection.get_execution_options()
+    if options.get(BARE, False):
+        return
+    writes = options.get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -15,6 +15,7 @@ from index.bitmaps import Candidates
 from index.codec import Batch
 from index.gate import Gate
 from index.mixing import Question
+from index.report import Report, Sealing
 from index.rows import all_rows, edition_of, observation_rows, pooled_row
 from index.saved import SavedEngines
 from index.store import Store
@@ -89,12 +90,19 @@ class Derived:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh."""
         if self.version == store.version():
             return
-        with store.since(self.version, BATCH) as progress:
+        with store.moment(), store.since(self._starting(store), BATCH) as progress:
             additions = (one for batch in progress.batches() for one in derive(batch, self._space))
             if self.version == NEVER:
                 self._apply(progress.version, [], additions)
             else:
                 self._apply(progress.version, progress.ended(), list(additions))
+
+    def _starting(self, store: Store) -> int:
+        """The version to catch up from: the own one, unless the log does not reach back to it."""
+        if self.version != NEVER and not store.reaches(self.version):
+            with self.gate.writing():
+                self.close()
+        return self.version
 
     def nearest(
         self,
@@ -127,6 +135,18 @@ class Derived:
         _, ranked = self._search((side, "observation"), question, len(rows), rows)
         worst_first = ranked[::-1]
         return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
+
+    @property
+    def engines(self) -> Mapping[Segment, Engine]:
+        """What is searched now."""
+        return self._engines
+
+    def settle(self) -> dict[Segment, list[Report]]:
+        """Wait until nothing is left to seal; what the sealed parts of every engine are."""
+        sealing = {name: one for name, one in self._engines.items() if isinstance(one, Sealing)}
+        for engine in sealing.values():
+            engine.settle()
+        return {name: engine.reports() for name, engine in sealing.items()}
 
     def close(self) -> None:
         """Close the engines."""

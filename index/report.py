@@ -1,7 +1,7 @@
 """What building a segment found out: its type, and what that finds, takes and costs."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from index.ann import Setting
 
@@ -47,6 +47,17 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """For files and the service."""
         return asdict(self)
+
+
+@runtime_checkable
+class Sealing(Protocol):
+    """An engine that seals its rows into parts in the background."""
+
+    def settle(self) -> None:
+        """Wait until nothing is left to seal."""
+
+    def reports(self) -> list[Report]:
+        """What the sealed parts are, find and cost."""
 
 
 def from_json(told: dict[str, Any]) -> Report:

@@ -60,15 +60,25 @@ def recognise(connection: Connection, path: Path, vector_id: str | None) -> Stam
 
 def session(connection: Connection) -> str | None:
     """The name of the last process that opened the store for writing; a copy goes its own way from there."""
-    found: str | None = connection.scalar(select(meta.c.value).where(meta.c.key == SESSION))
-    return found
+    return note(connection, SESSION)
 
 
 def begin_session(connection: Connection) -> str:
     """Give this process's writes a name of their own."""
     name = uuid4().hex
-    if session(connection) is None:
-        connection.execute(insert(meta), {"key": SESSION, "value": name})
-    else:
-        connection.execute(update(meta).where(meta.c.key == SESSION).values(value=name))
+    write_note(connection, SESSION, name)
     return name
+
+
+def note(connection: Connection, key: str) -> str | None:
+    """What the store says of itself under this key."""
+    found: str | None = connection.scalar(select(meta.c.value).where(meta.c.key == key))
+    return found
+
+
+def write_note(connection: Connection, key: str, value: str) -> None:
+    """Say something else under this key."""
+    if note(connection, key) is None:
+        connection.execute(insert(meta), {"key": key, "value": value})
+    else:
+        connection.execute(update(meta).where(meta.c.key == key).values(value=value))

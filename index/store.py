@@ -3,17 +3,20 @@
 The change that writes an item numbers its edition (see rows.py and changelog.py).
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from index import candidates, codec, stamp
-from index.changelog import Progress, last_change, log
+from index.changelog import Progress, last_change, log, prune, pruned
 from index.codec import Card, Row
 from index.database import Database, StoreError
 from index.durable import make_folder, sync_folder
+from index.plan import Plan
 from index.schema import items, meta, observations
 from multifold.errors import needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation
@@ -30,6 +33,7 @@ with needs_extra("serve"):
         select,
     )
 
+PLAN = "plan"
 MANY = 5_000  # values in one statement
 
 VALUES: BindParameter[Any] = bindparam("values", expanding=True)
@@ -49,11 +53,12 @@ class Store:
     """
 
     def __init__(self, path: Path, vector_id: str | None, *, read_only: bool = False) -> None:
-        """Without a `vector_id` a store that is there already is opened, whatever its encoder."""
-        if not read_only and vector_id is not None:
+        """Without a `vector_id` a store that is there is opened for upkeep, whatever its encoder: its items
+        stay as they are, and so does its session."""
+        if read_only or vector_id is None:
+            refuse_missing(path)
+        else:
             make_folder(path.parent)
-        elif not path.is_file():
-            raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")
         self._database = Database(path, read_only=read_only)
         try:
             if not read_only:
@@ -64,7 +69,7 @@ class Store:
                 found = stamp.recognise(connection, path, vector_id)
                 self.vector_id, self.feature_length = found.vector_id, found.feature_length
                 self.former = self.session = stamp.session(connection)
-            if not read_only:
+            if not read_only and vector_id is not None:
                 with self._database.writing() as connection:
                     self.session = stamp.begin_session(connection)
         except BaseException:
@@ -125,6 +130,35 @@ class Store:
                 log(connection, "delete", former.items())
         return len(former)
 
+    def reaches(self, version: int) -> bool:
+        """Whether the log tells all that has happened after a version."""
+        with self._database.reading() as connection:
+            return pruned(connection) <= version <= last_change(connection)
+
+    def prune(self, kept: int) -> int:
+        """Forget all changes but the last `kept`; returns how many were forgotten."""
+        with self._database.writing() as connection:
+            return prune(connection, kept)
+
+    def plan(self) -> Plan | None:
+        """The index that this collection asks for, if it asks."""
+        with self._database.reading() as connection:
+            found = stamp.note(connection, PLAN)
+        return None if found is None else Plan(**json.loads(found))
+
+    def ask_for(self, plan: Plan) -> None:
+        """From now on this collection asks for such an index, whoever opens it."""
+        with self._database.writing() as connection:
+            stamp.write_note(connection, PLAN, json.dumps(asdict(plan)))
+
+    def vacuum(self) -> None:
+        """Give the space of what was removed back to the disk."""
+        self._database.vacuum()
+
+    def unsound(self) -> list[str]:
+        """What the database finds wrong with itself."""
+        return self._database.unsound()
+
     @contextmanager
     def moment(self) -> Iterator[Connection]:
         """All that this thread reads inside the block is of one version."""
@@ -148,6 +182,12 @@ class Store:
         length = len(new[0].observations[0].feature)
         connection.execute(insert(meta), {"key": "feature_length", "value": str(length)})
         return length
+
+
+def refuse_missing(path: Path) -> None:
+    """Raise if there is no store."""
+    if not path.is_file():
+        raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")
 
 
 def _forget(connection: Connection, ids: Sequence[str]) -> dict[str, Row]:

@@ -15,6 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from multifold.cli import main
+
 PATIENCE = 90
 
 
@@ -178,3 +180,22 @@ def test_the_address_that_is_told_can_be_used(tmp_path: Path, bundle: Path, host
     with serve(tmp_path, bundle, "--host", host) as running, running.client() as client:
         assert client.get("/healthz").status_code == 200
         assert client.base_url.host == "127.0.0.1"
+
+
+def test_the_command_line_talks_to_the_service(
+    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What changes the collection is sent to its writer, or names it; what only looks goes on beside it."""
+    data = ["--data", str(tmp_path / "data")]
+    with serve(tmp_path / "data", bundle) as running, running.client() as client:
+        assert main(["index", "add", "box", "--text", "a red box", *data]) == 0
+        assert "written through http://127.0.0.1" in capsys.readouterr().out
+        assert found(client, "a red box") == ["box"]
+        for words in (["compact"], ["build", "--bundle", str(bundle)], ["import", str(tmp_path)]):
+            assert main(["index", *words, *data]) == 2
+            assert "is being written by http://127.0.0.1" in capsys.readouterr().err
+        assert main(["index", "snapshot", str(tmp_path / "x.tar"), *data]) == 0
+        assert main(["index", "verify", "--bundle", str(bundle), *data]) == 0
+        assert main(["index", "remove", "box", *data]) == 0
+        assert "1 of 1 removed through http" in capsys.readouterr().out
+        assert found(client, "a red box") == []

@@ -1,0 +1,106 @@
+"""Adding and removing single items, through the service if one runs."""
+
+import argparse
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from index.blobs import Blobs
+from index.collection import Collection
+from index.commands.opening import add_bundle, myself, service_of, space_of, vector_id_of
+from multifold.client import Client
+from multifold.encoder import Encoder
+from multifold.errors import MultifoldError
+from multifold.preprocess import decode
+from multifold.types import Item, Observation
+
+
+class AddError(MultifoldError):
+    """An item that cannot be added this way."""
+
+
+def add(args: argparse.Namespace) -> int:
+    """Write one item in place of its former self."""
+    payload = _payload(args.payload)
+    address = service_of(args.data)
+    if address is not None:
+        with Client(address) as client:
+            written = client.upsert(
+                args.id, texts=args.text, images=args.image, mesh=args.mesh, payload=payload
+            )
+        print(f"{args.id} written through {address}, version {written.version}")
+        return 0
+    if args.mesh is not None:
+        raise AddError("Meshes are drawn by the service: start it, or use `multifold ingest`.")
+    known = vector_id_of(args.data) if (args.data / "store.sqlite").is_file() else None
+    space, probes = space_of(known, args.bundle)
+    if not isinstance(space, Encoder):
+        raise AddError("A collection of plain embeddings has no encoder: use `multifold index import`.")
+    with Collection.open(args.data, space, writer=myself("add"), probes=probes) as collection:
+        seen = [*_captions(space, args.text), *_photos(space, collection.blobs, args.image)]
+        version = collection.upsert([Item(args.id, tuple(seen), payload)])
+    print(f"{args.id} written, version {version}")
+    return 0
+
+
+def remove(args: argparse.Namespace) -> int:
+    """Remove items by their ids."""
+    address = service_of(args.data)
+    if address is not None:
+        with Client(address) as client:
+            count = sum(client.delete(name) for name in args.ids)
+    else:
+        space, probes = space_of(vector_id_of(args.data), args.bundle)
+        with Collection.open(args.data, space, writer=myself("remove"), probes=probes) as collection:
+            count = collection.delete(args.ids)
+    print(f"{count} of {len(args.ids)} removed" + (f" through {address}" if address else ""))
+    return 0 if count else 1
+
+
+def _captions(encoder: Encoder, texts: Sequence[str]) -> Iterator[Observation]:
+    for n, (text, feature) in enumerate(zip(texts, encoder.texts(texts).features, strict=True)):
+        yield Observation("caption", n, feature, text=text)
+
+
+def _photos(encoder: Encoder, blobs: Blobs, paths: Sequence[Path]) -> Iterator[Observation]:
+    for n, path in enumerate(paths):
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise AddError(f"{path} cannot be read: {error.strerror}.") from error
+        feature = np.asarray(encoder.pictures([decode(data)])[0], np.float32)
+        form = (Image.open(io.BytesIO(data)).format or "").lower()
+        suffix = {"jpeg": ".jpg"}.get(form, f".{form}")
+        yield Observation("photo", n, feature, blob=blobs.put(data, suffix))
+
+
+def _payload(told: str) -> dict[str, Any]:
+    try:
+        payload = json.loads(told)
+    except ValueError as error:
+        raise AddError(f"--payload is not JSON: {error}.") from error
+    if not isinstance(payload, dict):
+        raise AddError("--payload must be a JSON object.")
+    return payload
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the item's id")
+    parser.add_argument("--text", action="append", default=[], help="a caption; may be given several times")
+    parser.add_argument("--image", action="append", default=[], type=Path, help="a photo; likewise")
+    parser.add_argument("--mesh", type=Path, help="its shape; only through a service")
+    parser.add_argument("--payload", default="{}", help="a JSON object that is kept with it")
+    add_bundle(parser)
+
+
+def _remove_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID")
+    add_bundle(parser)
+
+
+ACTIONS = {"add": (add, _add_arguments), "remove": (remove, _remove_arguments)}

@@ -1,0 +1,35 @@
+"""Look after a collection: look at it, check it, keep it, fill it.
+
+    multifold index stats --data data/mine
+    multifold index snapshot --data data/mine mine.tar
+    multifold index restore mine.tar --data data/copy
+    multifold index import vectors.npy --ids ids.txt --metric cosine --data data/own
+
+One process writes to a collection. While a service does, `add` and `remove` are sent to it; the other
+commands that change something name it and leave. Those that only look may run at any time.
+"""
+
+import argparse
+from pathlib import Path
+
+from index.commands import change, fill, keep, look
+
+PARTS = (look, keep, change, fill)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do, and to which collection."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for part in PARTS:
+        for name, (run_it, arguments) in part.ACTIONS.items():
+            about = (run_it.__doc__ or "").split("\n")[0]
+            action = actions.add_parser(name, help=about, description=about)
+            action.add_argument("--data", type=Path, default=Path("data"), help="folder of the collection")
+            arguments(action)
+            action.set_defaults(run_it=run_it)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    status: int = args.run_it(args)
+    return status

@@ -1,0 +1,56 @@
+"""Upkeep of a collection that nobody writes: an old log, unneeded pictures and empty pages are let go of."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.blobs import Blobs
+from index.lock import WriterLock, blobs_removed
+from index.snapshot import blob_keys
+from index.store import Store, refuse_missing
+
+KEPT = 10_000  # changes that stay in the log, for readers that follow it
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What was let go of."""
+
+    changes: int
+    blobs: int
+    bytes: int
+
+
+def compact(folder: Path, kept: int = KEPT) -> Compacted:
+    """Prune the log to its last `kept` changes, remove pictures that no item names, rewrite the store."""
+    refuse_missing(folder / "store.sqlite")
+    lock = WriterLock(folder, f"multifold index compact, process {os.getpid()}")
+    try:
+        with blobs_removed(folder):
+            store = Store(folder / "store.sqlite", None)
+            try:
+                before = _size(folder)
+                changes = store.prune(kept)
+                blobs = _clear(store, Blobs(folder / "blobs"))
+                store.vacuum()
+            finally:
+                store.close()
+            return Compacted(changes, blobs, before - _size(folder))
+    finally:
+        lock.release()
+
+
+def _clear(store: Store, blobs: Blobs) -> int:
+    blobs.sweep()
+    with store.moment() as now:
+        needed = set(blob_keys(now))
+    unneeded = [key for key in blobs.all() if key not in needed]
+    for key in unneeded:
+        blobs.path(key).unlink()
+    return len(unneeded)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the store and the blobs."""
+    files = [*folder.glob("store.sqlite*"), *(folder / "blobs").rglob("*")]
+    return sum(path.stat().st_size for path in files if path.is_file())

@@ -11,6 +11,8 @@ with needs_extra("serve"):
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
+from index.check import ItemError, QueryError
+from index.filters import FilterError
 from renderers.errors import MeshError
 
 CODES = {
@@ -25,6 +27,14 @@ CODES = {
     503: "not_ready",
 }
 
+REFUSALS: dict[type[Exception], str] = {
+    ImageError: "bad_image",
+    MeshError: "bad_mesh",
+    FilterError: "bad_filter",
+    QueryError: "bad_query",
+    ItemError: "bad_item",
+}
+
 
 class ApiError(MultifoldError):
     """A request that is answered with a status, a code for programs and a sentence for people."""
@@ -32,6 +42,13 @@ class ApiError(MultifoldError):
     def __init__(self, status: int, code: str, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status, self.code, self.retry_after = status, code, retry_after
+
+
+def code_of(error: Exception) -> str:
+    """The code for programs."""
+    if isinstance(error, ApiError):
+        return error.code
+    return next((code for kind, code in REFUSALS.items() if isinstance(error, kind)), "refused")
 
 
 def answer(request_id: str, status: int, code: str, message: str) -> JSONResponse:
@@ -57,16 +74,10 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    status, code, headers = 422, "refused", {}
-    if isinstance(error, ApiError):
-        status, code = error.status, error.code
-        headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-    elif isinstance(error, ImageError):
-        code = "bad_image"
-    elif isinstance(error, MeshError):
-        code = "bad_mesh"
-    response = answer(request.state.request_id, status, code, str(error))
-    response.headers.update(headers)
+    status = error.status if isinstance(error, ApiError) else 422
+    response = answer(request.state.request_id, status, code_of(error), str(error))
+    if isinstance(error, ApiError) and error.retry_after is not None:
+        response.headers["retry-after"] = str(error.retry_after)
     return response
 
 

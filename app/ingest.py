@@ -1,7 +1,7 @@
 """From a draft to an item: what was said and seen is encoded, the pictures go to the blobs."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from PIL import Image
 from app.observer import Observer
 from app.uploads import picture_suffix
 from index.blobs import Blobs
-from multifold.types import Features, Item, Kind, Observation, Pixels
+from multifold.types import Item, Kind, Observation, Pixels
 from renderers.base import Views
 
 WRITERS = 4
@@ -37,18 +37,32 @@ class Made:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """Captions ready to be stored, and what their sender should know."""
+
+    observations: tuple[Observation, ...]
+    warnings: tuple[str, ...]
+
+
 def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
     """Encode a draft and store its pictures; the collection does not have the item yet."""
-    encoded = observer.encoder.texts(draft.texts)
-    captions = _captions(draft.texts, encoded.features)
+    said = captions(observer, draft.texts)
     photos = [observer.look(photo) for photo in draft.photos]
     files = [(photo, picture_suffix(photo)) for photo in draft.photos]
     seen = _pictures(observer, blobs, "photo", photos, files)
     if draft.views is not None:
         drawn = [(webp(view), ".webp") for view in draft.views]
         seen += _pictures(observer, blobs, "view", list(observer.look_at_views(draft.views)), drawn)
-    item = Item(draft.id, (*captions, *seen), draft.payload)
-    return Made(item, observer.cut_warnings(encoded.cut))
+    return Made(Item(draft.id, (*said.observations, *seen), draft.payload), said.warnings)
+
+
+def captions(observer: Observer, texts: tuple[str, ...]) -> Captions:
+    """What was said of an item, encoded."""
+    encoded = observer.encoder.texts(texts)
+    found = enumerate(zip(texts, encoded.features, strict=True))
+    said = tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in found)
+    return Captions(said, observer.cut_warnings(encoded.cut))
 
 
 def webp(view: Pixels) -> bytes:
@@ -56,11 +70,6 @@ def webp(view: Pixels) -> bytes:
     out = io.BytesIO()
     Image.fromarray(view).save(out, "WEBP", quality=90, method=2)
     return out.getvalue()
-
-
-def _captions(texts: tuple[str, ...], features: Features) -> Iterator[Observation]:
-    for index, (text, feature) in enumerate(zip(texts, features, strict=True)):
-        yield Observation("caption", index, feature, text=text)
 
 
 def _pictures(

@@ -5,9 +5,13 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from app import errors
+from app.bodies import describing
 from app.middleware import BodyLimit, Envelope, LastNet, Patience
 from app.offload import Desk
-from app.routes import health, info, items, pages, search
+from app.routes import bulk, embeddings, facets, health, info, items, pages, search
+from app.schemas.embeddings import EmbeddingsBody
+from app.schemas.items import BulkBody
+from app.schemas.search import BatchBody, SearchBody
 from app.service import Service, opened
 from app.settings import Settings
 from multifold.errors import needs_extra
@@ -45,9 +49,11 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_middleware(Patience, seconds=settings.patience)
     app.add_middleware(LastNet)
     app.add_middleware(Envelope)
-    for router in (search.router, items.router, info.router):
+    for router in (search.router, bulk.router, items.router, facets.router, embeddings.router, info.router):
         app.include_router(router, prefix="/v1")
     app.include_router(health.router)
     app.include_router(pages.router)
     app.mount("/web", pages.files())
+    own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody)
+    app.openapi = describing(app, *own)  # type: ignore[method-assign]
     return app

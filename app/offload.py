@@ -3,18 +3,22 @@
 Drawing a mesh has a pool of its own, as it takes seconds and must not keep others waiting.
 """
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import TypeVar
 
 from app.batching import Batcher
+from app.drafting import Parts
+from app.errors import ApiError
+from app.ingest import Draft, Made
 from app.pools import Pool
-from app.questions import Question
-from app.senses import Senses
-from app.service import Answer, Found, Service
+from app.questions import Clue, Question
+from app.senses import Sensed, Senses
+from app.service import Answer, Look, Service
 from multifold.errors import needs_extra
-from multifold.types import Query
 
 with needs_extra("serve"):
     from fastapi import Request
@@ -32,7 +36,7 @@ class Desk:
         room = settings.queue
         self._quick = Pool("quick", settings.workers, room)
         self._slow = Pool("slow", settings.renderers, room)
-        self.senses = Senses(service.observer, settings, self._slow)
+        self.senses = Senses(service, self._quick, self._slow)
         self._searches = Batcher(service.search, most=settings.batch, room=room)
 
     @classmethod
@@ -46,20 +50,39 @@ class Desk:
             await run_in_threadpool(desk.close)
 
     async def ask(self, question: Question) -> Answer:
-        """Sense the clue and search with it."""
+        """Sense the clues and search with them."""
         start = time.perf_counter()
         self._searches.refuse_if_full()
-        sensed = await question.clue.sense(self.senses)
+        sensed = await self._sensed([clue for clue, _ in question.clues])
         encoded = time.perf_counter()
-        found: Found = await self._searches.ask(
-            Query(sensed.vector, question.target, question.limit, question.pool), admitted=True
-        )
+        query, options = question.query([one.vector for one in sensed]), question.options
+        found = await self._searches.ask(Look(query, options.where, options.exact), admitted=True)
         searched = time.perf_counter()
-        return Answer(found.hits, encoded - start, searched - encoded, found.version, sensed.warnings)
+        hits = [hit for hit in found.hits if options.min_score is None or hit.score >= options.min_score]
+        warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
+        return Answer(hits, encoded - start, searched - encoded, found.version, warnings)
 
-    async def run(self, work: Callable[[], T], *, slow: bool = False) -> T:
+    async def put(self, parts: Parts) -> Made:
+        """Draw and encode what an item is made of."""
+        mesh = parts.mesh
+        views = None if mesh is None else await self._slow.run(lambda: self.service.observer.draw(mesh))
+        draft = Draft(parts.id, parts.texts, parts.photos, views, parts.payload)
+        return await self.run(lambda: self.service.make(draft))
+
+    def check_many(self, count: int, what: str) -> None:
+        """Refuse what is too much for one request."""
+        most = self.service.settings.max_batch
+        if count > most:
+            raise ApiError(422, "too_many", f"one request holds {most} {what} at most, not {count}")
+
+    async def run(self, work: Callable[[], T]) -> T:
         """Do it in a thread."""
-        return await (self._slow if slow else self._quick).run(work)
+        return await self._quick.run(work)
+
+    async def _sensed(self, clues: Sequence[Clue]) -> list[Sensed]:
+        if len(clues) == 1:
+            return [await clues[0].sense(self.senses)]
+        return list(await asyncio.gather(*(clue.sense(self.senses) for clue in clues)))
 
     def close(self) -> None:
         """Finish what was accepted."""

@@ -1,88 +1,95 @@
-"""Requests become questions and drafts: JSON or multipart, checked against the limits."""
+"""Requests become questions: JSON or a form, checked against the limits."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from app.errors import ApiError, in_words
-from app.questions import Clue, Picture, Question, Shape, Words
-from app.schemas import SearchBody, SearchOptions
-from app.uploads import File, Mesh, from_data_uri, mesh_of
+from app.questions import Clue, Given, Known, Options, Picture, Question, Shape, Words
+from app.schemas.search import AskedWith, SearchBody, SearchOptions
+from app.uploads import File, from_data_uri, mesh_of
+from index import filters
+from index.filters import Filter
 from multifold.errors import needs_extra
+from multifold.types import Side, Target
 
 with needs_extra("serve"):
     from pydantic import BaseModel, ValidationError
     from starlette.datastructures import FormData, UploadFile
 
-CLUES = ("text", "image", "mesh")
-PARTS = ("texts", "images", "mesh", "mesh_format", "payload")
+CLUES = ("text", "image", "mesh", "id", "vector")
+FORM_CLUES = CLUES[:3]
+FORM_OPTIONS = ("filter", "mesh_format")
+SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
 B = TypeVar("B", bound=BaseModel)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What an item is to be made of."""
-
-    texts: tuple[str, ...]
-    photos: tuple[bytes, ...]
-    mesh: Mesh | None
-    payload: Mapping[str, Any]
-
-
-def question_from_json(body: bytes, max_text: int) -> Question:
-    """A search in JSON."""
+def checked(model: type[B], values: Any) -> B:  # noqa: ANN401 (any JSON)
+    """Values as a model, or a 422."""
     try:
-        asked = SearchBody.model_validate_json(body)
+        return model.model_validate(values)
     except ValidationError as error:
         raise ApiError(422, "bad_request", in_words(list(error.errors()))) from None
-    given = {name: value for name in CLUES if (value := getattr(asked, name)) is not None}
-    return _question(given, asked, max_text)
+
+
+def checked_json(model: type[B], body: bytes) -> B:
+    """JSON text as a model, or a 422."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise ApiError(422, "bad_request", in_words(list(error.errors()))) from None
+
+
+def question_of(asked: SearchBody, max_text: int) -> Question:
+    """A search in JSON."""
+    options = options_of(asked)
+    if asked.mix is None:
+        return Question(((_clue(asked, asked.target, max_text), 1.0),), options)
+    alone = _given(asked)
+    if alone:
+        raise _several(["mix", *alone])
+    clues = tuple((_clue(part, asked.target, max_text), part.weight) for part in asked.mix)
+    return Question(clues, options)
 
 
 async def question_from_form(form: FormData, max_text: int) -> Question:
     """A search in multipart/form-data."""
-    options = _checked(SearchOptions, {name: value for name, value in form.items() if name not in CLUES})
-    clues = [(name, value) for name, value in form.multi_items() if name in CLUES]
-    if len(clues) > 1:
-        raise _several([name for name, _ in clues])
-    return _question({name: await _received(value) for name, value in clues}, options, max_text)
+    fields = {name: value for name, value in form.items() if name not in (*FORM_CLUES, *FORM_OPTIONS)}
+    raw = word(form.get("filter"))
+    options = options_of(
+        checked(SearchOptions, {**fields, "filter": _object(raw, "filter") if raw else None})
+    )
+    clues = [(name, value) for name, value in form.multi_items() if name in FORM_CLUES]
+    if len(clues) != 1:
+        raise _several([name for name, _ in clues]) if clues else _none()
+    ((name, value),) = clues
+    clue = _sense(name, await received(value), word(form.get("mesh_format")), max_text)
+    return Question(((clue, 1.0),), options)
 
 
-async def parts_from_form(form: FormData, max_text: int) -> Parts:
-    """An item in multipart/form-data."""
-    unknown = sorted(set(form) - set(PARTS))
-    if unknown:
-        raise ApiError(422, "bad_request", f"unknown field {unknown[0]!r}; fields are {', '.join(PARTS)}")
-    texts = tuple([_text(await _received(value), max_text) for value in form.getlist("texts")])
-    photos = tuple([_file(await _received(value), "image").data for value in form.getlist("images")])
-    meshes = [_file(await _received(value), "mesh") for value in form.getlist("mesh")]
-    if len(meshes) > 1:
-        raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")
-    form_of_mesh = _word(form.get("mesh_format"))
-    mesh = mesh_of(meshes[0], form_of_mesh) if meshes else None
-    return Parts(texts, photos, mesh, _payload(_word(form.get("payload"))))
+def options_of(asked: SearchOptions) -> Options:
+    """How to search."""
+    if asked.min_confidence is not None:
+        sentence = "this bundle has no calibration, so no confidence is known; use 'min_score' instead"
+        raise ApiError(422, "no_calibration", sentence)
+    return Options(
+        asked.target,
+        asked.limit,
+        asked.offset,
+        where(asked.filter),
+        asked.pool,
+        asked.min_score,
+        asked.exact,
+    )
 
 
-def _question(given: Mapping[str, str | File], options: SearchOptions, max_text: int) -> Question:
-    if not given:
-        raise ApiError(422, "no_query", "ask with exactly one of 'text', 'image' and 'mesh'; there is none")
-    if len(given) > 1:
-        raise _several(list(given))
-    ((name, value),) = given.items()
-    clue = _clue(name, value, options.mesh_format, max_text)
-    return Question(clue, options.target, options.limit, options.pool)
+def where(raw: Mapping[str, Any] | None) -> Filter | None:
+    """A filter as the index takes it; an empty one lets everything through."""
+    return filters.parse(raw) if raw else None
 
 
-def _clue(name: str, value: str | File, mesh_format: str | None, max_text: int) -> Clue:
-    if name == "text":
-        return Words(_text(value, max_text))
-    if name == "image":
-        return Picture(_file(value, name).data)
-    return Shape(mesh_of(_file(value, name), mesh_format))
-
-
-def _text(value: str | File, most: int) -> str:
+def text_of(value: str | File, most: int) -> str:
+    """Words, neither none nor too many."""
     if isinstance(value, File):
         raise ApiError(422, "bad_text", "a text must be a plain field, not a file")
     if not value.strip():
@@ -92,40 +99,80 @@ def _text(value: str | File, most: int) -> str:
     return value
 
 
-def _file(value: str | File, what: str) -> File:
+def file_of(value: str | File, what: str) -> File:
+    """A file, whichever way it came."""
     return value if isinstance(value, File) else from_data_uri(value, what)
 
 
-async def _received(value: UploadFile | str) -> str | File:
+async def received(value: UploadFile | str) -> str | File:
+    """A field of a form."""
     if isinstance(value, str):
         return value
     return File(await value.read(), value.filename or "", value.content_type or "")
 
 
-def _word(value: UploadFile | str | None) -> str | None:
+def word(value: UploadFile | str | None) -> str | None:
+    """A plain field of a form."""
     if isinstance(value, UploadFile):
         raise ApiError(422, "bad_request", f"{value.filename!r} is a file where a plain field is wanted")
     return value
 
 
-def _payload(raw: str | None) -> dict[str, Any]:
+def payload_of(raw: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """A payload that can be stored."""
+    payload = _object(raw or "{}", "payload") if not isinstance(raw, Mapping) else dict(raw)
     try:
-        payload = json.loads(raw or "{}")
         json.dumps(payload, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ApiError(422, "bad_payload", "'payload' is not JSON that can be stored") from None
-    if not isinstance(payload, dict):
-        raise ApiError(422, "bad_payload", "'payload' must be a JSON object")
     return payload
 
 
-def _checked(model: type[B], values: Mapping[str, Any]) -> B:
+def _object(raw: str, what: str) -> dict[str, Any]:
     try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise ApiError(422, "bad_request", in_words(list(error.errors()))) from None
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ApiError(422, f"bad_{what}", f"'{what}' is not JSON that can be read") from None
+    if not isinstance(found, dict):
+        raise ApiError(422, f"bad_{what}", f"'{what}' must be a JSON object")
+    return found
+
+
+def _given(asked: AskedWith) -> list[str]:
+    return [name for name in CLUES if getattr(asked, name) is not None]
+
+
+def _clue(asked: AskedWith, target: Target, max_text: int) -> Clue:
+    given = _given(asked)
+    if len(given) != 1:
+        raise _several(given) if given else _none()
+    if asked.vector is not None:
+        return Given(tuple(asked.vector))
+    if asked.id is not None:
+        return Known(asked.id, sides_for(asked.side, target))
+    return _sense(given[0], getattr(asked, given[0]), asked.mesh_format, max_text)
+
+
+def sides_for(side: Side | None, target: Target) -> tuple[Side, ...]:
+    """Which side of an item is asked with: this one, else the target's, else the first that it has."""
+    if side is not None:
+        return (side,)
+    return SIDES if target == "any" else (target, *(one for one in SIDES if one != target))
+
+
+def _sense(name: str, value: str | File, mesh_format: str | None, max_text: int) -> Clue:
+    if name == "text":
+        return Words(text_of(value, max_text))
+    if name == "image":
+        return Picture(file_of(value, name).data)
+    return Shape(mesh_of(file_of(value, name), mesh_format))
+
+
+def _none() -> ApiError:
+    sentence = "ask with exactly one of 'text', 'image', 'mesh', 'id', 'vector' and 'mix'; there is none"
+    return ApiError(422, "no_query", sentence)
 
 
 def _several(names: list[str]) -> ApiError:
-    sentence = f"ask with exactly one of text, image and mesh, not {' and '.join(names)}"
+    sentence = f"ask with exactly one of text, image, mesh, id, vector and mix, not {' and '.join(names)}"
     return ApiError(422, "several_queries", sentence)

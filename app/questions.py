@@ -1,11 +1,12 @@
-"""What can be asked with. Each kind of question knows how it is sensed."""
+"""What can be asked with. Each kind of clue knows how it is sensed."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from app.senses import Sensed, Senses
 from app.uploads import Mesh
-from multifold.types import Pool, Side
+from index.filters import Filter
+from multifold.types import Mix, Pool, Query, Side, Target, Vector
 
 
 class Clue(ABC):
@@ -50,10 +51,52 @@ class Shape(Clue):
 
 
 @dataclass(frozen=True)
-class Question:
-    """A clue, and how to search with it."""
+class Known(Clue):
+    """An item of this collection: one of its sides, the first of these that it has."""
 
-    clue: Clue
-    target: Side = "shape"
+    id: str
+    sides: tuple[Side, ...]
+
+    async def sense(self, senses: Senses) -> Sensed:
+        """Recall it."""
+        return await senses.item(self.id, self.sides)
+
+
+@dataclass(frozen=True)
+class Given(Clue):
+    """An index vector that somebody has already."""
+
+    numbers: tuple[float, ...]
+
+    async def sense(self, senses: Senses) -> Sensed:
+        """Take it as it is."""
+        return senses.given(self.numbers)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search."""
+
+    target: Target = "shape"
     limit: int = 10
+    offset: int = 0
+    where: Filter | None = None
     pool: Pool = "mean"
+    min_score: float | None = None
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """Clues, each with a weight if there are several, and how to search with them."""
+
+    clues: tuple[tuple[Clue, float], ...]
+    options: Options
+
+    def query(self, vectors: list[Vector]) -> Query:
+        """What the index is asked."""
+        mixed = Mix(tuple((vector, weight) for vector, (_, weight) in zip(vectors, self.clues, strict=True)))
+        alone = len(self.clues) == 1 and self.clues[0][1] == 1
+        options = self.options
+        vector = mixed.parts[0][0] if alone else mixed
+        return Query(vector, options.target, options.limit, options.pool, options.offset)

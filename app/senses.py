@@ -11,12 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.batching import Batcher
+from app.errors import ApiError
 from app.lru import Lru
-from app.observer import Observer, Squares
+from app.observer import Squares
 from app.pools import Pool
-from app.settings import Settings
+from app.service import Service
 from app.uploads import Mesh
-from multifold.types import Feature, Pixels, Vector, pool_mean
+from multifold.types import SIDE_OF, Feature, Pixels, Side, Vector, pool_mean
+
+NOTHING: Feature = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +34,14 @@ class Sensed:
 class Senses:
     """Reads words, looks at pictures, draws meshes; for one event loop."""
 
-    def __init__(self, observer: Observer, settings: Settings, draw: Pool) -> None:
-        self._observer = observer
+    def __init__(self, service: Service, quick: Pool, draw: Pool) -> None:
+        settings = service.settings
+        self._service, self._observer = service, service.observer
         self._known: Lru[Hashable, Sensed] = Lru(settings.cache)
         room, most = settings.queue, settings.batch
         self._words = Batcher(self._read, most=most, room=room)
         self._pictures = Batcher(self._see, most=most, room=room)
-        self._decode, self._draw = Pool("decode", settings.decoders, room), draw
+        self._decode, self._quick, self._draw = Pool("decode", settings.decoders, room), quick, draw
 
     async def text(self, text: str) -> Sensed:
         """Read words."""
@@ -66,6 +70,31 @@ class Senses:
             self._known.put(key, known)
         return known
 
+    async def item(self, name: str, sides: Sequence[Side]) -> Sensed:
+        """Recall the first of these sides that an item has."""
+        return await self._quick.run(lambda: self._recalled(name, sides))
+
+    def given(self, numbers: Sequence[float]) -> Sensed:
+        """An index vector that is there already."""
+        dim = self._observer.encoder.dim
+        if len(numbers) != dim:
+            raise ApiError(422, "bad_vector", f"the vector has {len(numbers)} numbers; here they have {dim}")
+        with np.errstate(over="ignore"):  # what overflows is refused by the index
+            return Sensed(NOTHING, np.asarray(numbers, np.float32))
+
+    def _recalled(self, name: str, sides: Sequence[Side]) -> Sensed:
+        item = self._service.collection.get(name)
+        if item is None:
+            raise ApiError(404, "not_found", f"there is no item {name!r}")
+        for side in sides:
+            seen = [one.feature for one in item.observations if SIDE_OF[one.kind] == side]
+            if seen:
+                return self._of(pool_mean(np.stack(seen)))
+        raise ApiError(422, "no_such_side", f"the item {name!r} has no {' and no '.join(sides)}")
+
+    def _of(self, feature: Feature) -> Sensed:
+        return Sensed(feature, self._service.vector(feature))
+
     def close(self) -> None:
         """Finish what was accepted."""
         self._decode.close()
@@ -74,8 +103,7 @@ class Senses:
 
     async def _look_around(self, views: Squares) -> Sensed:
         seen = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
-        feature = pool_mean(np.stack([one.feature for one in seen]))
-        return Sensed(feature, self._observer.encoder.vectors(feature[None])[0])
+        return self._of(pool_mean(np.stack([one.feature for one in seen])))
 
     def _views(self, mesh: Mesh) -> Squares:
         return self._observer.look_at_views(self._observer.draw(mesh))

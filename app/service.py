@@ -1,15 +1,21 @@
 """The service without its wire: an encoder, a collection and a sandbox that answer questions together."""
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from app.ingest import Draft, Made, make
+from app.errors import ApiError
+from app.ingest import Draft, Made, captions, make
 from app.observer import Observer, encoder_of
+from app.patching import merged
 from app.settings import Settings
 from index.collection import Collection
+from index.filters import Filter
 from multifold.encoder import Encoder
-from multifold.types import Feature, Hit, Query, Vector
+from multifold.errors import MultifoldError
+from multifold.types import Feature, Hit, Item, Query, Vector
 from renderers.sandbox import Sandbox
 
 
@@ -33,6 +39,15 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Look:
+    """A query on its way to the index, and among which items it looks."""
+
+    query: Query
+    where: Filter | None = None
+    exact: bool = False
+
+
+@dataclass(frozen=True)
 class Stored:
     """An item that was written, and the sequence number of that change."""
 
@@ -48,19 +63,59 @@ class Service:
     encoder: Encoder
     collection: Collection
     observer: Observer
+    writing: threading.Lock = field(default_factory=threading.Lock)
 
-    def search(self, queries: Sequence[Query]) -> list[Found]:
+    def search(self, looks: Sequence[Look]) -> list[Found]:
         """The hits of each query, and the version that they are of at least."""
-        return [Found(self.collection.version, self.collection.search(query)) for query in queries]
+        return [self._found(look) for look in looks]
 
-    def put(self, draft: Draft) -> Stored:
-        """Make an item and write it."""
-        made = make(self.observer, self.collection.blobs, draft)
-        return Stored(made, self.collection.upsert([made.item]))
+    def make(self, draft: Draft) -> Made:
+        """An item ready to be stored."""
+        return make(self.observer, self.collection.blobs, draft)
+
+    def put(self, made: Sequence[Made]) -> list[Stored | MultifoldError]:
+        """Write items, together or, if one is refused, each on its own: the others get in."""
+        with self.writing:
+            try:
+                version = self.collection.upsert([one.item for one in made])
+            except MultifoldError as error:
+                if len(made) == 1:
+                    return [error]
+            else:
+                return [Stored(one, version) for one in made]
+        return [self.put([one])[0] for one in made]
+
+    def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> Stored:
+        """Change captions or payload of an item; the rest of it stays."""
+        said = None if texts is None else captions(self.observer, tuple(texts))
+        with self.writing:
+            former = self.collection.get(name)
+            if former is None:
+                raise ApiError(404, "not_found", f"there is no item {name!r}")
+            seen = former.observations
+            if said is not None:
+                seen = (*said.observations, *(one for one in seen if one.kind != "caption"))
+            item = Item(name, seen, merged(former.payload, payload or {}))
+            return Stored(Made(item, said.warnings if said else ()), self.collection.upsert([item]))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove items; returns how many there were."""
-        return self.collection.delete(ids)
+        with self.writing:
+            return self.collection.delete(ids)
+
+    def delete_where(self, where: Filter) -> int:
+        """Remove the items that a filter lets through; returns how many there were."""
+        with self.writing:
+            return self.collection.delete_where(where)
+
+    def _found(self, look: Look) -> Found:
+        version = self.collection.version
+        return Found(version, self.collection.search(look.query, look.where, exact=look.exact))
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens these texts have for this encoder."""
+        tokenizer = self.encoder.tokenizer
+        return int((tokenizer(texts).ids != tokenizer.spec.pad).sum())
 
     def vector(self, feature: Feature) -> Vector:
         """The index vector of one feature."""

@@ -28,6 +28,7 @@ class Settings(BaseSettings):
     max_body: Annotated[int, Field(ge=1024, description="largest request body, in bytes")] = 16 * MIB
     max_text: Annotated[int, Field(ge=1, description="longest text, in characters")] = 2000
     max_files: Annotated[int, Field(ge=1, description="most files in one request")] = 64
+    max_batch: Annotated[int, Field(ge=1, description="most searches, items or inputs in one request")] = 256
     max_pixels: Annotated[int, Field(ge=64, description="most pixels of one picture")] = 64_000_000
     threads: Annotated[int, Field(ge=0, description="threads of the encoder; 0 leaves it to the runtime")] = 0
     batch: Annotated[int, Field(ge=1, description="most requests that are encoded together")] = 32

@@ -2,7 +2,8 @@
 
 from urllib.parse import quote
 
-from app.schemas import Found, ItemShown, ItemWritten, SearchAnswer, Seen, Took
+from app.schemas.items import ItemShown, ItemWritten, Seen
+from app.schemas.search import Found, SearchAnswer, Took
 from app.service import Answer, Stored
 from multifold.types import KIND_OF, Hit, Item, Observation
 
@@ -26,7 +27,12 @@ def hit(found: Hit) -> Found:
     """One item found."""
     matched = seen(found.id, found.matched)
     return Found(
-        id=found.id, score=found.score, modality=found.side, matched=matched, payload=dict(found.payload)
+        id=found.id,
+        score=found.score,
+        confidence=found.confidence,
+        modality=found.side,
+        matched=matched,
+        payload=dict(found.payload),
     )
 
 

@@ -1,10 +1,13 @@
 """What the service answers, as frozen dataclasses; fields that a newer service adds are passed over."""
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from multifold.types import Kind, Side
+import numpy as np
+
+from multifold.types import Kind, Side, Vectors
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
@@ -29,6 +32,7 @@ class Found:
     modality: Side
     matched: Seen
     payload: Raw
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,41 @@ class Stored:
     observations: tuple[Seen, ...]
 
 
+@dataclass(frozen=True)
+class Refused:
+    """Why one of several things could not be done."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class BulkResult:
+    """What became of each item, in their order, by id: written, or refused with the reason."""
+
+    results: tuple[Written | Refused, ...]
+    ids: tuple[str | None, ...]
+    written: int
+    refused: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A value of the payload, and how many items have it."""
+
+    value: str | float | bool
+    count: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """A bundle that is loaded."""
+
+    id: str
+    dimensions: int
+
+
 def search_result(raw: Raw) -> SearchResult:
     """The answer to a search."""
     took = {name: float(raw["took_ms"][name]) for name in ("encode", "search", "total")}
@@ -92,8 +131,59 @@ def stored(raw: Raw) -> Stored:
     return Stored(raw["id"], dict(raw["payload"]), _each(_seen, raw["observations"]))
 
 
+def search_results(raw: Raw) -> tuple[SearchResult | Refused, ...]:
+    """The answers to several searches."""
+    return tuple(
+        search_result(entry["answer"]) if entry["answer"] is not None else _refused(entry["error"])
+        for entry in raw["answers"]
+    )
+
+
+def bulk_result(raw: Raw) -> BulkResult:
+    """What became of several items."""
+    results = tuple(
+        written(entry["written"]) if entry["written"] is not None else _refused(entry["error"])
+        for entry in raw["results"]
+    )
+    ids = tuple(entry["id"] for entry in raw["results"])
+    return BulkResult(results, ids, raw["written"], raw["refused"], raw["version"])
+
+
+def page(raw: Raw) -> tuple[tuple[Stored, ...], str | None]:
+    """A page of items, and where the next one begins."""
+    return _each(stored, raw["items"]), raw["next"]
+
+
+def facets(raw: Raw) -> dict[str, tuple[Facet, ...]]:
+    """Counts of values."""
+    return {
+        key: tuple(Facet(one["value"], one["count"]) for one in found) for key, found in raw["facets"].items()
+    }
+
+
+def removed(raw: Raw) -> int:
+    """How many items there were."""
+    return int(raw["removed"])
+
+
+def vectors(raw: Raw) -> Vectors:
+    """Embeddings that came as base64."""
+    rows = [np.frombuffer(base64.b64decode(one["embedding"]), np.dtype("<f4")) for one in raw["data"]]
+    return np.stack(rows).astype(np.float32)
+
+
+def models(raw: Raw) -> tuple[Model, ...]:
+    """Bundles that are loaded."""
+    return tuple(Model(one["id"], one["dimensions"]) for one in raw["data"])
+
+
+def _refused(raw: Raw) -> Refused:
+    return Refused(raw["code"], raw["message"])
+
+
 def _found(raw: Raw) -> Found:
-    return Found(raw["id"], float(raw["score"]), raw["modality"], _seen(raw["matched"]), dict(raw["payload"]))
+    score, matched = float(raw["score"]), _seen(raw["matched"])
+    return Found(raw["id"], score, raw["modality"], matched, dict(raw["payload"]), raw.get("confidence"))
 
 
 def _seen(raw: Raw) -> Seen:

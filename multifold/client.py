@@ -6,61 +6,25 @@ with Client("http://127.0.0.1:8000") as client:
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, TypeVar
-from urllib.parse import quote
-
-import httpx
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from multifold import answers, uploads
-from multifold.answers import SearchResult, Stored, Written
+from multifold.answers import BulkResult, Facet, Model, Refused, SearchResult, Stored, Written
+from multifold.asking import Clue, Filter, Modality, NewItem, Search, embeddable, refuse_text
 from multifold.errors import MultifoldError
-from multifold.types import Pool, Side
-from multifold.uploads import File, Part, Picture
+from multifold.types import Pool, Side, Target, Vectors
+from multifold.uploads import File, Picture
+from multifold.wire import ServiceError, Wire, item_path
 
-T = TypeVar("T")
-
-
-class ServiceError(MultifoldError):
-    """The service said no, or nothing. `status` is the HTTP status, None where there was no answer."""
-
-    def __init__(
-        self, message: str, code: str, status: int | None = None, request_id: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.message, self.code, self.status, self.request_id = message, code, status, request_id
+__all__ = ["Client", "Clue", "NewItem", "Search", "ServiceError"]
 
 
-class Client:
+class Client(Wire):
     """Talks to one service. Safe to share between threads; close it, or use it in a `with`."""
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8000",
-        timeout: float = 60.0,
-        api_key: str | None = None,
-        *,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
-        self.url = url
-        try:
-            self._http = httpx.Client(base_url=url, timeout=timeout, headers=headers, transport=transport)
-        except httpx.InvalidURL as error:
-            raise ServiceError(f"{url!r} is no address of a service: {error}", "bad_url") from error
 
     def __enter__(self) -> "Client":
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._http.close()
 
     def search(
         self,
@@ -69,19 +33,62 @@ class Client:
         image: Picture | None = None,
         mesh: File | None = None,
         mesh_format: str | None = None,
-        target: Side = "shape",
+        id: str | None = None,  # noqa: A002 (the service's word)
+        side: Side | None = None,
+        vector: Sequence[float] | None = None,
+        mix: Sequence[Clue] | None = None,
+        target: Target = "shape",
         limit: int = 10,
+        offset: int = 0,
+        filter: Filter | None = None,  # noqa: A002 (the service's word)
+        pool: Pool = "mean",
+        min_score: float | None = None,
+        min_confidence: float | None = None,
+        exact: bool = False,
+    ) -> SearchResult:
+        """Find items by one text, picture, mesh, item, vector or mix; bytes of a mesh need its format."""
+        asked = Search(
+            text=text,
+            image=image,
+            mesh=mesh,
+            mesh_format=mesh_format,
+            id=id,
+            side=side,
+            vector=vector,
+            mix=mix,
+            target=target,
+            limit=limit,
+            offset=offset,
+            filter=filter,
+            pool=pool,
+            min_score=min_score,
+            min_confidence=min_confidence,
+            exact=exact,
+        )
+        form = asked.form()
+        sent: dict[str, Any] = {"json": asked.json()} if form is None else {"files": form}
+        return self._ask(answers.search_result, "POST", "/v1/search", **sent)
+
+    def search_many(self, searches: Sequence[Search]) -> tuple[SearchResult | Refused, ...]:
+        """Several searches at once, answered in their order."""
+        body = {"searches": [search.json() for search in searches]}
+        return self._ask(answers.search_results, "POST", "/v1/search/batch", json=body)
+
+    def similar(
+        self,
+        id: str,  # noqa: A002 (the service's word)
+        *,
+        side: Side | None = None,
+        target: Target = "shape",
+        limit: int = 10,
+        offset: int = 0,
+        filter: Filter | None = None,  # noqa: A002 (the service's word)
         pool: Pool = "mean",
     ) -> SearchResult:
-        """Find items by exactly one text, picture or mesh. Bytes of a mesh need its format, such as 'glb'."""
-        if sum(clue is not None for clue in (text, image, mesh)) != 1:
-            raise MultifoldError("ask with exactly one of text, image and mesh")
-        options = {"target": target, "limit": limit, "pool": pool}
-        if text is not None:
-            return self._ask(answers.search_result, "POST", "/v1/search", json={"text": text, **options})
-        clue = _mesh(mesh, mesh_format) if image is None else [uploads.image("image", image)]
-        fields = [uploads.field(name, value) for name, value in options.items()]
-        return self._ask(answers.search_result, "POST", "/v1/search", files=[*fields, *clue])
+        """Items that are like this one."""
+        asked = Search(id=id, side=side, target=target, limit=limit, offset=offset, filter=filter, pool=pool)
+        body = asked.options | ({"side": side} if side else {})
+        return self._ask(answers.search_result, "POST", f"{item_path(id)}/similar", json=body)
 
     def upsert(
         self,
@@ -94,21 +101,89 @@ class Client:
         payload: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write an item in place of its former self."""
-        if isinstance(texts, str):
-            raise MultifoldError("texts is a list of texts; a single one goes into a list of its own")
+        refuse_text(texts)
         parts = [uploads.field("texts", text) for text in texts]
         parts += [uploads.image("images", image) for image in images]
-        parts += _mesh(mesh, mesh_format)
+        parts += uploads.mesh(mesh, mesh_format)
         parts.append(uploads.field("payload", json.dumps(payload or {})))
-        return self._ask(answers.written, "PUT", _item(id), files=parts)
+        return self._ask(answers.written, "PUT", item_path(id), files=parts)
+
+    def upsert_many(self, items: Sequence[NewItem]) -> BulkResult:
+        """Write items; one that is refused does not keep the others out."""
+        return self._ask(
+            answers.bulk_result, "POST", "/v1/items", json={"items": [item.json() for item in items]}
+        )
+
+    def update(
+        self,
+        id: str,  # noqa: A002 (the service's word)
+        *,
+        payload: Mapping[str, Any] | None = None,
+        texts: Sequence[str] | None = None,
+    ) -> Written:
+        """Change an item: `payload` is a JSON merge patch, `texts` take the place of its captions."""
+        refuse_text(texts)
+        given = {"payload": payload, "texts": None if texts is None else list(texts)}
+        body = {name: value for name, value in given.items() if value is not None}
+        return self._ask(answers.written, "PATCH", item_path(id), json=body)
 
     def get(self, id: str) -> Stored:  # noqa: A002 (the service's word)
         """An item with all that was seen and said of it."""
-        return self._ask(answers.stored, "GET", _item(id))
+        return self._ask(answers.stored, "GET", item_path(id))
+
+    def items(self, filter: Filter | None = None, page: int = 100) -> Iterator[Stored]:  # noqa: A002
+        """All items in the order of their ids, or those that a filter lets through; read page by page."""
+        after: str | None = None
+        while True:
+            body = {"filter": filter, "after": after, "limit": page}
+            found, after = self._ask(answers.page, "POST", "/v1/items/scroll", json=body)
+            yield from found
+            if after is None:
+                return
+
+    def count(self, filter: Filter | None = None) -> int:  # noqa: A002 (the service's word)
+        """How many items there are, or how many of them a filter lets through."""
+        return self._ask(lambda raw: int(raw["count"]), "POST", "/v1/items/count", json={"filter": filter})
+
+    def facets(
+        self,
+        keys: Sequence[str],
+        filter: Filter | None = None,  # noqa: A002 (the service's word)
+        limit: int = 20,
+    ) -> Mapping[str, tuple[Facet, ...]]:
+        """For each key of the payload the values that most items have."""
+        body = {"keys": list(keys), "filter": filter, "limit": limit}
+        return self._ask(answers.facets, "POST", "/v1/facets", json=body)
 
     def delete(self, id: str) -> int:  # noqa: A002 (the service's word)
         """Remove an item; gives how many were removed, 0 or 1."""
-        return self._ask(lambda raw: int(raw["removed"]), "DELETE", _item(id))
+        return self._ask(answers.removed, "DELETE", item_path(id))
+
+    def delete_many(self, ids: Sequence[str] | None = None, *, filter: Filter | None = None) -> int:  # noqa: A002
+        """Remove the items of these ids, or those that a filter lets through; gives how many there were."""
+        body = {"filter": filter} if ids is None else {"ids": list(ids)}
+        return self._ask(answers.removed, "POST", "/v1/items/delete", json=body)
+
+    def embed(
+        self,
+        inputs: Sequence[str | Picture | File],
+        modality: Modality = "text",
+        mesh_format: str | None = None,
+    ) -> Vectors:
+        """Index vectors of texts, pictures or meshes; meshes need their format where GLB is not meant."""
+        if isinstance(inputs, str):
+            raise MultifoldError("inputs is a list; a single one goes into a list of its own")
+        body = {
+            "input": [embeddable(one, modality) for one in inputs],
+            "modality": modality,
+            "encoding_format": "base64",
+            "mesh_format": mesh_format,
+        }
+        return self._ask(answers.vectors, "POST", "/v1/embeddings", json=body)
+
+    def models(self) -> tuple[Model, ...]:
+        """The bundles that are loaded."""
+        return self._ask(answers.models, "GET", "/v1/models")
 
     def picture(self, url: str) -> bytes:
         """The bytes of a view or photo, by the `url` of an observation."""
@@ -127,61 +202,3 @@ class Client:
         except ServiceError:
             return False
         return True
-
-    def _ask(
-        self,
-        read: Callable[[Mapping[str, Any]], T],
-        method: str,
-        path: str,
-        **content: Any,  # noqa: ANN401
-    ) -> T:
-        response = self._send(method, path, **content)
-        try:
-            return read(response.json())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ServiceError(
-                f"{self.url} answered something that this client does not understand ({error!r}); "
-                "is it a Multifold service of this version?",
-                "bad_answer",
-                response.status_code,
-            ) from error
-
-    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 (httpx has its own)
-        try:
-            response = self._http.request(method, path, **content)
-        except httpx.TimeoutException as error:
-            raise ServiceError(
-                f"{self.url} did not answer in time; try again, or wait longer", "timeout"
-            ) from error
-        except httpx.HTTPError as error:
-            raise ServiceError(
-                f"{self.url} cannot be reached ({error}); is it running?", "unreachable"
-            ) from error
-        if not response.is_success:
-            raise _refusal(response)
-        return response
-
-
-def _refusal(response: httpx.Response) -> ServiceError:
-    """The service's own sentence; a proxy in between may have another shape."""
-    status = response.status_code
-    try:
-        error = response.json()["error"]
-        return ServiceError(error["message"], error["code"], status, error.get("request_id"))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ServiceError(
-            f"{response.request.url} answered {status} {response.reason_phrase}", f"http_{status}", status
-        )
-
-
-def _item(id: str) -> str:  # noqa: A002 (the service's word)
-    if id in ("", ".", ".."):
-        raise MultifoldError(f"an address cannot hold the id {id!r}; choose another")
-    return f"/v1/items/{quote(id, safe='')}"
-
-
-def _mesh(mesh: File | None, mesh_format: str | None) -> list[Part]:
-    if mesh is None:
-        return []
-    told = [] if mesh_format is None else [uploads.field("mesh_format", mesh_format)]
-    return [uploads.file("mesh", mesh), *told]

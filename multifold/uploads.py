@@ -1,7 +1,10 @@
 """Files on their way to the service: paths, bytes and pictures become parts of a form."""
 
+import base64
 import io
+import json
 import mimetypes
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,8 +19,8 @@ Part: TypeAlias = tuple[str, tuple[str | None, str | bytes, str | None]]  # fiel
 
 
 def field(name: str, value: object) -> Part:
-    """A plain field."""
-    return name, (None, str(value), None)
+    """A plain field; an object goes as JSON."""
+    return name, (None, json.dumps(value) if isinstance(value, (Mapping, bool)) else str(value), None)
 
 
 def image(name: str, picture: Picture) -> Part:
@@ -32,6 +35,26 @@ def file(name: str, content: File) -> Part:
     path = Path(content)
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return name, (path.name, _read(path), kind)
+
+
+def mesh(content: File | None, mesh_format: str | None) -> list[Part]:
+    """A mesh, and its format if it was said."""
+    if content is None:
+        return []
+    told = [] if mesh_format is None else [field("mesh_format", mesh_format)]
+    return [file("mesh", content), *told]
+
+
+def data_uri(part: Part) -> str:
+    """A file as a data URI."""
+    _, (_, content, kind) = part
+    data = content if isinstance(content, bytes) else content.encode()
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def suffix(content: object) -> str | None:
+    """The format that a path tells."""
+    return Path(content).suffix.lstrip(".").lower() or None if isinstance(content, (str, Path)) else None
 
 
 def _read(path: Path) -> bytes:

@@ -6,7 +6,7 @@ from app import readiness
 from app.errors import ApiError
 from app.offload import Desk, desk
 from app.routes.refusals import refusals
-from app.schemas import Health
+from app.schemas.info import Health
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):

@@ -4,7 +4,8 @@ from importlib.metadata import version
 from typing import Annotated
 
 from app.offload import Desk, desk
-from app.schemas import MAX_LIMIT, BundleInfo, CollectionInfo, Info, LimitsInfo
+from app.schemas.info import BundleInfo, CollectionInfo, Info, LimitsInfo
+from app.schemas.search import MAX_LIMIT, MAX_OFFSET, MAX_PARTS
 from app.service import Service
 from multifold.errors import needs_extra
 
@@ -62,5 +63,10 @@ def _limits(service: Service) -> LimitsInfo:
         files=settings.max_files,
         pixels=settings.max_pixels,
         hits=MAX_LIMIT,
+        offset=MAX_OFFSET,
+        mix=MAX_PARTS,
+        batch=settings.max_batch,
+        waiting=settings.queue,
+        seconds=settings.patience,
         render_seconds=settings.render_seconds,
     )

@@ -1,16 +1,20 @@
-"""/v1/items/{id}: write, read and remove items, and look at their pictures."""
+"""/v1/items/{id}: write, read, change and remove an item, look at its pictures, find what is like it."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from app import shown
+from app.bodies import FILE
+from app.drafting import check_id, parts_from_form
 from app.errors import ApiError
-from app.ingest import Draft
 from app.offload import Desk, desk
-from app.parsing import Parts, parts_from_form
+from app.parsing import options_of, sides_for, text_of
+from app.questions import Known, Question
 from app.routes.refusals import refusals
-from app.schemas import ItemShown, ItemsRemoved, ItemWritten
+from app.schemas.items import ItemShown, ItemsRemoved, ItemWritten, PatchBody
+from app.schemas.search import SearchAnswer, SimilarBody
 from app.uploads import PICTURE_TYPES, media_type
-from multifold.errors import needs_extra
+from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Item, Kind
 
 with needs_extra("serve"):
@@ -20,7 +24,6 @@ router = APIRouter(prefix="/items", tags=["items"])
 At = Annotated[Desk, Depends(desk)]
 KINDS: dict[str, Kind] = {"views": "view", "photos": "photo"}
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
-FILE = {"type": "string", "format": "binary"}
 BODY: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -57,18 +60,41 @@ async def picture(
     return Response(data, media_type=PICTURE_TYPES[key[64:]], headers=headers)
 
 
-@router.put("/{item_id:path}", responses=refusals(413, 415, 422), openapi_extra=PUT)
+@router.put("/{item_id:path}", responses=refusals(400, 413, 415, 422, 429, 503), openapi_extra=PUT)
 async def put(request: Request, at: At, item_id: str) -> ItemWritten:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
     settings = at.service.settings
     if media_type(request.headers) != "multipart/form-data":
         raise ApiError(415, "unsupported_media_type", "send the item as multipart/form-data")
-    if item_id in (".", ".."):
-        raise ApiError(422, "bad_id", f"an address cannot hold the id {item_id!r}; choose another")
+    check_id(item_id)
     async with request.form(max_files=settings.max_files) as form:
-        parts = await parts_from_form(form, settings.max_text)
-    stored = await at.run(lambda: at.service.put(_draft(at, item_id, parts)), slow=parts.mesh is not None)
+        parts = await parts_from_form(item_id, form, settings.max_text)
+    made = await at.put(parts)
+    (stored,) = await at.run(lambda: at.service.put([made]))
+    if isinstance(stored, MultifoldError):
+        raise stored
     return shown.written(stored)
+
+
+@router.patch("/{item_id:path}", responses=refusals(404, 413, 422, 429, 503))
+async def patch(at: At, item_id: str, body: PatchBody) -> ItemWritten:
+    """Change the payload or the captions of an item; its pictures stay."""
+    if body.payload is None and body.texts is None:
+        raise ApiError(422, "bad_request", "say what to change: 'payload', 'texts' or both")
+    texts = body.texts and [text_of(text, at.service.settings.max_text) for text in body.texts]
+    return shown.written(await at.run(lambda: at.service.patch(item_id, texts, body.payload)))
+
+
+@router.post("/{item_id:path}/similar", responses=refusals(404, 413, 422, 429, 503))
+async def similar(at: At, item_id: str, body: SimilarBody) -> SearchAnswer:
+    """Items that are like this one, which itself is left out."""
+    options = options_of(body)
+    clue = Known(item_id, sides_for(body.side, options.target))
+    wider = replace(options, offset=0, limit=options.offset + options.limit + 1)
+    answer = await at.ask(Question(((clue, 1.0),), wider))
+    others = [hit for hit in answer.hits if hit.id != item_id]
+    chosen = others[options.offset : options.offset + options.limit]
+    return shown.answer(replace(answer, hits=chosen), at.service.encoder.bundle.name)
 
 
 @router.get("/{item_id:path}", responses=refusals(404, 422))
@@ -88,8 +114,3 @@ async def _item(at: Desk, item_id: str) -> Item:
     if item is None:
         raise ApiError(404, "not_found", f"there is no item {item_id!r}")
     return item
-
-
-def _draft(at: Desk, item_id: str, parts: Parts) -> Draft:
-    views = at.service.observer.draw(parts.mesh) if parts.mesh is not None else None
-    return Draft(item_id, parts.texts, parts.photos, views, parts.payload)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from app.schemas import ErrorAnswer
+from app.schemas.errors import ErrorAnswer
 
 SENTENCES = {
+    400: "the body cannot be read",
     404: "there is no such thing",
     413: "the body is too large",
     415: "the body is of a kind that is not understood",

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from multifold.client import Client, ServiceError
+from multifold.answers import Refused, SearchResult
+from multifold.client import Client, Clue, NewItem, Search, ServiceError
 from multifold.preprocess import decode
 from tests.app.house import House, box
 
@@ -68,3 +69,53 @@ def test_the_service_tells_of_itself(client: Client) -> None:
     assert client.info()["bundle"]["name"] == "tiny"
     long = " ".join(["a red box"] * 20)
     assert "cut" in client.search(text=long).warnings[0]
+
+
+def test_every_way_to_ask(client: Client) -> None:
+    red = client.embed(["a red box"])[0]
+    assert client.search(vector=red.tolist(), limit=1).hits[0].id == "red-box"
+    assert client.search(id="blue-box", side="text").hits[0].id == "blue-box"
+    mix = [Clue(text="green"), Clue(image=Image.new("RGB", (40, 40), "red"), weight=-0.5)]
+    assert client.search(mix=mix, target="any").hits[0].id == "green-box"
+    found = client.search(text="red", filter={"is": {"in": ["blue", "green"]}}, offset=1, min_score=-9.0)
+    assert len(found.hits) == 1
+    assert found.hits[0].confidence is None
+    picture = Image.new("RGB", (40, 40), "red")
+    assert client.search(image=picture, filter={"is": "blue"}, exact=True).hits[0].id == "blue-box"
+    assert "red-box" not in [hit.id for hit in client.similar("red-box", target="image").hits]
+    with pytest.raises(ServiceError, match="calibration"):
+        client.search(text="red", min_confidence=0.5)
+
+
+def test_several_searches_and_their_troubles(client: Client) -> None:
+    good, bad = client.search_many([Search(text="red", limit=1), Search(id="nobody")])
+    assert isinstance(good, SearchResult)
+    assert good.hits[0].id == "red-box"
+    assert isinstance(bad, Refused)
+    assert bad.code == "not_found"
+
+
+def test_embeddings_of_every_modality(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "box.glb"
+    path.write_bytes(box("red"))
+    texts = client.embed(["red", "blue"])
+    images = client.embed([Image.new("RGB", (40, 40), "red")], "image")
+    shapes = client.embed([path, box("red")], "shape")
+    assert (texts @ images[0]).argmax() == (texts @ shapes[0]).argmax() == 0
+    assert client.models()[0].dimensions == texts.shape[1]
+
+
+def test_many_items_are_written_changed_counted_and_removed(client: Client) -> None:
+    picture = Image.new("RGB", (20, 20), "black")
+    items = [NewItem(f"many/{n}", texts=["black"], images=[picture], payload={"n": n}) for n in range(5)]
+    bulk = client.upsert_many([*items, NewItem("bad"), NewItem("mesh", mesh=box("black"), mesh_format="glb")])
+    assert (bulk.written, bulk.refused, bulk.ids[5]) == (6, 1, "bad")
+    assert isinstance(bulk.results[5], Refused)
+    mine = {"n": {"gte": 0}}
+    assert client.count(mine) == 5
+    assert [item.id for item in client.items(mine, page=2)] == [item.id for item in items]
+    assert client.update("many/0", payload={"n": 7}, texts=["white"]).observations["photo"] == 1
+    assert client.get("many/0").payload == {"n": 7}
+    assert {facet.value for facet in client.facets(["n"], mine)["n"]} == {1, 2, 3, 4, 7}
+    assert client.delete_many(["many/0", "mesh"]) == 2
+    assert client.delete_many(filter=mine) == 4

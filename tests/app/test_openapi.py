@@ -1,6 +1,7 @@
 """The API that is described is the one that is committed, and it describes what is there."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,17 @@ def test_the_committed_description_is_current() -> None:
 def test_every_resource_is_described(described: dict[str, Any]) -> None:
     assert {(path, method) for path, methods in described["paths"].items() for method in methods} == {
         ("/v1/search", "post"),
+        ("/v1/search/batch", "post"),
+        ("/v1/facets", "post"),
+        ("/v1/embeddings", "post"),
+        ("/v1/models", "get"),
+        ("/v1/models/{name}", "get"),
+        ("/v1/items", "post"),
+        ("/v1/items/delete", "post"),
+        ("/v1/items/scroll", "post"),
+        ("/v1/items/count", "post"),
+        ("/v1/items/{item_id}/similar", "post"),
+        ("/v1/items/{item_id}", "patch"),
         ("/v1/items/{item_id}", "put"),
         ("/v1/items/{item_id}", "get"),
         ("/v1/items/{item_id}", "delete"),
@@ -37,8 +49,16 @@ def test_every_resource_is_described(described: dict[str, Any]) -> None:
 def test_a_search_may_be_json_or_a_form(described: dict[str, Any]) -> None:
     content = described["paths"]["/v1/search"]["post"]["requestBody"]["content"]
     assert set(content) == {"application/json", "multipart/form-data"}
-    for kind in content.values():
-        assert {"text", "image", "mesh", "target", "limit", "pool"} <= set(kind["schema"]["properties"])
+    body = described["components"]["schemas"]["SearchBody"]
+    for schema in (body, content["multipart/form-data"]["schema"]):
+        assert {"text", "image", "mesh", "target", "limit", "pool", "filter"} <= set(schema["properties"])
+    assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/SearchBody"}
+
+
+def test_every_reference_leads_somewhere(described: dict[str, Any]) -> None:
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(described)))
+    assert named <= set(described["components"]["schemas"])
+    assert "$defs" not in json.dumps(described)
 
 
 def test_errors_have_one_shape_everywhere(described: dict[str, Any]) -> None:

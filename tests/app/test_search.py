@@ -8,6 +8,8 @@ import pytest
 
 from tests.app.house import BOXES, House, box, encoded, png
 
+HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
+
 
 def uri(data: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
@@ -41,7 +43,7 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
     assert answer["bundle"] == "tiny"
     assert answer["warnings"] == []
     assert answer["version"] == shop.service.collection.version
-    assert [set(hit) for hit in answer["hits"]] == [{"id", "score", "modality", "matched", "payload"}] * 2
+    assert [set(hit) for hit in answer["hits"]] == [HIT] * 2
     first = answer["hits"][0]
     assert first["payload"] == {"is": "red"}
     assert first["modality"] == "shape"

@@ -1,0 +1,25 @@
+"""POST /v1/facets: which values the payloads have, and how often."""
+
+from typing import Annotated
+
+from app.offload import Desk, desk
+from app.parsing import where
+from app.routes.refusals import refusals
+from app.schemas.facets import FacetsAnswer, FacetsBody, FacetShown
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends
+
+router = APIRouter(tags=["facets"])
+
+
+@router.post("/facets", responses=refusals(413, 422, 429, 503))
+async def facets(at: Annotated[Desk, Depends(desk)], body: FacetsBody) -> FacetsAnswer:
+    """Count the values of payload keys, of all items or of those that a filter lets through."""
+    chosen = where(body.filter)
+    found = await at.run(lambda: at.service.collection.facets(body.keys, chosen, body.limit))
+    shown = {
+        key: [FacetShown(value=one.value, count=one.count) for one in values] for key, values in found.items()
+    }
+    return FacetsAnswer(facets=shown)

@@ -1,0 +1,31 @@
+"""Counts of payload values."""
+
+from typing import Any
+
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from pydantic import BaseModel, ConfigDict, Field
+
+
+class FacetsBody(BaseModel):
+    """Which values to count."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    keys: list[str] = Field(min_length=1, max_length=64, description="keys of the payload; dots lead inwards")
+    filter: dict[str, Any] | None = Field(None, description="only items that it lets through")
+    limit: int = Field(20, ge=1, le=1000, description="most values of one key")
+
+
+class FacetShown(BaseModel):
+    """A value of the payload, and how many items have it."""
+
+    value: str | float | bool
+    count: int
+
+
+class FacetsAnswer(BaseModel):
+    """The commonest values of each key, most first."""
+
+    facets: dict[str, list[FacetShown]]

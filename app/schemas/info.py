@@ -1,0 +1,64 @@
+"""What the service says of itself."""
+
+from typing import Literal
+
+from multifold.errors import needs_extra
+from multifold.types import Kind
+
+with needs_extra("serve"):
+    from pydantic import BaseModel
+
+
+class BundleInfo(BaseModel):
+    """The encoder at work."""
+
+    name: str
+    about: str
+    bundle_id: str
+    vector_id: str
+    geometry: str
+    dim: int
+    metric: str
+    rig: str
+    views: int
+    provider: str
+
+
+class CollectionInfo(BaseModel):
+    """What is searched."""
+
+    items: int
+    observations: dict[Kind, int]
+    version: int
+
+
+class LimitsInfo(BaseModel):
+    """What is refused beyond."""
+
+    body_bytes: int
+    text_characters: int
+    text_tokens: int
+    files: int
+    pixels: int
+    hits: int
+    offset: int
+    mix: int
+    batch: int
+    waiting: int
+    seconds: float
+    render_seconds: float
+
+
+class Info(BaseModel):
+    """What runs here."""
+
+    version: str
+    bundle: BundleInfo
+    collection: CollectionInfo
+    limits: LimitsInfo
+
+
+class Health(BaseModel):
+    """Alive, or ready."""
+
+    status: Literal["ok"]

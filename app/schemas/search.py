@@ -1,0 +1,121 @@
+"""Searches and their answers."""
+
+from typing import Any
+
+from app.schemas.errors import Trouble
+from app.schemas.items import Seen
+from multifold.errors import needs_extra
+from multifold.types import Pool, Side, Target
+
+with needs_extra("serve"):
+    from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+MAX_LIMIT = 100
+MAX_OFFSET = 10_000
+MAX_PARTS = 32
+HEAVIEST = 1000
+
+
+class SearchOptions(BaseModel):
+    """How to search, whatever is asked with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Target = Field("shape", description="which side of the items to compare with; 'any' merges them")
+    limit: int = Field(10, ge=1, le=MAX_LIMIT, description="most items in the answer")
+    offset: int = Field(0, ge=0, le=MAX_OFFSET, description="items to pass over first")
+    filter: dict[str, Any] | None = Field(None, description='what the payload must be: {"colour": "red"}')
+    pool: Pool = Field("mean", description="an item is the mean of its observations, or its best one")
+    min_score: FiniteFloat | None = Field(None, description="no items that score less")
+    min_confidence: FiniteFloat | None = Field(
+        None, description="no items that are less certain; needs a bundle with a calibration"
+    )
+    exact: bool = Field(False, description="look at every row, however many there are")
+
+
+class AskedWith(BaseModel):
+    """What can be asked with; exactly one of text, image, mesh, id and vector."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = Field(None, description="words")
+    image: str | None = Field(None, description="a picture as data URI: data:image/png;base64,…")
+    mesh: str | None = Field(None, description="a mesh as data URI: data:model/gltf-binary;base64,…")
+    mesh_format: str | None = Field(
+        None, description="format of the mesh, such as glb, if nothing else tells"
+    )
+    id: str | None = Field(None, description="an item of this collection")
+    side: Side | None = Field(None, description="which side of that item; else the target's, if it has it")
+    vector: list[FiniteFloat] | None = Field(None, description="an index vector, as /v1/embeddings gives it")
+
+
+class PartBody(AskedWith):
+    """One part of a mixed query."""
+
+    weight: float = Field(1.0, ge=-HEAVIEST, le=HEAVIEST, description="below 0: away from it")
+
+
+class SearchBody(SearchOptions, AskedWith):
+    """A search in JSON: exactly one of text, image, mesh, id, vector and mix."""
+
+    mix: list[PartBody] | None = Field(
+        None, min_length=1, max_length=MAX_PARTS, description="several, each with a weight"
+    )
+
+
+class SimilarBody(SearchOptions):
+    """How to look for what is like an item."""
+
+    side: Side | None = Field(
+        None, description="which side of the item to go by; else the target's, if it has it"
+    )
+
+
+class BatchBody(BaseModel):
+    """Several searches at once; each is one of /v1/search in JSON."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    searches: list[dict[str, Any]] = Field(min_length=1)
+
+
+class Found(BaseModel):
+    """An item found, and the observation of it that matched best."""
+
+    id: str
+    score: float = Field(description="index score: higher is closer; comparable within one answer and side")
+    confidence: float | None = Field(None, description="calibrated; null where nothing is calibrated")
+    modality: Side
+    matched: Seen
+    payload: dict[str, Any]
+
+
+class Took(BaseModel):
+    """Milliseconds from the first to the last step, waiting included."""
+
+    encode: float
+    search: float
+    total: float
+
+
+class SearchAnswer(BaseModel):
+    """Items, best first."""
+
+    hits: list[Found]
+    took_ms: Took
+    version: int = Field(description="sequence number of the collection that answered")
+    bundle: str
+    warnings: list[str] = []
+
+
+class BatchEntry(BaseModel):
+    """The answer to one search, or why there is none."""
+
+    answer: SearchAnswer | None = None
+    error: Trouble | None = None
+
+
+class BatchAnswer(BaseModel):
+    """Answers in the order of the searches."""
+
+    answers: list[BatchEntry]

@@ -1,0 +1,112 @@
+"""One service at the end of a wire: requests go out, answers come back typed, every failure is a sentence."""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from multifold.errors import MultifoldError
+
+T = TypeVar("T")
+
+
+class ServiceError(MultifoldError):
+    """The service said no, or nothing. `status` is the HTTP status, None where there was no answer.
+
+    `retry_after` are the seconds after which a busy service wants to be asked again.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: str,
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message, self.code, self.status, self.request_id = message, code, status, request_id
+        self.retry_after = retry_after
+
+
+class Wire:
+    """Connections to one service. Safe to share between threads."""
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        timeout: float = 60.0,
+        api_key: str | None = None,
+        *,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+        self.url = url
+        try:
+            self._http = httpx.Client(base_url=url, timeout=timeout, headers=headers, transport=transport)
+        except httpx.InvalidURL as error:
+            raise ServiceError(f"{url!r} is no address of a service: {error}", "bad_url") from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def _ask(
+        self,
+        read: Callable[[Mapping[str, Any]], T],
+        method: str,
+        path: str,
+        **content: Any,  # noqa: ANN401
+    ) -> T:
+        response = self._send(method, path, **content)
+        try:
+            return read(response.json())
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ServiceError(
+                f"{self.url} answered something that this client does not understand ({error!r}); "
+                "is it a Multifold service of this version?",
+                "bad_answer",
+                response.status_code,
+            ) from error
+
+    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 (httpx has its own)
+        try:
+            response = self._http.request(method, path, **content)
+        except httpx.TimeoutException as error:
+            raise ServiceError(
+                f"{self.url} did not answer in time; try again, or wait longer", "timeout"
+            ) from error
+        except httpx.HTTPError as error:
+            raise ServiceError(
+                f"{self.url} cannot be reached ({error}); is it running?", "unreachable"
+            ) from error
+        if not response.is_success:
+            raise _refusal(response)
+        return response
+
+
+def item_path(id: str) -> str:  # noqa: A002 (the service's word)
+    """The address of an item; its id is one segment, whatever it holds."""
+    if id in ("", ".", ".."):
+        raise MultifoldError(f"an address cannot hold the id {id!r}; choose another")
+    return f"/v1/items/{quote(id, safe='')}"
+
+
+def _refusal(response: httpx.Response) -> ServiceError:
+    """The service's own sentence; a proxy in between may have another shape."""
+    status = response.status_code
+    later = response.headers.get("retry-after", "")
+    retry_after = float(later) if later.isdecimal() else None
+    try:
+        error = response.json()["error"]
+        return ServiceError(error["message"], error["code"], status, error.get("request_id"), retry_after)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        sentence = f"{response.request.url} answered {status} {response.reason_phrase}"
+        return ServiceError(sentence, f"http_{status}", status, retry_after=retry_after)

@@ -1,0 +1,80 @@
+"""Embeddings and models, as clients of OpenAI's API expect them."""
+
+import base64
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.app.house import House, box, png
+from tests.app.test_bad_input import refused, uri
+
+
+def post(shop: House, **asked: Any) -> httpx.Response:  # noqa: ANN401 (any JSON)
+    return shop.client.post("/v1/embeddings", json=asked)
+
+
+def expected(shop: House, *texts: str) -> np.ndarray:
+    encoder = shop.service.encoder
+    return encoder.vectors(encoder.texts(texts).features)
+
+
+def test_texts_become_vectors_in_their_order(shop: House) -> None:
+    answer = post(shop, input=["a red box", "blue"], model="tiny").json()
+    assert (answer["object"], answer["model"]) == ("list", "tiny")
+    assert [(one["object"], one["index"]) for one in answer["data"]] == [("embedding", 0), ("embedding", 1)]
+    got = np.array([one["embedding"] for one in answer["data"]])
+    np.testing.assert_allclose(got, expected(shop, "a red box", "blue"), atol=1e-6)
+    assert answer["usage"] == {"prompt_tokens": 6, "total_tokens": 6}
+
+
+def test_one_text_may_stand_alone_and_base64_is_the_same(shop: House) -> None:
+    answer = post(
+        shop, input="a red box", encoding_format="base64", dimensions=tiny.FEATURE, user="me"
+    ).json()
+    got = np.frombuffer(base64.b64decode(answer["data"][0]["embedding"]), "<f4")
+    np.testing.assert_allclose(got, expected(shop, "a red box")[0], atol=1e-6)
+
+
+def test_images_and_shapes_too_are_near_their_words(shop: House) -> None:
+    for modality, files in (("image", [png("red"), png("blue")]), ("shape", [box("red"), box("blue")])):
+        asked = {"input": [uri(file) for file in files], "modality": modality, "mesh_format": "glb"}
+        vectors = np.array([one["embedding"] for one in post(shop, **asked).json()["data"]])
+        assert (vectors @ expected(shop, "red", "blue").T).argmax(1).tolist() == [0, 1]
+
+
+def test_an_embedding_is_a_query(shop: House) -> None:
+    given = post(shop, input="a yellow box").json()["data"][0]["embedding"]
+    assert shop.best(vector=given) == "yellow-box"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        ({}, 422, "bad_request"),
+        ({"input": ""}, 422, "bad_text"),
+        ({"input": [1, 2]}, 422, "bad_request"),
+        ({"input": ["red"], "model": "gpt"}, 404, "no_such_model"),
+        ({"input": ["red"], "dimensions": 4}, 422, "bad_dimensions"),
+        ({"input": ["red"], "modality": "smell"}, 422, "bad_request"),
+        ({"input": ["red"], "modality": "image"}, 422, "bad_image"),
+        ({"input": ["red"] * 257}, 422, "too_many"),
+    ],
+)
+def test_what_cannot_be_embedded_is_refused(
+    shop: House, asked: dict[str, Any], status: int, code: str
+) -> None:
+    refused(post(shop, **asked), status, code)
+
+
+def test_nothing_in_gives_nothing(shop: House) -> None:
+    assert post(shop, input=[]).json()["data"] == []
+
+
+def test_the_bundle_is_the_model(shop: House) -> None:
+    models = shop.client.get("/v1/models").json()
+    assert [one["id"] for one in models["data"]] == ["tiny"]
+    assert shop.client.get("/v1/models/tiny").json() == models["data"][0]
+    refused(shop.client.get("/v1/models/gpt"), 404, "no_such_model")

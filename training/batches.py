@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
 
 from multifold.errors import MultifoldError
+from training.augment import moved, places
 from training.recipe import Train
 
 
@@ -40,6 +41,15 @@ class Batch:
     view_items: Int64[Tensor, " b"]
     tokens: Int64[Tensor, "c t"]
     text_items: Int64[Tensor, " c"]
+    places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
+
+    def on(self, device: torch.device) -> "Batch":
+        """The batch where the model is, its views moved there."""
+        pixels = self.pixels.to(device)
+        if self.places is not None:
+            pixels = moved(pixels, self.places.to(device))
+        rest = (each.to(device) for each in (self.view_items, self.tokens, self.text_items))
+        return Batch(pixels, *rest)
 
 
 class Batches(Iterator[Batch]):
@@ -87,6 +97,7 @@ def _batch(groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np
         torch.from_numpy(view_items),
         torch.from_numpy(groups.tokens[np.concatenate(rows)]),
         torch.from_numpy(text_items),
+        places(train.augment, len(pixels), rng),
     )
 
 

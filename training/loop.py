@@ -33,14 +33,18 @@ def train(
     out: Path,
     held_out: HeldOut | None = None,
     resume: bool = False,
+    device: str = "cpu",
 ) -> Path:
     """Follow the recipe, from the start or from `last.pt`; the path of the checkpoint in `out`."""
-    run = Run(recipe, groups, tokenizer, fresh=not resume)
+    run = Run(recipe, groups, tokenizer, torch.device(device), fresh=not resume)
     if resume:
         run.restore(out / LAST)
     else:
         (out / BEST).unlink(missing_ok=True)
         run.save(out / LAST)
+    if recipe.train.compile:
+        run.model.image.compile()
+        run.model.text.compile()
     with Journal(out, run) as journal:
         while run.step < recipe.train.steps:
             batch = next(run.batches)
@@ -61,7 +65,8 @@ def step(run: Run, batch: Batch) -> float:
     """One step down; the loss before it."""
     train = run.recipe.train
     run.model.geometry.resample(run.draws)
-    loss = run.objective(run.model, batch, run.step / train.steps)
+    with torch.autocast(run.device.type, torch.bfloat16, enabled=train.precision == "bf16"):
+        loss = run.objective(run.model, batch.on(run.device), run.step / train.steps)
     if not torch.isfinite(loss):
         raise DivergedError(f"the loss became {loss.item()} at step {run.step}; try a smaller rate")
     run.optimizer.zero_grad()

@@ -33,7 +33,8 @@ class Objective:
     def __call__(self, model: Model, batch: Batch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all that the recipe asks for; `progress` is the share of the training done."""
         options = self.recipe.loss
-        seen, taught = look(model, batch, self.recipe.train.text_parts), self._teach(batch)
+        train = self.recipe.train
+        seen, taught = look(model, batch, train.text_parts, train.chunk), self._teach(batch)
         compare = Comparison(self.loss, model.geometry, self.recipe, progress)
         total = sum_of_ways(compare, options, seen, taught, self.memory)
         if self.memory is not None:
@@ -51,7 +52,7 @@ class Objective:
         if self.teacher is None:
             return None
         with self.teacher.teaching() as teacher:
-            return look(teacher, batch, self.recipe.train.text_parts)
+            return look(teacher, batch, self.recipe.train.text_parts, self.recipe.train.chunk)
 
 
 @dataclass(frozen=True)

@@ -77,21 +77,38 @@ class Teacher(Section):
     mode: Literal["eval", "train"] = "eval"
 
 
+class Augment(Section):
+    """What is done to views, besides the shift; nothing unless asked for."""
+
+    zoom: float = Field(default=1.0, ge=1)  # enlarged so much, and a random part of the old size cut out
+    turn: float = Field(default=0.0, ge=0, le=180)  # degrees, to either side
+    mirror: bool = False  # wrong for captions that say left and right
+    upside_down: bool = False
+
+
 class Train(Section):
     """The run itself."""
 
     seed: int = 0
     start: str | None = None  # a checkpoint to go on from: its weights and its tokenizer, for fine-tuning
     steps: int = 1000
+    epochs: float = Field(default=0.0, ge=0)  # passes over all items, in place of steps
     items: int = 128  # items a step
     views: int = Field(default=1, ge=0)  # views an item a step; 0: all
     captions: int = Field(default=1, ge=0)  # captions an item a step; 0: all
     text_parts: int = Field(default=1, ge=1)  # captions of like length are read together, in so many parts
+    optimizer: Literal["adamw", "adam"] = "adamw"  # adam: decay is part of the gradient
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = Field(default=1e-8, gt=0)
     rate: float = 1e-3
     warmup: int = 100
     weight_decay: float = 0.05
-    clip: float = 1.0  # largest gradient norm
+    clip: float = Field(default=1.0, gt=0)  # largest gradient norm; inf: any
+    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: products in half precision, where it is safe
+    compile: bool = False  # torch.compile: minutes at the start, faster steps
+    chunk: int = Field(default=0, ge=0)  # observations in memory at once; 0: all. The step stays the same
     shift: int = 6  # random translation of a view, in pixels
+    augment: Augment = Augment()
     log_every: Count = 20  # steps between two lines in metrics.jsonl
     save_every: Count = 500  # steps between two states that --resume can go on from
 
@@ -118,6 +135,15 @@ class Recipe(Section):
     teacher: Teacher = Teacher()
     train: Train = Train()
     validation: Validation = Validation()
+
+
+def for_items(recipe: Recipe, count: int) -> Recipe:
+    """The recipe with its steps counted, where it says epochs."""
+    train = recipe.train
+    if not train.epochs:
+        return recipe
+    steps = max(1, round(train.epochs * count / train.items))
+    return recipe.model_copy(update={"train": train.model_copy(update={"steps": steps})})
 
 
 def parse(raw: dict[str, Any], source: str) -> Recipe:

@@ -26,21 +26,26 @@ class Run:
     """
 
     def __init__(
-        self, recipe: Recipe, groups: Groups, tokenizer: TrainedTokenizer, fresh: bool = True
+        self,
+        recipe: Recipe,
+        groups: Groups,
+        tokenizer: TrainedTokenizer,
+        device: torch.device,
+        fresh: bool = True,
     ) -> None:
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
         begin = start.model if fresh else partial(build_model, pretrained=False)
-        self.model = begin(recipe, tokenizer.vocabulary)
+        self.model = begin(recipe, tokenizer.vocabulary).to(device)
+        _check_chunks(self.model, recipe.train)
         self.objective = Objective(recipe, self.model)
-        self.optimizer = torch.optim.AdamW(
-            parameters(self.model, recipe.train), lr=recipe.train.rate, betas=(0.9, 0.98)
-        )
+        self.optimizer = optimizer(self.model, recipe.train)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: rate(step, recipe.train)
         )
         self.batches = batches(groups, recipe.train)
+        self.device = device
         self.step, self.seconds, self.best = 0, 0.0, -math.inf
 
     @property
@@ -62,6 +67,7 @@ class Run:
             "teacher": None if teacher is None else teacher.model.state_dict(),
             "memory": None if memory is None else _tensors(memory.past),
             "random": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             "draws": self.draws.get_state(),
         }
         checkpoint.save(path, self.checkpoint, state)
@@ -93,8 +99,10 @@ class Run:
         if self.objective.teacher is not None:
             self.objective.teacher.model.load_state_dict(state["teacher"])
         if self.objective.memory is not None:
-            self.objective.memory.past = _sides(state["memory"])
+            self.objective.memory.past = _sides(state["memory"], self.device)
         torch.set_rng_state(state["random"])
+        if state["cuda"] is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda"], self.device)
         self.draws.set_state(state["draws"])
 
 
@@ -104,6 +112,12 @@ def rate(step: int, train: Train) -> float:
         return (step + 1) / train.warmup
     done = (step - train.warmup) / max(1, train.steps - train.warmup)
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+
+def optimizer(model: nn.Module, train: Train) -> torch.optim.Optimizer:
+    """What the recipe asks for."""
+    make = torch.optim.AdamW if train.optimizer == "adamw" else torch.optim.Adam
+    return make(parameters(model, train), lr=train.rate, betas=train.betas, eps=train.eps)
 
 
 def parameters(model: nn.Module, train: Train) -> list[dict[str, object]]:
@@ -122,5 +136,17 @@ def _tensors(past: Sides | None) -> list[torch.Tensor] | None:
     return [past.images.features, past.images.items, past.texts.features, past.texts.items]
 
 
-def _sides(kept: list[torch.Tensor] | None) -> Sides | None:
-    return None if kept is None else Sides(Side(kept[0], kept[1]), Side(kept[2], kept[3]))
+def _sides(kept: list[torch.Tensor] | None, device: torch.device) -> Sides | None:
+    if kept is None:
+        return None
+    images, image_items, texts, text_items = (each.to(device) for each in kept)
+    return Sides(Side(images, image_items), Side(texts, text_items))
+
+
+def _check_chunks(model: nn.Module, train: Train) -> None:
+    """The statistics of a chunk are not those of the batch."""
+    learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
+    if train.chunk and any(part.training for part in learning):
+        raise MultifoldError(
+            "chunks are exact without BatchNorm only: set still = true in [image], or chunk = 0"
+        )

@@ -63,6 +63,7 @@ class OpenClipImage(TowerSection):
     """The image side of a model that open_clip knows."""
 
     kind: Literal["openclip"] = "openclip"
+    still: bool = False  # BatchNorm keeps its statistics, and uses them in training as well
     model: str
     pretrained: str | None = None  # one of open_clip's tags, or a file; none: random weights
     size: Count = 224

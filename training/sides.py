@@ -1,5 +1,6 @@
 """A batch as a model sees it: features of both sides, and the item that each belongs to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,8 +8,10 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import normalize
+from torch.utils.checkpoint import checkpoint
 
 from training.batches import Batch
+from training.geometries.numerics import precise
 from training.towers import Model
 
 
@@ -59,23 +62,34 @@ class Memory:
         self.past = longer.first(self.length)
 
 
-def look(model: Model, batch: Batch, text_parts: int = 1) -> Sides:
-    """Both towers over a batch."""
-    texts = read(model.text, batch.tokens, text_parts)
-    return Sides(Side(model.image(batch.pixels), batch.view_items), Side(texts, batch.text_items))
+def look(model: Model, batch: Batch, text_parts: int = 1, chunk: int = 0) -> Sides:
+    """Both towers over a batch; in chunks of so many observations, if it is asked for."""
+    images = in_turn(model.image, batch.pixels.split(chunk or len(batch.pixels)))
+    texts = read(model.text, batch.tokens, text_parts, chunk)
+    return Sides(Side(precise(images), batch.view_items), Side(precise(texts), batch.text_items))
 
 
-def read(tower: nn.Module, tokens: Int64[Tensor, "b t"], parts: int) -> Float[Tensor, "b n"]:
+def read(tower: nn.Module, tokens: Int64[Tensor, "b t"], parts: int, chunk: int = 0) -> Float[Tensor, "b n"]:
     """Texts of like length together, each part cut after its longest: the same features for less work."""
     if getattr(tower, "length", "fixed") == "fixed":
-        return torch.as_tensor(tower(tokens))
+        return in_turn(tower, tokens.split(chunk or len(tokens)))
     lengths, order = (tokens.argmax(1) + 1).sort()  # the end of a text has the highest id
+    parts = max(parts, -(-len(tokens) // chunk) if chunk else 1)
     ends = lengths.tensor_split(min(parts, len(tokens)))
-    read = [
-        tower(tokens[at][:, : int(end[-1])])
-        for at, end in zip(order.split([*map(len, ends)]), ends, strict=True)
-    ]
-    return torch.cat(read)[order.argsort()]
+    places = order.split([*map(len, ends)])
+    texts = [tokens[at][:, : int(end[-1])] for at, end in zip(places, ends, strict=True)]
+    read = in_turn(tower, texts) if chunk else torch.cat([tower(text) for text in texts])
+    return read[order.argsort()]
+
+
+def in_turn(tower: nn.Module, parts: Sequence[Tensor]) -> Float[Tensor, "b n"]:
+    """One part after the other, each forgotten and encoded again, chance included, when backward asks for it.
+
+    The loss sees all features at once, so its gradient is that of the whole batch, in the memory of one part.
+    """
+    if len(parts) == 1:
+        return torch.as_tensor(tower(parts[0]))
+    return torch.cat([checkpoint(tower, part, use_reentrant=False) for part in parts])
 
 
 def as_one(side: Side, pool: Literal["mean", "max"], normalised: bool) -> Side:

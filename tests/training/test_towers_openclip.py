@@ -196,7 +196,7 @@ def test_siglip_pads_are_read_like_words() -> None:
 def test_a_kind_that_nobody_knows_names_its_place() -> None:
     with pytest.raises(RecipeError, match=r"towers: image: .*'huge'.*'small', 'openclip'"):
         towers.recipe({"kind": "huge"}, VIT_TEXT, CLIP)
-    with pytest.raises(RecipeError, match=r"image\.openclip\.width: Extra inputs"):
+    with pytest.raises(RecipeError, match=r"nothing reads the key image\.width; there are: tokens"):
         towers.recipe({**VIT_IMAGE, "width": 3}, VIT_TEXT, CLIP)
 
 

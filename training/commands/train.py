@@ -12,9 +12,11 @@ What is rendered and generated on the way is kept in --cache and used again.
 import argparse
 from pathlib import Path
 
+import torch
+
 from multifold.errors import MultifoldError
 from training import checkpoint, cookbook, loop, prepare, start, validation
-from training.recipe import Recipe
+from training.recipe import Recipe, for_items
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes", help="changes"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the run that lies in --out")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: a GPU if there is one)")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME)")
     parser.add_argument(
         "--cache", type=Path, default=Path("runs/cache"), help="rendered views and generated sets"
@@ -51,14 +54,17 @@ def run(args: argparse.Namespace) -> int:
     if args.resume and not unfinished and (out / loop.DONE).exists():
         print(f"finished before: {out / loop.DONE}")
         return 0
-    path = follow(followed, out, args.cache, unfinished)
+    path = follow(followed, out, args.cache, unfinished, args.device)
     print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
     return 0
 
 
-def follow(recipe: Recipe, out: Path, cache: Path, resume: bool) -> Path:
+def follow(recipe: Recipe, out: Path, cache: Path, resume: bool, device: str = "auto") -> Path:
     """Prepare the data and train; the path of the checkpoint."""
     items = prepare.entries(recipe, cache, recipe.data.train_split)
+    recipe = for_items(recipe, len(items))
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     texts = [text for entry in items for text in entry.texts]
     print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
     kept = checkpoint.read(out / loop.LAST) if resume else None
@@ -66,8 +72,8 @@ def follow(recipe: Recipe, out: Path, cache: Path, resume: bool) -> Path:
     groups = prepare.groups(recipe, items, tokenizer, cache)
     held_out = validation.held_out(recipe, tokenizer, cache)
     done = 0 if kept is None or kept.run is None else kept.run["step"]
-    print(f"training for {recipe.train.steps - done} steps of {recipe.train.items} items")
-    return loop.train(recipe, groups, tokenizer, out, held_out, resume)
+    print(f"training for {recipe.train.steps - done} steps of {recipe.train.items} items on {device}")
+    return loop.train(recipe, groups, tokenizer, out, held_out, resume, device)
 
 
 def listing() -> str:

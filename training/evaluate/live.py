@@ -29,7 +29,7 @@ class LiveEncoder:
     def query_signs(self) -> Vector | None:
         """What a query vector is multiplied with."""
         signs = self.model.geometry.query_signs
-        return None if signs is None else signs.numpy()
+        return None if signs is None else signs.cpu().numpy()
 
     def pixels(self, batch: PixelBatch) -> Features:
         """Features of preprocessed pictures."""
@@ -43,12 +43,18 @@ class LiveEncoder:
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
         with torch.inference_mode():
-            return np.asarray(self.model.geometry.index_vectors(torch.from_numpy(features)))
+            found = self.model.geometry.index_vectors(torch.from_numpy(features).to(_device(self.model)))
+            return np.asarray(found.cpu())
 
 
 def _run(tower: torch.nn.Module, observed: np.ndarray) -> Features:
     with torch.inference_mode():
-        return torch.cat([tower(part) for part in _parts(observed)]).numpy()
+        device = _device(tower)
+        return torch.cat([tower(part.to(device)).cpu() for part in _parts(observed)]).numpy()
+
+
+def _device(module: torch.nn.Module) -> torch.device:
+    return next(module.parameters()).device
 
 
 def _parts(observed: np.ndarray) -> Iterator[Tensor]:

@@ -83,11 +83,26 @@ class WholeTower(ImageTower):
     network: Any  # open_clip is not typed
 
     def __init__(
-        self, spec: ImageSpec, network: nn.Module, project: nn.Module, scale: ModalityScale | None
+        self,
+        spec: ImageSpec,
+        network: nn.Module,
+        project: nn.Module,
+        scale: ModalityScale | None,
+        still: bool = False,
     ) -> None:
         super().__init__(spec)
         self.network, self.project, self.scale = network, project, scale
         self.norm = nn.Identity()
+        self.still = still
+        self.train()
+
+    def train(self, mode: bool = True) -> "WholeTower":
+        """Learn, or answer; the statistics of a still tower are those that it came with."""
+        super().train(mode)
+        for part in self.network.modules() if self.still else ():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                part.eval()
+        return self
 
     def tokens(
         self, observed: UInt8[Tensor, "b h w 3"]

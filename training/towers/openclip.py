@@ -29,9 +29,8 @@ def image_tower(section: OpenClipImage, meeting: Meeting, fetch: Fetch) -> Tower
         return patch_tower(section, image_spec(section), parts, meeting, own)
     if section.trainable != "all":
         network = open_clip.utils.freeze_batch_norm_2d(network)
-    return WholeTower(
-        image_spec(section), network, head(section, 1, meeting, AsIs()), scale(section, meeting)
-    )
+    project, spec = head(section, 1, meeting, AsIs()), image_spec(section)
+    return WholeTower(spec, network, project, scale(section, meeting), section.still)
 
 
 def text_tower(section: OpenClipText, vocabulary: int, meeting: Meeting, fetch: Fetch) -> Tower:

@@ -1,21 +1,22 @@
 """The software renderer, compiled by numba: the same pixels as `renderers.software`, many times faster."""
 
 import functools
+from typing import get_args
 
 import numpy as np
 from jaxtyping import UInt8
 
-from renderers.backdrop import Background, channels, laid_on
+from renderers.backdrop import Background, channels
 from renderers.base import Views, check_size
 from renderers.cameras import Rig
 from renderers.errors import MeshError
 from renderers.glass import MOST_FRAGMENTS, TOO_MANY_CLEAR
 from renderers.kernels import view
-from renderers.kernels.packed import CLEAR, Layers, addresses, looks_of, scratch_for, shape_of, textures_in
+from renderers.kernels.packed import CLEAR, addresses, looks_of, room_for, scratch_for, shape_of, textures_in
 from renderers.light import lamps
 from renderers.model import Model
 from renderers.pixels import PIXEL
-from renderers.raster import TOO_MANY_LARGE, project
+from renderers.raster import TOO_MANY_LARGE, zoom_of
 from renderers.software import SoftwareRenderer, depth_range, opacity_of
 
 
@@ -34,7 +35,7 @@ class CompiledRenderer:
         drawing = _Drawing(self._see, self._paint, model, rig, size)
         views = np.empty((len(rig), size, size, channels(background)), np.uint8)
         for number in range(len(rig)):
-            views[number] = drawing.picture(number, background)
+            drawing.draw(number, background, views[number])
         return views
 
 
@@ -47,7 +48,7 @@ class _Drawing:
     """One model before the cameras of a rig: the arrays that kernels read, and room for what they write."""
 
     def __init__(self, see: view.See, paint: view.Paint, model: Model, rig: Rig, size: int) -> None:
-        self._see, self._paint, self._model, self._rig, self._size = see, paint, model, rig, size
+        self._see, self._paint, self._rig, self._size = see, paint, rig, size
         opacities = [opacity_of(model, material) for material in model.materials]
         self._textures = textures_in(model)
         self._shape, self._looks = shape_of(model), looks_of(model, self._textures, opacities)
@@ -55,42 +56,28 @@ class _Drawing:
         self._at = addresses(self._shape, self._looks, self._scratch)
         self._starts = np.empty((size * PIXEL) ** 2 + 1 if CLEAR in opacities else 0, np.int64)
         self._lights = np.concatenate([rig.poses[:, :3, 3].T.astype(np.float32), *lamps(rig.poses)]).T
-        colored = bool((model.colors != 1).any())
         sets = 1 if model.uv1 is None else 2
-        self._numbers = (len(model.faces), size * PIXEL, sets, colored, *depth_range(rig))
+        counts = len(model.vertices), len(model.faces), size * PIXEL
+        self._numbers = (*counts, sets, model.colored, *depth_range(rig))
 
-    def picture(self, number: int, background: Background) -> UInt8[np.ndarray, "h w c"]:
-        """The view of one camera."""
+    def draw(self, number: int, background: Background, picture: UInt8[np.ndarray, "h w c"]) -> None:
+        """Fill in the view of one camera."""
         self._look_from(number)
-        layers = self._layers(*self._seen())
-        self._paint(self._at, self._numbers, addresses(layers), len(layers.veil) > 0)
-        veil = layers.veil if len(layers.veil) else None
-        return laid_on(background, self._scratch.seen, self._scratch.rest, veil).reshape(
-            self._size, self._size, channels(background)
-        )
+        layers, most = self._seen()
+        room, glass = room_for(self._size, most, layers, self._starts), len(self._starts) > 0
+        behind = get_args(Background).index(background)
+        self._paint(self._at, self._numbers, addresses(room), picture.ctypes.data, glass, behind)
 
     def _look_from(self, number: int) -> None:
-        pose, scratch = self._rig.poses[number : number + 1], self._scratch
-        scratch.screen[:] = project(self._model.vertices, pose, self._rig.fov_degrees, self._size * PIXEL)[0]
-        scratch.lights[:] = self._lights[number]
-        scratch.held[:] = -1
+        pose, zoom = self._rig.poses[number], zoom_of(self._rig.fov_degrees, self._size * PIXEL)
+        self._scratch.camera[:] = [*pose[:3, 3], *pose[:3, :3].ravel(), zoom]
+        self._scratch.lights[:] = self._lights[number]
 
     def _seen(self) -> tuple[int, int]:
-        """Settle what is nearest; gives how many see-through fragments there are, in all and in one pixel."""
+        """Settle what is nearest; gives how many see-through fragments there are, in all and in one row."""
         total, most = self._see(self._at, self._numbers, self._starts.ctypes.data if len(self._starts) else 0)
         if total == view.TOO_MANY_LARGE:
             raise MeshError(TOO_MANY_LARGE)
         if total > MOST_FRAGMENTS:
             raise MeshError(TOO_MANY_CLEAR)
         return total, most
-
-    def _layers(self, total: int, most: int) -> Layers:
-        """Room for so many see-through fragments."""
-        return Layers(
-            self._starts,
-            np.empty(total, np.int64),
-            np.empty(most, np.int64),
-            np.empty((most, 4), np.float32),
-            np.repeat(np.array([1, 0], np.float32), [4, 12]),
-            np.empty((self._size**2 if len(self._starts) else 0, 3), np.float32),
-        )

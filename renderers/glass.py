@@ -1,10 +1,15 @@
-"""See-through faces: cut-outs, which are there or not, and glass, which dims what lies behind."""
+"""See-through faces: cut-outs, which are there or not, and glass, which dims what lies behind.
+
+The n-th nearest pieces of glass at each sample make a picture of their own, shaded like that of solid faces.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float32, Int64
 
 from renderers.errors import MeshError
-from renderers.pixels import PIXEL, fragments_at
+from renderers.pixels import PIXEL, mean_of, seen_in
 from renderers.raster import Rows, faces_of, fragments
 from renderers.scene import Fragments, Scene
 from renderers.shade import alpha, shade
@@ -28,26 +33,41 @@ def draw_cut_outs(scene: Scene, keys: Int64[np.ndarray, "v s s"], rows: Rows) ->
 
 def glass(
     scene: Scene, keys: Int64[np.ndarray, "v s s"], rows: Rows
-) -> tuple[Float32[np.ndarray, "v s s"], Float32[np.ndarray, "p 3"]]:
-    """How much light each sample lets through from behind, and what glass itself adds to each pixel."""
+) -> tuple[Float32[np.ndarray, "4 p"], Float32[np.ndarray, "p 3"]]:
+    """How much light each sample of a pixel lets through from behind, and what glass adds to the pixel."""
+    pixels = keys.size // PIXEL**2
+    through, light = np.ones((4, pixels), np.float32), np.zeros((4, 3, pixels), np.float32)
+    for layer in _layers(keys, rows):
+        seen = seen_in(scene, layer)
+        color = shade(scene, seen.fragments)
+        opacity = np.clip(color[3], 0, 1)
+        for corner in range(4):
+            here = np.flatnonzero(seen.shown[corner])
+            at, opaque = np.take(seen.pixel, here), np.take(opacity, here)
+            left = np.take(through[corner], at)
+            for channel in range(3):
+                light[corner, channel][at] += np.take(color[channel], here) * left * opaque
+            through[corner][at] = left * (1 - opaque)
+    return through, mean_of(light).T
+
+
+def _layers(keys: Int64[np.ndarray, "v s s"], rows: Rows) -> Iterator[Int64[np.ndarray, "v s s"]]:
+    """The keys of the nearest see-through face at each sample, then of the next one, and so on."""
     sample, key = _in_front(keys, rows)
-    color = _shaded_once(scene, sample, key, keys.shape)
-    through, light = np.ones(keys.size, np.float32), np.zeros((keys.size, 3), np.float32)
-    begin = np.r_[True, sample[1:] != sample[:-1]][: len(sample)]
-    nth = np.arange(len(sample)) - np.maximum.accumulate(np.where(begin, np.arange(len(sample)), 0))
-    for layer in range(min(int(nth.max(initial=-1)) + 1, MOST_LAYERS)):
-        here = np.flatnonzero(nth == layer)
-        at, opacity = sample[here], np.clip(color[3, here], 0, 1)
-        light[at] += (color[:3, here] * through[at] * opacity).T
-        through[at] *= 1 - opacity
-    by_pixel = light.reshape(len(keys), keys.shape[1] // PIXEL, PIXEL, keys.shape[2] // PIXEL, PIXEL, 3)
-    return through.reshape(keys.shape), by_pixel.mean(axis=(2, 4)).reshape(-1, 3)
+    for _ in range(MOST_LAYERS):
+        if not len(sample):
+            return
+        nearest = np.zeros(keys.size, np.int64)
+        np.maximum.at(nearest, sample, key)
+        yield nearest.reshape(keys.shape)
+        behind = np.flatnonzero(key < nearest[sample])
+        sample, key = sample[behind], key[behind]
 
 
 def _in_front(
     keys: Int64[np.ndarray, "v s s"], rows: Rows
 ) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
-    """(sample, key) of the see-through fragments that nothing solid hides; in a sample, the nearest first."""
+    """(sample, key) of the see-through fragments that nothing solid hides."""
     flat, count = keys.reshape(-1), 0
     samples, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for sample, key in fragments(rows):
@@ -57,24 +77,7 @@ def _in_front(
             raise MeshError(TOO_MANY_CLEAR)
         samples.append(sample[nearer])
         found.append(key[nearer])
-    sample, key = np.concatenate(samples), np.concatenate(found)
-    order = np.lexsort((-key, sample))
-    return sample[order], key[order]
-
-
-def _shaded_once(
-    scene: Scene, sample: Int64[np.ndarray, " k"], key: Int64[np.ndarray, " k"], shape: tuple[int, ...]
-) -> Float32[np.ndarray, "4 k"]:
-    """The colour of each fragment, worked out once for each face in a pixel."""
-    at = _at_samples(sample, key, shape[1])
-    column, row = (at.x // PIXEL).astype(np.int64), (at.y // PIXEL).astype(np.int64)
-    pixel = (at.view * (shape[1] // PIXEL) + row) * (shape[2] // PIXEL) + column
-    pairs = pixel * len(scene.model.faces) + at.face
-    _, first, of_group = np.unique(pairs, return_index=True, return_inverse=True)
-    count = np.bincount(of_group)
-    x = np.bincount(of_group, at.x - PIXEL * column) / count
-    y = np.bincount(of_group, at.y - PIXEL * row) / count
-    return np.take(shade(scene, fragments_at(pixel[first], at.face[first], x, y, shape)), of_group, axis=1)
+    return np.concatenate(samples), np.concatenate(found)
 
 
 def _at_samples(sample: Int64[np.ndarray, " k"], key: Int64[np.ndarray, " k"], side: int) -> Fragments:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from renderers.power import power
+
 _KEY = np.array([-0.45, 0.65, 0.8]) / np.linalg.norm([-0.45, 0.65, 0.8])  # in the camera's axes
 _FILL = np.array([0.75, 0.15, 0.65]) / np.linalg.norm([0.75, 0.15, 0.65])
 WHITEST = np.float32(0.85)  # no real surface is all white, and white things must show on white
@@ -78,7 +80,7 @@ def _surroundings(surface: Surface) -> Float32[np.ndarray, " k"]:
     height = 2 * facing * surface.normal[1] - surface.to_eye[1]
     upward = np.clip(0.5 * height + 0.5, 0, 1)
     seen: Float32[np.ndarray, " k"] = (
-        0.35 + 0.55 * upward ** (3 - 2 * surface.roughness)
+        0.35 + 0.55 * power(upward, 3 - 2 * surface.roughness)
     ) * surface.occlusion
     return seen
 
@@ -90,6 +92,7 @@ def _highlight(
     squared = np.square(np.maximum(surface.roughness, np.float32(0.15)))
     shininess = 2 / (squared * squared) - 2
     halfway = unit(key + surface.to_eye)
-    gleam = np.maximum(dot(surface.normal, halfway), 0) ** np.minimum(shininess, 400)
+    facing = np.minimum(np.maximum(dot(surface.normal, halfway), 0), np.float32(1))
+    gleam = power(facing, np.minimum(shininess, 400))
     highlight: Float32[np.ndarray, " k"] = np.minimum((shininess + 8) / 25 * gleam * facing_key, 4)
     return highlight

@@ -19,7 +19,7 @@ from renderers.files.container import EXTENSIONS, read_bytes, suffix_of
 from renderers.files.siblings import Siblings
 from renderers.limits import DEFAULT_LIMITS, Limits
 from renderers.model import Axis, Material, Model, Part
-from renderers.normals import corner_normals
+from renderers.normals import corner_normals, mended
 from renderers.transform import rotated
 from renderers.upright import Up, up_axis
 
@@ -91,13 +91,15 @@ def assemble(parts: Sequence[Part], up: Axis = "y", notes: tuple[str, ...] = ())
 
 def _compact(part: Part) -> Part:
     """The part without vertices that no face uses; those it uses must be finite."""
-    used, faces = np.unique(part.faces, return_inverse=True)
+    named = np.zeros(len(part.vertices), bool)
+    named[part.faces] = True
+    used, faces = np.flatnonzero(named), (np.cumsum(named) - 1)[part.faces]
     vertices = part.vertices[used]
     if not np.isfinite(vertices).all():
         raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
     others = (part.normals, part.uv, part.colors, part.uv1)
     normals, uv, colors, uv1 = (None if one is None else one[used] for one in others)
-    return Part(vertices, faces.reshape(-1, 3).astype(np.int64), part.material, normals, uv, colors, uv1)
+    return Part(vertices, faces, part.material, normals, uv, colors, uv1)
 
 
 def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
@@ -133,11 +135,9 @@ def _corner_normals(part: Part) -> Float32[np.ndarray, "f 3 3"]:
     if part.normals is None:
         return corner_normals(part.vertices, part.faces)
     length = np.linalg.norm(part.normals, axis=1, keepdims=True)
-    sound: Bool[np.ndarray, " n"] = (np.isfinite(length) & (length > 1e-12))[:, 0]
-    if not sound[part.faces].all():
-        return corner_normals(part.vertices, part.faces)
+    unsound: Bool[np.ndarray, " n"] = ~(np.isfinite(length) & (length > 1e-12))[:, 0]
     normals: Float32[np.ndarray, "f 3 3"] = (part.normals / length)[part.faces]
-    return normals
+    return mended(normals, unsound[part.faces], part.vertices, part.faces)
 
 
 def _joined_uv(

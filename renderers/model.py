@@ -86,3 +86,8 @@ class Model:
     up_reason: str = ""  # who says so: the caller, the format, or a guess
     notes: tuple[str, ...] = ()  # what a user should know: a missing texture, points left out
     uv1: Float32[np.ndarray, "n 2"] | None = None  # of the second set; normal maps use the first
+
+    @cached_property
+    def colored(self) -> bool:
+        """Whether any vertex has a colour of its own."""
+        return bool((self.colors != 1).any())

@@ -9,7 +9,7 @@ normals cancel.
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 CREASE_COSINE = 0.77
 MOST_FACES_AROUND = 32  # points with more (the tips of fans) keep flat normals
@@ -32,6 +32,26 @@ def corner_normals(
             length = np.linalg.norm(mean, axis=1, keepdims=True)
             normals[corner] = np.where(length > 0, mean / np.maximum(length, 1e-30), normals[corner])
     return normals.reshape(-1, 3, 3).astype(np.float32)
+
+
+def mended(
+    normals: Float32[np.ndarray, "f 3 3"],
+    missing: Bool[np.ndarray, "f 3"],
+    vertices: Float64[np.ndarray, "n 3"],
+    faces: Int64[np.ndarray, "f 3"],
+) -> Float32[np.ndarray, "f 3 3"]:
+    """The same with ours for the corners that miss theirs; only the faces around those are looked at."""
+    if not missing.any():
+        return normals
+    points = _points(vertices)[faces]
+    bare = np.zeros(points.max() + 1, bool)
+    bare[points[missing]] = True
+    near = np.flatnonzero(bare[points].any(axis=1))
+    used, around = np.unique(faces[near], return_inverse=True)
+    ours = corner_normals(vertices[used], around.reshape(-1, 3))
+    filled: Float32[np.ndarray, "f 3 3"] = normals.copy()
+    filled[near] = np.where(missing[near, :, None], ours, normals[near])
+    return filled
 
 
 def unit(vectors: Float64[np.ndarray, "k 3"]) -> Float64[np.ndarray, "k 3"]:

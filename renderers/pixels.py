@@ -1,56 +1,96 @@
 """Samples -> what to shade in each pixel.
 
 A pixel is 2 by 2 samples. A face is shaded once in a pixel, in the middle of the samples it has there, and
-weighs as much as they let through: all of it behind nothing, less behind glass.
+weighs as much as they let through: all of it behind nothing, less behind glass. Faces of one material that
+lie beside each other and face the same way count as one, the first of them: on dense meshes they would be
+shaded apart and look alike.
 
 Shape legend: v views · s samples along a side · p pixels of all views · k fragments · e pixels at edges.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, Int64, Shaped
+from jaxtyping import Bool, Float32, Float64, Int32, Int64, Shaped
 
-from renderers.raster import faces_of
-from renderers.scene import Fragments
+from renderers.model import Model
+from renderers.raster import DEPTH_BITS, faces_of
+from renderers.scene import Fragments, Scene
 
 PIXEL = 2  # samples along a pixel's side
-Share: TypeAlias = tuple[  # pixel, face, x and y in the pixel, weight
-    Int64[np.ndarray, " k"],
-    Int32[np.ndarray, " k"],
-    Float64[np.ndarray, " k"],
-    Float64[np.ndarray, " k"],
-    Float32[np.ndarray, " k"],
-]
+ALIKE_COSINE = np.float32(0.95)  # 18 degrees
+ALIKE_DEPTH = 1 << (DEPTH_BITS - 6)  # as far apart as neighbouring samples of a steep face
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Fragments, the pixel each belongs to (over all views) and how much it weighs there."""
+    """Fragments, the pixel each belongs to (over all views) and which of its samples show it."""
 
     fragments: Fragments
     pixel: Int64[np.ndarray, " k"]
-    weight: Float32[np.ndarray, " k"]
+    shown: Bool[np.ndarray, "4 k"]
 
 
-def resolve(
-    keys: Int64[np.ndarray, "v s s"], through: Float32[np.ndarray, "v s s"] | None = None
-) -> tuple[Seen, Float32[np.ndarray, " p"]]:
-    """The fragments of every pixel, and the share of the background in each."""
-    faces = faces_of(_four(keys))
-    light = np.ones_like(faces, np.float32) if through is None else _four(through)
+def seen_in(scene: Scene, keys: Int64[np.ndarray, "v s s"]) -> Seen:
+    """The fragments of every pixel."""
+    four = corners_of(keys)
+    faces = faces_of(four)
     same = (faces[0] == faces[1]) & (faces[0] == faces[2]) & (faces[0] == faces[3])
     inside, edge = np.flatnonzero(same & (faces[0] >= 0)), np.flatnonzero(~same)
-    middle = np.ones(len(inside))
-    whole = (inside, faces[0][inside], middle, middle, np.take(light, inside, axis=1).mean(axis=0))
-    shares = [whole, *_shares(edge, np.take(faces, edge, axis=1), np.take(light, edge, axis=1))]
-    pixel, face, x, y, weight = (np.concatenate(columns) for columns in zip(*shares, strict=True))
-    background = ((faces < 0) * light).mean(axis=0, dtype=np.float32)
-    return Seen(fragments_at(pixel, face, x, y, keys.shape), pixel, weight), background
+    leading = np.take(faces, edge, axis=1)
+    if not scene.model.colored:
+        leading = _led(scene.model, leading, np.take(four, edge, axis=1) >> 32)
+    found = [(inside, faces[0][inside], np.ones((4, len(inside)), bool)), *_apart(edge, leading)]
+    pixel, face = (np.concatenate(columns) for columns in list(zip(*found, strict=True))[:2])
+    shown = np.concatenate([columns[2] for columns in found], axis=1)
+    count = shown.sum(axis=0)
+    x, y = 0.5 + (shown[1] + 1.0 * shown[3]) / count, 0.5 + (shown[2] + 1.0 * shown[3]) / count
+    return Seen(_fragments_at(pixel, face, x, y, keys.shape), pixel, shown)
 
 
-def fragments_at(
+def corners_of(samples: Shaped[np.ndarray, "v s s"]) -> Shaped[np.ndarray, "4 p"]:
+    """The samples of each pixel, one row for each of its corners."""
+    return np.stack([samples[:, row::2, column::2].ravel() for row in (0, 1) for column in (0, 1)])
+
+
+def mean_of(four: Shaped[np.ndarray, "4 ..."]) -> Float32[np.ndarray, "..."]:
+    """The mean over the corners of a pixel, in this order."""
+    mean: Float32[np.ndarray, ...] = (four[0] + four[1] + four[2] + four[3]) * np.float32(0.25)
+    return mean
+
+
+def _led(
+    model: Model, faces: Int32[np.ndarray, "4 e"], depths: Int64[np.ndarray, "4 e"]
+) -> Int32[np.ndarray, "4 e"]:
+    """The faces of pixels, each that is like an earlier one replaced by it."""
+    material, (x, y, z) = model.material_of[faces], (np.take(axis, faces) for axis in model.normals[:, 0].T)
+    leading, leads = faces.copy(), faces >= 0
+    for corner in range(1, 4):
+        followed = np.zeros_like(leads[0])
+        for leader in range(corner - 1, -1, -1):
+            bend = x[leader] * x[corner] + y[leader] * y[corner] + z[leader] * z[corner]
+            alike = leads[leader] & (np.abs(bend) > ALIKE_COSINE) & (faces[corner] >= 0)
+            alike &= material[leader] == material[corner]
+            alike &= np.abs(depths[leader] - depths[corner]) < ALIKE_DEPTH
+            leading[corner] = np.where(alike, faces[leader], leading[corner])
+            followed |= alike
+        leads[corner] &= ~followed
+    return leading
+
+
+def _apart(
+    edge: Int64[np.ndarray, " e"], faces: Int32[np.ndarray, "4 e"]
+) -> list[tuple[Int64[np.ndarray, " k"], Int32[np.ndarray, " k"], Bool[np.ndarray, "4 k"]]]:
+    """Pixel, face and samples of the faces of some pixels, each once in a pixel, where it comes first."""
+    found = []
+    for corner in range(4):
+        same = faces == faces[corner]
+        first = np.flatnonzero((same.argmax(axis=0) == corner) & (faces[corner] >= 0))
+        found.append((edge[first], faces[corner][first], np.take(same, first, axis=1)))
+    return found
+
+
+def _fragments_at(
     pixel: Int64[np.ndarray, " k"],
     face: Int32[np.ndarray, " k"],
     x: Float64[np.ndarray, " k"],
@@ -64,24 +104,3 @@ def fragments_at(
     row = np.tile(np.repeat(np.arange(0.0, rows * PIXEL, PIXEL), columns), views)
     column = np.tile(np.arange(0.0, columns * PIXEL, PIXEL), views * rows)
     return Fragments(np.take(view, pixel), face, x + np.take(column, pixel), y + np.take(row, pixel))
-
-
-def _four(samples: Shaped[np.ndarray, "v s s"]) -> Shaped[np.ndarray, "4 p"]:
-    """The samples of each pixel, one row for each of its corners."""
-    return np.stack([samples[:, row::2, column::2].ravel() for row in (0, 1) for column in (0, 1)])
-
-
-def _shares(
-    edge: Int64[np.ndarray, " e"], faces: Int32[np.ndarray, "4 e"], light: Float32[np.ndarray, "4 e"]
-) -> list[Share]:
-    """The faces of pixels that hold several, each once, at the middle of its samples."""
-    shares = []
-    for corner in range(4):
-        same = faces == faces[corner]
-        first = np.flatnonzero((same.argmax(axis=0) == corner) & (faces[corner] >= 0))
-        of_face = np.take(same, first, axis=1)
-        count = of_face.sum(axis=0)
-        x, y = 0.5 + (of_face[1] + of_face[3]) / count, 0.5 + (of_face[2] + of_face[3]) / count
-        weight = (of_face * np.take(light, first, axis=1)).mean(axis=0, dtype=np.float32)
-        shares.append((edge[first], faces[corner][first], x, y, weight))
-    return shares

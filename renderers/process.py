@@ -22,6 +22,8 @@ from renderers.worker import LENGTH, Request, encode
 
 STARTING_SECONDS = 180.0  # the first of all compiles itself
 _LONGEST_MESSAGE = 1 << 16
+# glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
+HEAP = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "NUMBA_CACHE_DIR", "TZ", "SYSTEMROOT")
 
 
@@ -147,7 +149,5 @@ def _environment(ours: Mapping[str, str]) -> dict[str, str]:
     """What a worker needs to start: our import path, one thread, and no more."""
     kept = {name: ours[name] for name in _KEPT_VARIABLES if name in ours}
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
-    # glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
-    heap = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
     paths = [os.path.abspath(path) for path in sys.path]
-    return {**kept, **threads, **heap, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **threads, **HEAP, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}

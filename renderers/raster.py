@@ -45,13 +45,18 @@ def project(
     vertices: Float32[np.ndarray, "n 3"], poses: Float64[np.ndarray, "v 4 4"], fov_degrees: float, side: int
 ) -> Float64[np.ndarray, "v n 3"]:
     """Screen x, y and 1/distance of each vertex in each view."""
-    # einsum rather than @: its sums don't depend on the BLAS at hand or on how many views are drawn at once
-    seen = np.einsum("vni,vij->vnj", vertices - poses[:, None, :3, 3], poses[:, :3, :3])
-    inverse = -1 / seen[..., 2]
-    zoom = side / 2 / np.tan(np.radians(fov_degrees / 2))
-    return np.stack(
-        [side / 2 + seen[..., 0] * zoom * inverse, side / 2 - seen[..., 1] * zoom * inverse, inverse], axis=-1
+    x, y, z = np.moveaxis(vertices - poses[:, None, :3, 3], -1, 0)
+    # sum by sum rather than @, which depends on the BLAS at hand and on how many views are drawn at once
+    right, up, back = (
+        x * axis[:, :1] + y * axis[:, 1:2] + z * axis[:, 2:] for axis in np.moveaxis(poses[:, :3, :3], -1, 0)
     )
+    inverse, zoom = -1 / back, zoom_of(fov_degrees, side)
+    return np.stack([side / 2 + right * zoom * inverse, side / 2 - up * zoom * inverse, inverse], axis=-1)
+
+
+def zoom_of(fov_degrees: float, side: int) -> float:
+    """Samples for a unit of length at distance 1."""
+    return float(side / 2 / np.tan(np.radians(fov_degrees / 2)))
 
 
 def draw_nearest(keys: Int64[np.ndarray, " S"], rows: Rows) -> None:

@@ -49,11 +49,6 @@ class Scene:
         """Where each camera stands."""
         return self.poses[:, :3, 3].T.astype(np.float32)
 
-    @cached_property
-    def colored(self) -> bool:
-        """Whether any vertex has a colour of its own."""
-        return bool((self.model.colors != 1).any())
-
     @property
     def uv_sets(self) -> int:
         """How many texture coordinates each vertex has."""
@@ -120,7 +115,7 @@ def _table(
     """Position, normal, uv, perhaps colour and second uv of corners; the flat normal; density by each uv."""
     model, corners = scene.model, scene.model.faces[face]
     points, uv = model.vertices[corners], model.uv[corners]
-    colors = [model.colors[corners]] if scene.colored else []
+    colors = [model.colors[corners]] if scene.model.colored else []
     second = [] if model.uv1 is None else [model.uv1[corners]]
     mixed = np.concatenate([points, model.normals[face], uv, *colors, *second], axis=2)
     flat = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])

@@ -78,7 +78,7 @@ class _Look:
     def color(self) -> Float32[np.ndarray, "4 k"]:
         """Albedo and alpha."""
         color = self.of_material(slice(0, 4))
-        if self.scene.colored:
+        if self.scene.model.colored:
             color *= self.own_color
         for here, texels in self.textured("base_texture"):
             color[:, here] *= texels
@@ -101,9 +101,10 @@ class _Look:
 
     def normal_seen_from(self, to_eye: Float32[np.ndarray, "3 k"]) -> Float32[np.ndarray, "3 k"]:
         """The normal, turned to the side we see and never away from the eye."""
-        normal = unit(self.normal)
+        normal = self.normal.copy()
         for here, texels in self.textured("normal_texture"):
-            normal[:, here] = self.bumped(normal[:, here], texels, here)
+            normal[:, here] = self.bumped(unit(normal[:, here]), texels, here)
+        normal = unit(normal)
         normal *= np.where(dot(normal, self.flat) < 0, np.float32(-1), np.float32(1))
         return unit(normal - np.minimum(dot(normal, to_eye), 0) * to_eye)
 
@@ -113,7 +114,7 @@ class _Look:
         texels: Float32[np.ndarray, "3 h"],
         here: slice | Int64[np.ndarray, " h"],
     ) -> Float32[np.ndarray, "3 h"]:
-        """Normals leant over by a normal map; the map's axes follow the texture coordinates."""
+        """Directions of normals leant over by a normal map; the map's axes follow the texture coordinates."""
         corners = self.corners[:, :, here]
         first, second = corners[1] - corners[0], corners[2] - corners[0]
         side = np.sign(first[6] * second[7] - first[7] * second[6])
@@ -122,7 +123,9 @@ class _Look:
         # in glTF the picture's v runs down and the map's green axis up, hence the minus
         across = -np.cross(normal, along, axis=0) * side
         lean = 2 * texels - 1
-        return unit(along * lean[0] + across * lean[1] + normal * np.maximum(lean[2], FLATTEST_BUMP))
+        leant: Float32[np.ndarray, "3 h"] = along * lean[0] + across * lean[1]
+        leant += normal * np.maximum(lean[2], FLATTEST_BUMP)
+        return leant
 
     def textured(
         self, name: TextureName

@@ -1,6 +1,6 @@
 """The default renderer: a rasteriser in numpy. No GPU, no display, no system package.
 
-Visibility is settled at 2 by 2 samples a pixel (raster), each face is shaded once in a pixel (pixels, shade),
+Visibility is settled at 2 by 2 samples a pixel (raster), what lies there is shaded once (pixels, shade),
 see-through faces are laid over (glass), and samples are averaged in linear light.
 """
 
@@ -12,7 +12,7 @@ from renderers.base import Views, check_size
 from renderers.cameras import Rig
 from renderers.glass import draw_cut_outs, glass
 from renderers.model import Material, Model
-from renderers.pixels import PIXEL, resolve
+from renderers.pixels import PIXEL, corners_of, mean_of, seen_in
 from renderers.raster import draw_nearest, project, rows_of
 from renderers.scene import Scene
 from renderers.shade import shade
@@ -26,7 +26,7 @@ class SoftwareRenderer:
     """Draws on the CPU with numpy alone."""
 
     name = "software"
-    version = "1"
+    version = "2"
 
     def render(self, model: Model, rig: Rig, size: int = 224, background: Background = "white") -> Views:
         """One square sRGB picture for each pose of the rig."""
@@ -47,9 +47,10 @@ def _draw(
     keys = np.zeros((len(poses), side, side), np.int64)
     draw_nearest(keys.reshape(-1), solid)
     draw_cut_outs(scene, keys, cut)
-    through, veil = glass(scene, keys, clear) if len(clear) else (None, None)
-    seen, rest = resolve(keys, through)
-    light = shade(scene, seen.fragments)[:3] * seen.weight
+    free, seen = (corners_of(keys) == 0).astype(np.float32), seen_in(scene, keys)
+    through, veil = glass(scene, keys, clear) if len(clear) else (np.ones_like(free), None)
+    weight = mean_of(seen.shown * np.take(through, seen.pixel, axis=1))
+    light, rest = shade(scene, seen.fragments)[:3] * weight, mean_of(free * through)
     sums = [np.bincount(seen.pixel, channel, len(rest)) for channel in light]
     pixels = laid_on(background, np.stack(sums, axis=1).astype(np.float32), rest, veil)
     return pixels.reshape(len(poses), size, size, channels(background))

@@ -9,6 +9,7 @@ a busy machine does not change them much; the best of some rounds counts.
 import argparse
 import json
 import math
+import os
 import platform
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from multifold.errors import MultifoldError
 from renderers import cameras
 from renderers.benches.meshes import write_meshes
 from renderers.engines import ENGINES
+from renderers.process import HEAP
 
 Times = dict[str, tuple[float, float]]  # mesh -> CPU-seconds to load and to draw all views
 _TEXT2SHAPE_VIEWS = 89_394
@@ -56,7 +58,8 @@ def _measured(engine: str, meshes: dict[str, Path], args: argparse.Namespace) ->
     """What one engine takes, in a process of its own."""
     command = [sys.executable, "-m", "renderers.benches.probe", engine, args.rig, str(args.size)]
     words = [*command, str(args.rounds), *map(str, meshes.values())]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 (our own module)
+    settings = {**os.environ, **HEAP}  # those of the workers that draw for us
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=settings)  # noqa: S603
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise MultifoldError(f"{engine} is left out: {last}")

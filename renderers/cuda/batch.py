@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor
 
 from renderers.cameras import Rig
@@ -35,6 +35,7 @@ class Batch:
     colors: Float32[Tensor, "n 4"]
     material_of: Int64[Tensor, " f"]
     opacity_of: Int64[Tensor, " m"]
+    colored: Bool[Tensor, " m"]  # whether vertices of its model have colours of their own
     materials: Float32[Tensor, "m 11"]
     textures_of: Int64[Tensor, "m 5"]
     texels: Float32[Tensor, " x"]
@@ -65,7 +66,7 @@ def batch_of(models: Sequence[Model], rig: Rig, size: int, device: torch.device)
 
 def _wide(array: np.ndarray) -> np.ndarray:
     """Whole numbers as torch indexes by."""
-    return array.astype(np.int64) if array.dtype.kind in "iub" else array
+    return array.astype(np.int64) if array.dtype.kind in "iu" else array
 
 
 def _parts(models: Sequence[Model], screens: Sequence[np.ndarray], views: int) -> dict[str, list[np.ndarray]]:
@@ -102,7 +103,8 @@ def _tables(models: Sequence[Model]) -> dict[str, np.ndarray]:
     looks["maps"][:, 0] = np.cumsum([0, *sizes])[:-1]
     texels = [np.zeros(1, np.float32), *(texture.texels.ravel() for texture in textures)]
     looks["maps"][:, 0] += 1
-    return {**looks, "texels": np.concatenate(texels)}
+    colored = np.repeat([model.colored for model in models], [len(model.materials) for model in models])
+    return {**looks, "colored": colored, "texels": np.concatenate(texels)}
 
 
 def chosen(batch: Batch, opacity: int) -> Int64[Tensor, " c"]:

@@ -10,7 +10,8 @@ from renderers.base import EngineError, Views, check_size
 from renderers.cameras import Rig
 from renderers.cuda.batch import Batch, batch_of
 from renderers.cuda.glass import draw_cut_outs, glass
-from renderers.cuda.samples import draw_nearest, resolve, rows_of
+from renderers.cuda.samples import corners_of, draw_nearest, mean_of, rows_of, seen_in
+from renderers.cuda.surface import shade
 from renderers.kernels.packed import CLEAR, CUT, SOLID
 from renderers.model import Model
 
@@ -22,7 +23,7 @@ class CudaRenderer:
     """Draws with torch, on a GPU unless told otherwise."""
 
     name = "cuda"
-    version = "1"
+    version = "2"
 
     def __init__(self, device: str = "cuda") -> None:
         if device.startswith("cuda") and not torch.cuda.is_available():
@@ -51,5 +52,8 @@ def _draw(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     draw_nearest(keys, rows_of(batch, SOLID))
     draw_cut_outs(batch, keys, rows_of(batch, CUT))
     through, veil = glass(batch, keys, rows_of(batch, CLEAR))
-    seen, rest = resolve(batch, keys, through)
-    return seen, rest, veil
+    seen, free = seen_in(batch, keys), corners_of(keys, batch) == 0
+    light = shade(batch, seen.fragments)[:3] * mean_of(seen.shown * through[:, seen.pixel])
+    sums = torch.zeros((free.shape[1], 3), dtype=torch.float64, device=batch.device)
+    sums.index_add_(0, seen.pixel, light.double().T)
+    return sums.float(), mean_of(free * through), veil

@@ -1,11 +1,13 @@
 """See-through faces: the twin of `renderers.glass`."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from renderers.cuda.batch import Batch
-from renderers.cuda.samples import Rows, fragments, fragments_at
+from renderers.cuda.samples import Rows, fragments, mean_of, seen_in
 from renderers.cuda.surface import Fragments, alpha, shade
 from renderers.errors import MeshError
 from renderers.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR
@@ -26,32 +28,39 @@ def draw_cut_outs(batch: Batch, keys: Int64[Tensor, " S"], rows: Rows) -> None:
 
 def glass(
     batch: Batch, keys: Int64[Tensor, " S"], rows: Rows
-) -> tuple[Float32[Tensor, " S"], Float32[Tensor, "p 3"]]:
-    """How much light each sample lets through from behind, and what glass itself adds to each pixel."""
+) -> tuple[Float32[Tensor, "4 p"], Float32[Tensor, "p 3"]]:
+    """How much light each sample of a pixel lets through from behind, and what glass adds to the pixel."""
+    pixels = len(keys) // 4
+    through = torch.ones((4, pixels), device=batch.device)
+    light = torch.zeros((4, pixels, 3), device=batch.device)
+    for layer in _layers(batch, keys, rows):
+        seen = seen_in(batch, layer)
+        color = shade(batch, seen.fragments)
+        opacity = color[3].clamp(0, 1)
+        for corner in range(4):
+            here = torch.nonzero(seen.shown[corner])[:, 0]
+            at, opaque = seen.pixel[here], opacity[here]
+            light[corner, at] += (color[:3, here] * through[corner, at] * opaque).T
+            through[corner, at] *= 1 - opaque
+    return through, mean_of(light)
+
+
+def _layers(batch: Batch, keys: Int64[Tensor, " S"], rows: Rows) -> Iterator[Int64[Tensor, " S"]]:
+    """The keys of the nearest see-through face at each sample, then of the next one, and so on."""
     sample, key = _in_front(batch, keys, rows)
-    color = _shaded_once(batch, sample, key)
-    through = torch.ones(len(keys), device=batch.device)
-    light = torch.zeros((len(keys), 3), device=batch.device)
-    place = torch.arange(len(sample), device=batch.device)
-    begin = torch.ones_like(sample, dtype=torch.bool)
-    begin[1:] = sample[1:] != sample[:-1]
-    nth = place - torch.cummax(torch.where(begin, place, 0), 0).values if len(sample) else place
-    for layer in range(min(int(nth.max()) + 1 if len(nth) else 0, MOST_LAYERS)):
-        here = torch.nonzero(nth == layer)[:, 0]
-        at, opacity = sample[here], color[3, here].clamp(0, 1)
-        light[at] += (color[:3, here] * through[at] * opacity).T
-        through[at] *= 1 - opacity
-    size = batch.side // 2
-    by_pixel = light.reshape(batch.views, size, 2, size, 2, 3)
-    first, second = by_pixel[:, :, 0], by_pixel[:, :, 1]
-    sums = first[:, :, :, 0] + first[:, :, :, 1] + second[:, :, :, 0] + second[:, :, :, 1]
-    return through, (sums * 0.25).reshape(-1, 3)
+    for _ in range(MOST_LAYERS):
+        if not len(sample):
+            return
+        nearest = torch.zeros_like(keys).scatter_reduce_(0, sample, key, "amax")
+        yield nearest
+        behind = key < nearest[sample]
+        sample, key = sample[behind], key[behind]
 
 
 def _in_front(
     batch: Batch, keys: Int64[Tensor, " S"], rows: Rows
 ) -> tuple[Int64[Tensor, " k"], Int64[Tensor, " k"]]:
-    """(sample, key) of the see-through fragments that nothing solid hides; in a sample, the nearest first."""
+    """(sample, key) of the see-through fragments that nothing solid hides."""
     samples, found, count = [keys[:0]], [keys[:0]], 0
     for sample, key in fragments(rows):
         nearer = key > keys[sample]
@@ -60,26 +69,7 @@ def _in_front(
         count += len(found[-1])
         if count > MOST_FRAGMENTS * batch.views:
             raise MeshError(TOO_MANY_CLEAR)
-    sample, key = torch.cat(samples), torch.cat(found)
-    nearest_first = torch.argsort(key, descending=True, stable=True)
-    order = nearest_first[torch.argsort(sample[nearest_first], stable=True)]
-    return sample[order], key[order]
-
-
-def _shaded_once(
-    batch: Batch, sample: Int64[Tensor, " k"], key: Int64[Tensor, " k"]
-) -> Float32[Tensor, "4 k"]:
-    """The colour of each fragment, worked out once for each face in a pixel."""
-    at, size = _at_samples(batch, sample, key), batch.side // 2
-    line, column = sample // batch.side, sample % batch.side
-    view, row = line // batch.side, line % batch.side
-    pixel = (view * size + row // 2) * size + column // 2
-    groups, of_group = torch.unique(pixel * len(batch.pair_face) + at.pair, return_inverse=True)
-    sums = torch.zeros((3, len(groups)), dtype=torch.float64, device=batch.device)
-    inside = torch.stack([torch.ones_like(at.x), at.x - column // 2 * 2, at.y - row // 2 * 2])
-    count, x, y = sums.index_add_(1, of_group, inside)
-    pixels, pairs = groups // len(batch.pair_face), groups % len(batch.pair_face)
-    return shade(batch, fragments_at(batch, pixels, pairs, x / count, y / count))[:, of_group]
+    return torch.cat(samples), torch.cat(found)
 
 
 def _at_samples(batch: Batch, sample: Int64[Tensor, " k"], key: Int64[Tensor, " k"]) -> Fragments:

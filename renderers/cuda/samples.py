@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor
 
 from renderers.cuda.batch import Batch, chosen
-from renderers.cuda.surface import Fragments, shade
+from renderers.cuda.surface import Fragments
 from renderers.errors import MeshError
+from renderers.pixels import ALIKE_COSINE, ALIKE_DEPTH
 from renderers.raster import DEPTH_BITS, FACE_MASK, MOST_FRAGMENTS_PER_VIEW, TOO_MANY_LARGE
 
 _AT_ONCE = 20_000_000
@@ -112,62 +113,69 @@ def draw_nearest(keys: Int64[Tensor, " S"], rows: Rows) -> None:
         keys.scatter_reduce_(0, sample, key, "amax")
 
 
-def resolve(
-    batch: Batch, keys: Int64[Tensor, " S"], through: Float32[Tensor, " S"]
-) -> tuple[Float32[Tensor, "p 3"], Float32[Tensor, " p"]]:
-    """The light of every pixel and the share of the background in it."""
-    pairs, light = (_four(values, batch) for values in ((keys & FACE_MASK) - 1, through))
-    sums = torch.zeros((pairs.shape[1], 3), dtype=torch.float64, device=batch.device)
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Fragments, the pixel each belongs to (over all views) and which of its samples show it."""
+
+    fragments: Fragments
+    pixel: Int64[Tensor, " k"]
+    shown: Bool[Tensor, "4 k"]
+
+
+def seen_in(batch: Batch, keys: Int64[Tensor, " S"]) -> Seen:
+    """The fragments of every pixel."""
+    four = corners_of(keys, batch)
+    pairs = (four & FACE_MASK) - 1
     whole = (pairs == pairs[0]).all(0)
-    inside = torch.nonzero(whole & (pairs[0] >= 0))[:, 0]
-    middle = torch.ones(len(inside), dtype=torch.float64, device=batch.device)
-    _add(batch, sums, inside, pairs[0, inside], middle, middle, _mean(light[:, inside]))
-    edge = torch.nonzero(~whole)[:, 0]
+    inside, edge = torch.nonzero(whole & (pairs[0] >= 0))[:, 0], torch.nonzero(~whole)[:, 0]
+    leading = _led(batch, pairs[:, edge], four[:, edge] >> 32)
+    pixels, found = [inside], [pairs[0, inside]]
+    shown = [torch.ones((4, len(inside)), dtype=torch.bool, device=batch.device)]
     for corner in range(4):
-        same = pairs[:, edge] == pairs[corner, edge]
+        same = leading == leading[corner]
         fresh = ~same[:corner].any(0) if corner else torch.ones_like(same[0])
-        first = torch.nonzero(fresh & (pairs[corner, edge] >= 0))[:, 0]
-        mine, pixel = same[:, first], edge[first]
-        count = mine.sum(0).double()
-        x, y = 0.5 + (mine[1] | mine[3]) / count, 0.5 + (mine[2] | mine[3]) / count
-        _add(batch, sums, pixel, pairs[corner, pixel], x, y, _mean(mine * light[:, pixel]))
-    return sums.float(), _mean((pairs < 0) * light)
+        first = torch.nonzero(fresh & (leading[corner] >= 0))[:, 0]
+        pixels.append(edge[first])
+        found.append(leading[corner, first])
+        shown.append(same[:, first])
+    return _seen(batch, torch.cat(pixels), torch.cat(found), torch.cat(shown, dim=1))
 
 
-def _add(
-    batch: Batch,
-    sums: Float64[Tensor, "p 3"],
-    pixel: Int64[Tensor, " k"],
-    pair: Int64[Tensor, " k"],
-    x: Float64[Tensor, " k"],
-    y: Float64[Tensor, " k"],
-    weight: Float32[Tensor, " k"],
-) -> None:
-    """Add the light of one face in each of these pixels."""
-    color = shade(batch, fragments_at(batch, pixel, pair, x, y))
-    sums[pixel] += (color[:3] * weight).double().T
+def _led(batch: Batch, pairs: Int64[Tensor, "4 e"], depths: Int64[Tensor, "4 e"]) -> Int64[Tensor, "4 e"]:
+    """The pairs of pixels, each that is like an earlier one replaced by it."""
+    face = batch.pair_face[pairs]
+    material, normal = batch.material_of[face], batch.normals[face, 0].permute(2, 0, 1)
+    leading, leads = pairs.clone(), pairs >= 0
+    for corner in range(1, 4):
+        followed = torch.zeros_like(leads[0])
+        for leader in range(corner - 1, -1, -1):
+            x, y, z = normal[:, leader] * normal[:, corner]
+            alike = leads[leader] & (torch.abs(x + y + z) > float(ALIKE_COSINE)) & (pairs[corner] >= 0)
+            alike &= (material[leader] == material[corner]) & ~batch.colored[material[corner]]
+            alike &= torch.abs(depths[leader] - depths[corner]) < ALIKE_DEPTH
+            leading[corner] = torch.where(alike, pairs[leader], leading[corner])
+            followed |= alike
+        leads[corner] &= ~followed
+    return leading
 
 
-def fragments_at(
-    batch: Batch,
-    pixel: Int64[Tensor, " k"],
-    pair: Int64[Tensor, " k"],
-    x: Float64[Tensor, " k"],
-    y: Float64[Tensor, " k"],
-) -> Fragments:
-    """Fragments at places within pixels, numbered over all views."""
-    size = batch.side // 2
+def _seen(
+    batch: Batch, pixel: Int64[Tensor, " k"], pair: Int64[Tensor, " k"], shown: Bool[Tensor, "4 k"]
+) -> Seen:
+    """Each shaded in the middle of its samples."""
+    size, count = batch.side // 2, shown.sum(0).double()
     row, column = pixel // size % size, pixel % size
-    return Fragments(pair, x + 2 * column, y + 2 * row)
+    x, y = 0.5 + (shown[1].double() + shown[3]) / count, 0.5 + (shown[2].double() + shown[3]) / count
+    return Seen(Fragments(pair, x + 2 * column, y + 2 * row), pixel, shown)
 
 
-def _four(samples: Tensor, batch: Batch) -> Tensor:
+def corners_of(samples: Tensor, batch: Batch) -> Tensor:
     """The samples of each pixel, one row for each of its corners."""
     square = samples.reshape(batch.views, batch.side, batch.side)
     return torch.stack([square[:, row::2, column::2].reshape(-1) for row in (0, 1) for column in (0, 1)])
 
 
-def _mean(four: Float32[Tensor, "4 k"]) -> Float32[Tensor, " k"]:
-    """In this order, whatever the device."""
+def mean_of(four: Float32[Tensor, "4 ..."]) -> Float32[Tensor, "..."]:
+    """The mean over the corners of a pixel, in this order."""
     mean: Tensor = (four[0] + four[1] + four[2] + four[3]) * 0.25
     return mean

@@ -1,10 +1,12 @@
 """The software renderer compiled by numba: the same pixels, many times faster.
 
     compiling.py  how a function becomes a kernel, and where the machine code is kept
-    packed.py     a model as flat arrays; the scene, which is where they lie in memory
-    vectors.py    texture.py  surface.py  spans.py  layers.py  view.py   from three numbers to a picture
+    packed.py     a model as flat arrays     scene.py   where they lie in memory
+    view.py       a whole view: spans.py settles the samples, pixels.py and layers.py list what lies there,
+                  surface.py (faces.py, texture.py) gathers what it is like, light.py lights it in blocks
 
 Every expression follows its numpy twin operation by operation, in the same precision, so pixels are equal
 (tests/renderers/test_kernels.py). Kernels read flat memory, `x[3 * row + column]`, through bare pointers:
-arrays would cost more than the drawing, in counted references and in time to compile.
+arrays would cost more than the drawing, in counted references and in time to compile. What runs for each
+fragment is inlined: a call would pass the whole scene again.
 """

@@ -28,6 +28,14 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that becomes part of its caller, whatever its size: loops over calls are not vectorised."""
+    compiled: Callable[P, R] = numba.njit(
+        inspect.unwrap(function), nogil=True, error_model="numpy", forceinline=True
+    )
+    return compiled
+
+
 def entry(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function that Python calls, compiled at once; its machine code is kept where that can be written."""
 
@@ -63,5 +71,17 @@ def _pointer_to(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     return pointer
 
 
+def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
+    @intrinsic
+    def bits(_: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401
+            return builder.bitcast(values[0], context.get_value_type(signature.return_type))
+
+        return kind(value), generate
+
+    return bits
+
+
 floats, doubles = _pointer_to(types.float32), _pointer_to(types.float64)
-ints, longs = _pointer_to(types.int32), _pointer_to(types.int64)
+ints, longs, octets = _pointer_to(types.int32), _pointer_to(types.int64), _pointer_to(types.uint8)
+bits_of, single_of = _bits_as(types.int32), _bits_as(types.float32)

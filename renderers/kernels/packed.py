@@ -6,8 +6,9 @@ Legend: n vertices · f faces · m materials · t textures · l mip levels · s 
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, Int64
+from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 
+from renderers.color import BYTE_OF_LINEAR
 from renderers.model import Model, Texture, Wrap
 from renderers.sampling import log_side, log_zoom
 from renderers.scene import material_table
@@ -17,7 +18,8 @@ UNLIT, CUTOFF, MATERIAL_WIDTH = 9, 10, 11  # columns of the material table, afte
 TEXTURES = ("base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture")
 CHANNELS, LEVELS, WRAP_U, WRAP_V, MOVES, NEAREST, UV_SET, MAP_WIDTH = 1, 2, 3, 4, 5, 6, 7, 8
 MOST_LEVELS = 32
-SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see surface.py)
+SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see faces.py)
+LANES, BLOCK_ROWS = 256, 20  # how many fragments are lit at once, and what is known of each (see light.py)
 _WRAPS: dict[Wrap, int] = {"repeat": 0, "clamp": 1, "mirror": 2}
 _STILL = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
 
@@ -48,26 +50,34 @@ class Looks(NamedTuple):
 class Scratch(NamedTuple):
     """What kernels fill in, view after view."""
 
+    camera: Float64[np.ndarray, " 13"]  # place, rotation row by row, zoom
+    lights: Float32[np.ndarray, " 9"]  # the eye, the directions of the key and of the fill light
+    bytes_of_light: UInt8[np.ndarray, " b"]
     screen: Float64[np.ndarray, "n 3"]
     keys: Int64[np.ndarray, "s s"]
     edges: Float64[np.ndarray, " 15"]
     held: Int64[np.ndarray, " k"]  # the face in each slot, -1 for none
     planes: Float64[np.ndarray, "k 9"]
     values: Float32[np.ndarray, "k 47"]
-    lights: Float32[np.ndarray, " 9"]  # the eye, the directions of the key and of the fill light
-    seen: Float32[np.ndarray, "p 3"]
-    rest: Float32[np.ndarray, " p"]
+    block: Float32[np.ndarray, "r l"]  # fragments that are lit together (see light.py)
+    four: Int64[np.ndarray, " 8"]  # the keys of a pixel's samples, then the faces that count for them
+    glass: Float32[np.ndarray, " 16"]  # the light that each sample lets through; then what glass adds to each
 
 
-class Layers(NamedTuple):
-    """The see-through fragments of one view, and scratch for the pixel that has most (see layers.py)."""
+class Listed(NamedTuple):
+    """The fragments of one row of pixels (see pixels.py), and those of glass in the whole view (layers.py).
 
-    starts: Int64[np.ndarray, " S"]
-    keys: Int64[np.ndarray, " k"]
-    order: Int64[np.ndarray, " c"]
-    colors: Float32[np.ndarray, "c 4"]
-    glass: Float32[np.ndarray, " 16"]
-    veil: Float32[np.ndarray, "p 3"]
+    A *quad* is four samples of one pixel: what is solid there, and then each layer of glass.
+    """
+
+    quads: Int64[np.ndarray, " w"]  # where each pixel's quads begin, and one more
+    owners: Int64[np.ndarray, "q 4"]  # the fragment that each sample shows, -1 for none
+    faces: Int64[np.ndarray, " k"]
+    x: Float64[np.ndarray, " k"]
+    y: Float64[np.ndarray, " k"]
+    colors: Float32[np.ndarray, "k 4"]
+    starts: Int64[np.ndarray, " S"]  # where the glass of each sample begins in `layers`, and one more
+    layers: Int64[np.ndarray, " g"]  # keys, in a sample the nearest first
 
 
 def shape_of(model: Model) -> Shape:
@@ -109,19 +119,37 @@ def scratch_for(model: Model, size: int) -> Scratch:
     """Room to draw a view in."""
     side = 2 * size
     return Scratch(
+        np.empty(13),
+        np.empty(9, np.float32),
+        BYTE_OF_LINEAR,
         np.empty((len(model.vertices), 3)),
         np.empty((side, side), np.int64),
         np.empty(15),
         np.empty(SLOTS, np.int64),
         np.empty((SLOTS, 9)),
         np.empty((SLOTS, SLOT_VALUES), np.float32),
-        np.empty(9, np.float32),
-        np.empty((size * size, 3), np.float32),
-        np.empty(size * size, np.float32),
+        np.zeros((BLOCK_ROWS, LANES), np.float32),
+        np.empty(8, np.int64),
+        np.empty(16, np.float32),
     )
 
 
-def addresses(*groups: Shape | Looks | Scratch | Layers) -> tuple[int, ...]:
+def room_for(size: int, layers_in_row: int, layers: int, starts: Int64[np.ndarray, " S"]) -> Listed:
+    """Room for the fragments of a row of pixels and for so many of glass."""
+    quads = size + layers_in_row
+    return Listed(
+        np.empty(size + 1, np.int64),
+        np.empty((quads, 4), np.int64),
+        np.empty(4 * quads, np.int64),
+        np.empty(4 * quads),
+        np.empty(4 * quads),
+        np.empty((4 * quads, 4), np.float32),
+        starts,
+        np.empty(layers, np.int64),
+    )
+
+
+def addresses(*groups: Shape | Looks | Scratch | Listed) -> tuple[int, ...]:
     """Where each array begins."""
     return tuple(array.ctypes.data for group in groups for array in group)
 

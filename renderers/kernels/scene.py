@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple, TypeAlias
 
-from renderers.kernels.compiling import doubles, floats, ints, kernel, longs
+from renderers.kernels.compiling import doubles, floats, ints, kernel, longs, octets
 
-Pointer: TypeAlias = Any  # to floats, doubles, ints or longs, as the scene says
+Pointer: TypeAlias = Any  # to floats, doubles, ints, longs or octets, as the scene says
 
 
 class Scene(NamedTuple):
@@ -23,15 +23,19 @@ class Scene(NamedTuple):
     maps: Pointer
     moves: Pointer
     levels: Pointer
+    camera: Pointer
+    lights: Pointer
+    bytes_of_light: Pointer
     screen: Pointer
     keys: Pointer
     edges: Pointer
     held: Pointer
     planes: Pointer
     values: Pointer
-    lights: Pointer
-    seen: Pointer
-    rest: Pointer
+    block: Pointer
+    four: Pointer
+    glass: Pointer
+    vertex_count: int
     face_count: int
     side: int  # in samples
     uv_sets: int
@@ -43,6 +47,7 @@ class Scene(NamedTuple):
 @kernel
 def scene_at(
     at: tuple[int, ...],
+    vertex_count: int,
     face_count: int,
     side: int,
     uv_sets: int,
@@ -67,18 +72,50 @@ def scene_at(
         floats(at[11]),
         longs(at[12]),
         doubles(at[13]),
-        longs(at[14]),
-        doubles(at[15]),
-        longs(at[16]),
-        doubles(at[17]),
-        floats(at[18]),
-        floats(at[19]),
-        floats(at[20]),
+        floats(at[14]),
+        octets(at[15]),
+        doubles(at[16]),
+        longs(at[17]),
+        doubles(at[18]),
+        longs(at[19]),
+        doubles(at[20]),
         floats(at[21]),
+        floats(at[22]),
+        longs(at[23]),
+        floats(at[24]),
+        vertex_count,
         face_count,
         side,
         uv_sets,
         colored,
         far,
         steps / (near - far),
+    )
+
+
+class Listed(NamedTuple):
+    """Pointers in the order of packed.Listed."""
+
+    quads: Pointer
+    owners: Pointer
+    faces: Pointer
+    x: Pointer
+    y: Pointer
+    colors: Pointer
+    starts: Pointer
+    layers: Pointer
+
+
+@kernel
+def listed_at(at: tuple[int, ...]) -> Listed:
+    """The lists that lie at these addresses."""
+    return Listed(
+        longs(at[0]),
+        longs(at[1]),
+        longs(at[2]),
+        doubles(at[3]),
+        doubles(at[4]),
+        floats(at[5]),
+        longs(at[6]),
+        longs(at[7]),
     )

@@ -4,20 +4,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from renderers.kernels.compiling import kernel
+from renderers.kernels.compiling import inlined
 from renderers.kernels.scene import Scene
 
 Span: TypeAlias = tuple[int, int, int, int]  # first column, count, key there, its step
 _SURELY = 1e-6  # samples; more than any rounding
 
 
-@kernel
+@inlined
 def _first_sample(position: float, side: int) -> int:
     """The first row or column whose sample lies at or after a position, cut to the picture."""
     return int(min(max(np.ceil(position - 0.5), 0.0), np.float64(side)))
 
 
-@kernel
+@inlined
 def set_edges(scene: Scene, face: int) -> tuple[int, int]:
     """Fill in a face's upper, lower and long edge; gives its first row and the one after its last.
 
@@ -41,7 +41,7 @@ def set_edges(scene: Scene, face: int) -> tuple[int, int]:
     return first, last
 
 
-@kernel
+@inlined
 def _set_edge(scene: Scene, at: int, upper: int, lower: int) -> None:
     screen, edges = scene.screen, scene.edges
     fall = screen[lower + 1] - screen[upper + 1]
@@ -52,7 +52,7 @@ def _set_edge(scene: Scene, at: int, upper: int, lower: int) -> None:
     edges[at + 4] = (screen[lower + 2] - screen[upper + 2]) / fall
 
 
-@kernel
+@inlined
 def _on_edge(scene: Scene, at: int, y: float) -> tuple[float, float]:
     below = y - scene.edges[at + 1]
     return (
@@ -61,7 +61,7 @@ def _on_edge(scene: Scene, at: int, y: float) -> tuple[float, float]:
     )
 
 
-@kernel
+@inlined
 def span(scene: Scene, row: int, face: int) -> Span:
     """The samples of a row that the face covers."""
     y = row + 0.5

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from renderers.kernels.compiling import Single, floats, kernel
+from renderers.kernels.compiling import Single, floats, inlined, kernel
 from renderers.kernels.packed import (
     CHANNELS,
     LEVELS,
@@ -53,14 +53,14 @@ def sample(scene: Scene, number: int, u: Single, v: Single, density: Single) -> 
     )
 
 
-@kernel
+@inlined
 def _mixed(texels: Pointer, a: int, b: int, c: int, d: int, across: Single, down: Single) -> Single:
     above = texels[a] + (texels[b] - texels[a]) * across
     below = texels[c] + (texels[d] - texels[c]) * across
     return above + (below - above) * down
 
 
-@kernel
+@inlined
 def _neighbours(position: Single, length: int, wrap: int) -> tuple[int, int, Single]:
     """The texels before and after a position, and how far it lies between them."""
     inside = _wrapped(position, wrap) if np.isfinite(position) else _ZERO
@@ -73,7 +73,7 @@ def _neighbours(position: Single, length: int, wrap: int) -> tuple[int, int, Sin
     return max(before, 0), min(after, length - 1), place - floor
 
 
-@kernel
+@inlined
 def _wrapped(position: Single, wrap: int) -> Single:
     """The position within one picture, in [0, 1)."""
     if wrap == _REPEAT:

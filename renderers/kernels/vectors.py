@@ -4,33 +4,33 @@ from typing import TypeAlias
 
 import numpy as np
 
-from renderers.kernels.compiling import Single, kernel
+from renderers.kernels.compiling import Single, inlined
 
 Vector: TypeAlias = tuple[Single, Single, Single]
 _SHORTEST = np.float32(1e-20)
 
 
-@kernel
+@inlined
 def dot(first: Vector, second: Vector) -> Single:
     return first[0] * second[0] + first[1] * second[1] + first[2] * second[2]
 
 
-@kernel
+@inlined
 def plus(first: Vector, second: Vector) -> Vector:
     return first[0] + second[0], first[1] + second[1], first[2] + second[2]
 
 
-@kernel
+@inlined
 def minus(first: Vector, second: Vector) -> Vector:
     return first[0] - second[0], first[1] - second[1], first[2] - second[2]
 
 
-@kernel
+@inlined
 def scaled(vector: Vector, by: Single) -> Vector:
     return vector[0] * by, vector[1] * by, vector[2] * by
 
 
-@kernel
+@inlined
 def cross(first: Vector, second: Vector) -> Vector:
     return (
         first[1] * second[2] - first[2] * second[1],
@@ -39,7 +39,7 @@ def cross(first: Vector, second: Vector) -> Vector:
     )
 
 
-@kernel
+@inlined
 def unit(vector: Vector) -> Vector:
     """A vector of length one; one without length stays zero."""
     length = max(np.sqrt(dot(vector, vector)), _SHORTEST)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,12 +13,17 @@ from renderers.base import Renderer, stamp
 from renderers.compiled import CompiledRenderer
 from renderers.cuda import CudaRenderer
 from renderers.errors import MeshError
-from renderers.model import AlphaMode, Magnify, Material, Model, Texture, Wrap
-from renderers.software import SoftwareRenderer
+from renderers.mesh import assemble
+from renderers.model import AlphaMode, Magnify, Material, Model, Part, Texture, Wrap
+from renderers.pixels import PIXEL, Seen, seen_in
+from renderers.raster import draw_nearest, project, rows_of
+from renderers.scene import Scene
+from renderers.software import SoftwareRenderer, depth_range
 from renderers.textures import pyramid
 
 SIZE = 48
 RIG = cameras.rig("ring3@20")
+NOISE = pyramid(np.random.default_rng(3).random((16, 16, 4), np.float32))
 
 
 def texture(random: np.random.Generator, channels: int) -> Texture:
@@ -119,6 +125,39 @@ def test_compiled_pictures_are_the_same_each_time(compiled: CompiledRenderer) ->
     first = compiled.render(scene(5), RIG, SIZE)
     compiled.render(scene(6), RIG, SIZE)
     assert (compiled.render(scene(5), RIG, SIZE) == first).all()
+
+
+def ball(material: Material, color: float = 1.0) -> Model:
+    """A sphere of faces about as small as a pixel."""
+    made = trimesh.creation.icosphere(4)
+    colors = np.full((len(made.vertices), 4), color, np.float32)
+    part = Part(np.asarray(made.vertices), np.asarray(made.faces), material, colors=colors)
+    return assemble([part])
+
+
+@pytest.mark.parametrize("mode", ["OPAQUE", "BLEND"])
+def test_dense_meshes_are_drawn_alike(compiled: CompiledRenderer, mode: AlphaMode) -> None:
+    model = ball(Material(base=(0.5, 0.6, 0.7, 0.4), alpha_mode=mode, base_texture=NOISE))
+    plain = SoftwareRenderer().render(model, RIG, SIZE)
+    for engine in (compiled, CudaRenderer("cpu")):
+        assert share_of_different_pixels(plain, engine.render(model, RIG, SIZE)) < 1e-3
+
+
+def test_faces_that_look_alike_count_as_one() -> None:
+    smooth, painted = (fragments_of(ball(Material(), color)) for color in (1.0, 0.5))
+    pixels = len(np.unique(smooth.pixel))
+    assert len(smooth.pixel) < 1.5 * pixels  # more towards the rim alone
+    assert len(painted.pixel) > 2 * pixels  # colours may change from face to face
+    assert smooth.shown.sum() == painted.shown.sum()
+
+
+def fragments_of(model: Model) -> Seen:
+    side = 2 * SIZE
+    scene = Scene(model, RIG.poses, project(model.vertices, RIG.poses, RIG.fov_degrees, side), PIXEL)
+    keys = np.zeros((len(RIG), side, side), np.int64)
+    faces = np.arange(len(model.faces))
+    draw_nearest(keys.reshape(-1), rows_of(scene.screen, model.faces, faces, side, depth_range(RIG)))
+    return seen_in(scene, keys)
 
 
 def curtain(layers: int, mode: str, scale: float = 1.0) -> Model:

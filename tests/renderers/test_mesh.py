@@ -10,7 +10,9 @@ import pytest
 import trimesh
 from PIL import Image
 
-from renderers.mesh import load_model
+from renderers.mesh import assemble, load_model
+from renderers.model import Material, Part
+from renderers.normals import corner_normals
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
 from tests.renderers.seeing import front, seen_at
 
@@ -195,3 +197,17 @@ def test_ply_with_coloured_faces(tmp_path: Path) -> None:
     red, green, blue = seen_at(front(tmp_path / "box.ply"), 0.0, 0.0)
     assert red > 2 * green
     assert green == blue
+
+
+def test_only_missing_normals_are_made_up() -> None:
+    random = np.random.default_rng(0)
+    ball = trimesh.creation.icosphere(2)
+    given = random.normal(0, 1, ball.vertices.shape).astype(np.float32)
+    given[[5, 40]] = ((0, 0, 0), (np.nan, 0, 1))
+    part = Part(np.asarray(ball.vertices), np.asarray(ball.faces), Material(), given)
+    with np.errstate(all="ignore"):
+        normals, missing = assemble([part]).normals, np.isin(ball.faces, (5, 40))
+    ours = corner_normals(part.vertices, part.faces)
+    lengths = np.linalg.norm(given, axis=1, keepdims=True)
+    assert np.allclose(normals[missing], ours[missing])
+    assert np.allclose(normals[~missing], (given / lengths.clip(1e-9))[ball.faces][~missing])

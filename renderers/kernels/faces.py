@@ -1,0 +1,111 @@
+"""A face in a view: what is the same all over it, and what lies between its corners.
+
+The former is worked out once and kept in one of the scene's slots, until another face needs that slot.
+"""
+
+import numpy as np
+
+from renderers.kernels.compiling import Single, inlined, kernel
+from renderers.kernels.packed import SLOT_VALUES, SLOTS
+from renderers.kernels.scene import Pointer, Scene
+from renderers.kernels.vectors import Vector, cross, dot, minus, scaled
+
+F = np.float32
+WIDE = 14  # values of a corner: position, normal, uv, colour, second uv
+POINT, TURN, UV, COLOR, UV1 = 0, 3, 6, 8, 12
+FLAT, DENSITY = 42, 45  # then the flat normal that faces us, and the density by each uv
+_ONE = F(1)
+
+
+@inlined
+def slot_of(scene: Scene, face: int) -> int:
+    """Where what is the same all over this face is kept; it is worked out unless it is there already."""
+    slot = face & (SLOTS - 1)
+    if scene.held[slot] != face:
+        scene.held[slot] = face
+        _set_values(scene, face, slot * SLOT_VALUES)
+        _set_flat(scene, slot * SLOT_VALUES, max(abs(_set_planes(scene, face, 9 * slot)), 1e-6) / 4)
+    return slot
+
+
+@kernel
+def _set_values(scene: Scene, face: int, at: int) -> None:
+    values = scene.values
+    for corner in range(3):
+        vertex, first, turn = scene.faces[3 * face + corner], at + corner * WIDE, 9 * face + 3 * corner
+        for axis in range(3):
+            values[first + POINT + axis] = scene.vertices[3 * vertex + axis]
+            values[first + TURN + axis] = scene.normals[turn + axis]
+        for axis in range(2):
+            values[first + UV + axis] = scene.uv[2 * vertex + axis]
+            values[first + UV1 + axis] = scene.uv1[2 * vertex + axis]
+        for channel in range(4):
+            values[first + COLOR + channel] = scene.colors[4 * vertex + channel]
+
+
+@kernel
+def _set_planes(scene: Scene, face: int, at: int) -> float:
+    """The corners' weights as planes over the screen; gives twice the face's area there."""
+    screen, planes = scene.screen, scene.planes
+    a, b, c = 3 * scene.faces[3 * face], 3 * scene.faces[3 * face + 1], 3 * scene.faces[3 * face + 2]
+    area: float = (screen[b] - screen[a]) * (screen[c + 1] - screen[a + 1])
+    area -= (screen[b + 1] - screen[a + 1]) * (screen[c] - screen[a])
+    turn = np.sign(area)
+    for plane in range(at, at + 9, 3):
+        weight = turn * screen[a + 2]
+        planes[plane] = (screen[b + 1] - screen[c + 1]) * weight
+        planes[plane + 1] = (screen[c] - screen[b]) * weight
+        planes[plane + 2] = (screen[b] * screen[c + 1] - screen[b + 1] * screen[c]) * weight
+        a, b, c = b, c, a
+    return area
+
+
+@kernel
+def _set_flat(scene: Scene, at: int, drawn: float) -> None:
+    """The flat normal that faces us, and log2 of the length in texture coordinates that a pixel covers."""
+    values, here = scene.values, three(scene.values, at)
+    first, second = minus(three(values, at + WIDE), here), minus(three(values, at + 2 * WIDE), here)
+    flat = cross(first, second)
+    if dot(flat, minus(three(scene.lights, 0), here)) < 0:
+        flat = scaled(flat, -_ONE)
+    values[at + FLAT], values[at + FLAT + 1], values[at + FLAT + 2] = flat
+    for uv_set in range(scene.uv_sets):
+        a = at + (UV1 if uv_set else UV)
+        b, c = a + WIDE, a + 2 * WIDE
+        painted = (values[b] - values[a]) * (values[c + 1] - values[a + 1])
+        painted -= (values[b + 1] - values[a + 1]) * (values[c] - values[a])
+        density = 0.5 * np.log2(np.float64(max(abs(painted), F(1e-12))) / drawn)
+        values[at + DENSITY + uv_set] = F(density)
+
+
+@inlined
+def three(values: Pointer, first: int) -> Vector:
+    return values[first], values[first + 1], values[first + 2]
+
+
+@inlined
+def weights_at(scene: Scene, slot: int, x: float, y: float) -> Vector:
+    """How much each corner counts at a place, right in perspective."""
+    planes, at = scene.planes, 9 * slot
+    a = max(planes[at] * x + planes[at + 1] * y + planes[at + 2], 0.0) + 1e-30
+    b = max(planes[at + 3] * x + planes[at + 4] * y + planes[at + 5], 0.0) + 1e-30
+    c = max(planes[at + 6] * x + planes[at + 7] * y + planes[at + 8], 0.0) + 1e-30
+    whole = a + b + c
+    return F(a / whole), F(b / whole), F(c / whole)
+
+
+@inlined
+def between(scene: Scene, slot: int, value: int, weights: Vector) -> Single:
+    """One of the interpolated values."""
+    values, at = scene.values, slot * SLOT_VALUES + value
+    return values[at] * weights[0] + values[at + WIDE] * weights[1] + values[at + 2 * WIDE] * weights[2]
+
+
+@inlined
+def mixed(scene: Scene, slot: int, first: int, weights: Vector) -> Vector:
+    """Three of the interpolated values."""
+    return (
+        between(scene, slot, first, weights),
+        between(scene, slot, first + 1, weights),
+        between(scene, slot, first + 2, weights),
+    )

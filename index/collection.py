@@ -54,11 +54,14 @@ class Collection:
         lock: WriterLock | None,
         derived: Derived,
         plan: Plan,
+        *,
+        read_only: bool,
     ) -> None:
         self.blobs = blobs
         self._space = space
         self._store = store
         self._lock = lock
+        self._read_only = read_only
         self._changing = threading.Lock()
         self._closed = False
         self._bitmaps = Bitmaps()
@@ -77,28 +80,36 @@ class Collection:
         read_only: bool = False,
         plan: Plan | None = None,
         probes: Mapping[Side, Features] | None = None,
+        database: str | None = None,
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others are told while we write.
 
         `plan` is asked for instead of the collection's own; `probes` are queries that measure it.
+        With a `database` (postgresql://…) the items are there, for any number of processes to write, and the
+        folder holds the pictures, for all of them.
         """
-        refuse_network(folder)
+        if database is None:
+            refuse_network(folder)
         blobs = Blobs(folder / "blobs")
         with ExitStack() as undo:
             lock = None
             if not read_only:
                 make_folder(folder)
+            if not read_only and database is None:
                 lock = WriterLock(folder, writer)
                 undo.callback(lock.release)
                 blobs.sweep()
-            store = Store(folder / "store.sqlite", space.vector_id, read_only=read_only)
+            store = Store(database or folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
             plan = plan or store.plan() or Plan()
-            saved = SavedEngines(folder / "index", space.vector_id, plan, store.former, store.session)
-            if not read_only:
+            saved = None
+            if database is None:
+                saved = SavedEngines(folder / "index", space.vector_id, plan, store.former, store.session)
+            if saved is not None and lock is not None:
                 saved.tidy()
-            engines = Engines(space, plan, None if read_only else saved.home, probes)
-            collection = cls(space, store, blobs, lock, Derived(space, engines, saved), plan)
+            engines = Engines(space, plan, None if saved is None or lock is None else saved.home, probes)
+            derived = Derived(space, engines, saved)
+            collection = cls(space, store, blobs, lock, derived, plan, read_only=read_only)
             undo.pop_all()
         return collection
 
@@ -267,7 +278,7 @@ class Collection:
         """The block is the only one that changes the collection."""
         with self._changing:
             self._readable()
-            if self._lock is None:
+            if self._read_only:
                 raise CollectionError(
                     "The collection is open for reading only: changes go to its writing process."
                 )

@@ -1,36 +1,31 @@
-"""The store's database: SQLite with a write-ahead log, where a commit that returned survives a power cut."""
+"""What the store asks of its database: transactions that see one version, and commits that survive."""
 
-import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, create_engine, event
+    from sqlalchemy import Connection, Engine
     from sqlalchemy.exc import SQLAlchemyError
-
-BUSY = 10.0  # seconds to wait for a checkpoint of another process
-WRITES, BARE = "writes", "bare"  # how a transaction begins; some statements stand outside of any
 
 
 class StoreError(MultifoldError):
     """The database cannot be read or written; what was acknowledged before is still there."""
 
 
-class Database:
-    """Connections to one SQLite file. Each transaction sees one version of it."""
+class Database(ABC):
+    """Connections to one database. `shared` ones have writers in other processes too."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self._path = path
+    shared: bool
+    advice: str  # what to do when it fails
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.name = name
+        self._engine = engine
         self._here = threading.local()  # the reading transaction that this thread is in
-        self._read_only = read_only
-        arguments = {"timeout": BUSY, "check_same_thread": False}
-        self._engine = create_engine(f"sqlite:///{path}", max_overflow=-1, connect_args=arguments)
-        event.listen(self._engine, "connect", self._prepare)
-        event.listen(self._engine, "begin", _begin)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -39,7 +34,7 @@ class Database:
         if outer is not None:
             yield outer
             return
-        with self._told(), self._engine.connect() as connection, connection.begin():
+        with self._told(), self._connected() as connection, self._begun(connection, writes=False):
             self._here.connection = connection
             try:
                 yield connection
@@ -48,52 +43,45 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that is durable once the block has ended, and leaves no trace if it raises."""
-        with self._told(), self._engine.connect() as connection:
-            connection.execution_options(**{WRITES: True})
-            with connection.begin():
-                yield connection
+        """A transaction that is durable once the block has ended, and leaves no trace if it raises.
+
+        It has all of the store to itself: no other writes begin before it has ended.
+        """
+        with self._told(), self._connected() as connection, self._begun(connection, writes=True):
+            yield connection
 
     def vacuum(self) -> None:
-        """Rewrite the file without its empty pages."""
-        with self._told(), self._engine.connect() as connection:
-            connection.execution_options(**{BARE: True})
-            connection.exec_driver_sql("VACUUM")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Give the space of what was removed back to the disk."""
+        with self._told(), self._connected() as connection:
+            self._vacuum(connection)
 
+    @abstractmethod
     def unsound(self) -> list[str]:
-        """What SQLite finds wrong with the file."""
-        with self.reading() as connection:
-            told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
-            loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-        found = [f"The store {self._path}: {line}." for line in told if line != "ok"]
-        return found + [f"The store {self._path}: a row of {row[0]} belongs to nothing." for row in loose]
+        """What the database finds wrong with itself."""
 
     def close(self) -> None:
-        """Close every connection; SQLite folds its log into the file with the last one."""
+        """Close every connection."""
         self._engine.dispose()
+
+    @abstractmethod
+    @contextmanager
+    def _begun(self, connection: Connection, *, writes: bool) -> Iterator[None]:
+        """A transaction of this kind."""
+        yield
+
+    @abstractmethod
+    def _vacuum(self, connection: Connection) -> None:
+        """Outside of any transaction."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection:
+            yield connection
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:
-            reason = getattr(error, "orig", None) or error
-            raise StoreError(
-                f"The store {self._path} failed: {reason}. Nothing was changed; "
-                "check the disk's space and health, then try again."
-            ) from error
-
-    def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # transactions begin where we say so
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA query_only = ON" if self._read_only else "PRAGMA journal_mode = WAL")
-
-
-def _begin(connection: Connection) -> None:
-    options = connection.get_execution_options()
-    if options.get(BARE, False):
-        return
-    writes = options.get(WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+            reason = str(getattr(error, "orig", None) or error).strip()
+            raise StoreError(f"The store {self.name} failed: {reason}. {self.advice}") from error

@@ -1,7 +1,6 @@
 """What a store says of itself: the version of its schema, and the encoder whose features it holds."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import uuid4
 
 from index.migrations import migrate
@@ -40,17 +39,17 @@ def create(connection: Connection, vector_id: str | None) -> None:
     connection.execute(insert(clock), {"last": 0})
 
 
-def recognise(connection: Connection, path: Path, vector_id: str | None) -> Stamp:
+def recognise(connection: Connection, name: str, vector_id: str | None) -> Stamp:
     """Refuse what is not ours; without a `vector_id` any encoder's store is."""
     known = {row.key: row.value for row in connection.execute(select(meta))}
     if known.get("schema") != str(VERSION):
         raise ForeignStoreError(
-            f"{path} has the schema {known.get('schema')}, this program reads {VERSION}. "
+            f"{name} has the schema {known.get('schema')}, this program reads {VERSION}. "
             "Open it for writing once if it is older, or with the version of Multifold that wrote it."
         )
     if vector_id not in (None, known["vector_id"]):
         raise ForeignStoreError(
-            f"The collection in {path.parent} was made with the encoder {known['vector_id']!r} and cannot be "
+            f"The collection in {name} was made with the encoder {known['vector_id']!r} and cannot be "
             f"searched with {vector_id!r}: their vectors do not compare. Serve it with its own bundle, or "
             "ingest the originals into a new collection."
         )

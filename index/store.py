@@ -4,20 +4,21 @@ The change that writes an item numbers its edition (see rows.py and changelog.py
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from index import candidates, codec, stamp
+from index import candidates, codec, stamp, transfer
 from index.changelog import Progress, last_change, log, prune, pruned
 from index.codec import Card, Row
 from index.database import Database, StoreError
 from index.durable import make_folder, sync_folder
 from index.plan import Plan
-from index.schema import items, meta, observations
+from index.schema import items, meta, observations, tables
+from index.sqlite import SQLite
 from multifold.errors import needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation
 
@@ -30,10 +31,11 @@ with needs_extra("serve"):
         delete,
         func,
         insert,
+        inspect,
         select,
     )
 
-PLAN = "plan"
+PLAN, LENGTH = "plan", "feature_length"
 MANY = 5_000  # values in one statement
 
 VALUES: BindParameter[Any] = bindparam("values", expanding=True)
@@ -52,24 +54,27 @@ class Store:
     `session` names the writes of this process, `former` those before; derived files say which they have seen.
     """
 
-    def __init__(self, path: Path, vector_id: str | None, *, read_only: bool = False) -> None:
-        """Without a `vector_id` a store that is there is opened for upkeep, whatever its encoder: its items
-        stay as they are, and so does its session."""
-        if read_only or vector_id is None:
-            refuse_missing(path)
-        else:
-            make_folder(path.parent)
-        self._database = Database(path, read_only=read_only)
+    def __init__(self, where: Path | str, vector_id: str | None, *, read_only: bool = False) -> None:
+        """A file, or the address of a PostgreSQL database.
+
+        Without a `vector_id` a store that is there is opened for upkeep, whatever its encoder: its items stay
+        as they are, and so does its session.
+        """
+        fresh = not read_only and vector_id is not None
+        self._database = _database(where, read_only=read_only, fresh=fresh)
         try:
             if not read_only:
                 with self._database.writing() as connection:
                     stamp.create(connection, vector_id)
-                sync_folder(path.parent)
+            if fresh and isinstance(where, Path):
+                sync_folder(where.parent)
             with self._database.reading() as connection:
-                found = stamp.recognise(connection, path, vector_id)
+                if not inspect(connection).has_table(meta.name):
+                    raise StoreError(f"There is no collection in {self._database.name}.")
+                found = stamp.recognise(connection, self._database.name, vector_id)
                 self.vector_id, self.feature_length = found.vector_id, found.feature_length
                 self.former = self.session = stamp.session(connection)
-            if not read_only and vector_id is not None:
+            if fresh and not self._database.shared:
                 with self._database.writing() as connection:
                     self.session = stamp.begin_session(connection)
         except BaseException:
@@ -151,6 +156,19 @@ class Store:
         with self._database.writing() as connection:
             stamp.write_note(connection, PLAN, json.dumps(asdict(plan)))
 
+    def move(self, where: str, told: Callable[[int], object]) -> int:
+        """Copy all of it into an empty database, in one transaction; returns the version of the copy."""
+        target = _database(where, read_only=False, fresh=True)
+        try:
+            with self._database.reading() as source, target.writing() as connection:
+                if inspect(connection).has_table(meta.name):
+                    raise StoreError(f"{target.name} holds a collection already: choose an empty schema.")
+                tables.create_all(connection)
+                transfer.copy(source, connection, told)
+                return last_change(source)
+        finally:
+            target.close()
+
     def vacuum(self) -> None:
         """Give the space of what was removed back to the disk."""
         self._database.vacuum()
@@ -180,8 +198,25 @@ class Store:
         if self.feature_length is not None:
             return self.feature_length
         length = len(new[0].observations[0].feature)
-        connection.execute(insert(meta), {"key": "feature_length", "value": str(length)})
+        known = stamp.note(connection, LENGTH)
+        if known is None:
+            stamp.write_note(connection, LENGTH, str(length))
+        elif known != str(length):  # another process was first
+            self.feature_length = int(known)
+            raise StoreError(f"The features of this collection have {known} numbers, not {length}.")
         return length
+
+
+def _database(where: Path | str, *, read_only: bool, fresh: bool) -> Database:
+    if isinstance(where, str):
+        from index.postgres import Postgres  # its driver is an extra
+
+        return Postgres(where, read_only=read_only)
+    if fresh:
+        make_folder(where.parent)
+    else:
+        refuse_missing(where)
+    return SQLite(where, read_only=read_only)
 
 
 def refuse_missing(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Collections to take snapshots of."""
+"""Collections to take snapshots of, and the databases that they may lie in."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
+from tests.index.servers import Server
 from tests.index.shots import SPACE, furnish
 
 
@@ -21,3 +22,21 @@ def taken(collection: Collection, tmp_path: Path) -> Path:
     """A snapshot."""
     collection.snapshot(tmp_path / "things.tar")
     return tmp_path / "things.tar"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """PostgreSQL; tests that ask for it are skipped where it is not installed."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (extra 'cluster')")
+    running = Server()
+    yield running
+    running.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str | None:
+    """Where a collection keeps its items: in its folder, or in a database of their own."""
+    if request.param == "sqlite":
+        return None
+    running: Server = request.getfixturevalue("server")
+    return running.place()

@@ -50,8 +50,10 @@ class Stretched(Sphere):
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD.values(), ids=list(BAD))
-def test_a_bad_item_is_named_and_nothing_is_written(tmp_path: Path, bad: Item, reason: str) -> None:
-    with Collection.open(tmp_path, Stretched(FEATURE)) as collection:
+def test_a_bad_item_is_named_and_nothing_is_written(
+    tmp_path: Path, database: str | None, bad: Item, reason: str
+) -> None:
+    with Collection.open(tmp_path, Stretched(FEATURE), database=database) as collection:
         collection.upsert([thing("old", np.random.default_rng(1))])
         with pytest.raises(ItemError, match=reason):
             collection.upsert([GOOD, bad, thing("also good", np.random.default_rng(2))])
@@ -60,37 +62,37 @@ def test_a_bad_item_is_named_and_nothing_is_written(tmp_path: Path, bad: Item, r
         assert collection.upsert([GOOD]) == 2
 
 
-def test_the_first_items_settle_the_length(tmp_path: Path) -> None:
+def test_the_first_items_settle_the_length(tmp_path: Path, database: str | None) -> None:
     short = Item("short", (view(0, feature(1)[:2]),))
-    with Collection.open(tmp_path, Stretched(FEATURE)) as collection:
+    with Collection.open(tmp_path, Stretched(FEATURE), database=database) as collection:
         with pytest.raises(ItemError, match=r"'short'.*shape \(2,\)"):
             collection.upsert([GOOD, short])
         assert collection.upsert([GOOD]) == 1
-    with Collection.open(tmp_path, Stretched(FEATURE)) as collection:
+    with Collection.open(tmp_path, Stretched(FEATURE), database=database) as collection:
         with pytest.raises(ItemError, match=r"'short'.*shape \(2,\)"):
             collection.upsert([short])
         assert collection.ids() == ["good"]
 
 
-def test_one_item_stands_once_in_a_call(tmp_path: Path) -> None:
-    with Collection.open(tmp_path, Sphere(FEATURE)) as collection:
+def test_one_item_stands_once_in_a_call(tmp_path: Path, database: str | None) -> None:
+    with Collection.open(tmp_path, Sphere(FEATURE), database=database) as collection:
         with pytest.raises(ItemError, match="'good' stands twice"):
             collection.upsert([GOOD, GOOD])
         assert collection.count() == 0
 
 
-def test_a_feature_without_a_vector_is_refused(tmp_path: Path) -> None:
+def test_a_feature_without_a_vector_is_refused(tmp_path: Path, database: str | None) -> None:
     cancelling = Item(
         "nothing", (view(0, feature(1)), view(1, feature(-1)))
     )  # fine one by one, zero on average
-    with Collection.open(tmp_path, Unguarded(FEATURE)) as collection:
+    with Collection.open(tmp_path, Unguarded(FEATURE), database=database) as collection:
         with pytest.raises(ItemError, match=r"'nothing'.*no usable vector of its shape features"):
             collection.upsert([GOOD, cancelling])
         assert collection.count() == 0
 
 
-def test_a_list_of_ids_is_not_a_word(tmp_path: Path) -> None:
-    with Collection.open(tmp_path, Sphere(FEATURE)) as collection:
+def test_a_list_of_ids_is_not_a_word(tmp_path: Path, database: str | None) -> None:
+    with Collection.open(tmp_path, Sphere(FEATURE), database=database) as collection:
         collection.upsert([Item("a", (SEEN,))])
         with pytest.raises(CollectionError, match=r"\['abc'\]"):
             collection.delete("abc")
@@ -108,8 +110,10 @@ def test_a_list_of_ids_is_not_a_word(tmp_path: Path) -> None:
         ({"limit": -5}, "limit"),
     ],
 )
-def test_a_bad_query_is_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
-    with Collection.open(tmp_path, Sphere(FEATURE)) as collection:
+def test_a_bad_query_is_refused(
+    tmp_path: Path, database: str | None, changes: dict[str, Any], reason: str
+) -> None:
+    with Collection.open(tmp_path, Sphere(FEATURE), database=database) as collection:
         collection.upsert([GOOD])
         with pytest.raises(QueryError, match=reason):
             collection.search(replace(query(feature(1)), **changes))

@@ -23,8 +23,8 @@ SPHERE = Sphere(FEATURE)
 
 
 @pytest.fixture
-def collection(tmp_path: Path) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", SPHERE) as opened:
+def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPHERE, database=database) as opened:
         yield opened
 
 
@@ -77,9 +77,9 @@ def test_mean_pools_features_and_max_takes_the_best(collection: Collection) -> N
     assert best.score == 1
 
 
-def test_query_signs_are_applied(tmp_path: Path) -> None:
+def test_query_signs_are_applied(tmp_path: Path, database: str | None) -> None:
     space = Lorentz(FEATURE + 1)
-    with Collection.open(tmp_path, space) as collection:
+    with Collection.open(tmp_path, space, database=database) as collection:
         point = thing("a", np.random.default_rng(3), views=1)
         collection.upsert([point])
         (hit,) = collection.search(query(space.vectors(point.observations[0].feature[None])[0]))
@@ -88,10 +88,10 @@ def test_query_signs_are_applied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pooled", ["mean", "max"])
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
-def test_search_is_brute_force(tmp_path: Path, space: Space, pooled: Pool) -> None:
+def test_search_is_brute_force(tmp_path: Path, space: Space, pooled: Pool, database: str | None) -> None:
     rng = np.random.default_rng(4)
     items = [thing(f"item {n}", rng, views=int(rng.integers(0, 5)), captions=1) for n in range(120)]
-    with Collection.open(tmp_path, space) as collection:
+    with Collection.open(tmp_path, space, database=database) as collection:
         collection.upsert(items)
         for limit in (1, 10, 1000):
             vector = space.vectors(rng.standard_normal((1, FEATURE)).astype(np.float32))[0]
@@ -127,12 +127,13 @@ def test_pooling_in_bulk_is_pooling_one_by_one() -> None:
         np.testing.assert_allclose(mean, pool_mean(features[editions == name]), rtol=1e-6)
 
 
-def test_another_encoder_is_refused_by_name(tmp_path: Path) -> None:
-    Collection.open(tmp_path, SPHERE).close()
+def test_another_encoder_is_refused_by_name(tmp_path: Path, database: str | None) -> None:
+    Collection.open(tmp_path, SPHERE, database=database).close()
+    other = replace(SPHERE, vector_id="other")
     for read_only in (False, True):
         with pytest.raises(ForeignStoreError, match=r"'sphere'.*'other'"):
-            Collection.open(tmp_path, replace(SPHERE, vector_id="other"), read_only=read_only)
-    Collection.open(tmp_path, SPHERE).close()
+            Collection.open(tmp_path, other, read_only=read_only, database=database)
+    Collection.open(tmp_path, SPHERE, database=database).close()
 
 
 def test_one_writer_many_readers(tmp_path: Path) -> None:
@@ -155,14 +156,14 @@ def test_one_writer_many_readers(tmp_path: Path) -> None:
             assert reader.version == collection.version
 
 
-def test_reading_needs_a_collection(tmp_path: Path) -> None:
+def test_reading_needs_a_collection(tmp_path: Path, database: str | None) -> None:
     with pytest.raises(StoreError, match="There is no collection"):
-        Collection.open(tmp_path / "nowhere", SPHERE, read_only=True)
+        Collection.open(tmp_path / "nowhere", SPHERE, read_only=True, database=database)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_collection_says_so(tmp_path: Path) -> None:
-    collection = Collection.open(tmp_path, SPHERE)
+def test_a_closed_collection_says_so(tmp_path: Path, database: str | None) -> None:
+    collection = Collection.open(tmp_path, SPHERE, database=database)
     collection.close()
     collection.close()
     for use in (

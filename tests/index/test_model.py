@@ -14,6 +14,7 @@ from index.collection import Collection
 from index.filters import parse
 from multifold.types import Item, Kind, Observation, Pool, Side
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
+from tests.index.servers import Server
 from tests.index.spaces import FEATURE, SPACES, Space
 from tests.index.things import answers, brute, query, same
 
@@ -34,16 +35,17 @@ def built(name: str, seen: list[tuple[Kind, np.ndarray]], payload: dict[str, Any
 class Against(RuleBasedStateMachine):
     """The collection, a reader beside it, and a dict whose order is that of the last writes."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, database: str | None = None) -> None:
         super().__init__()
         self.space = space
+        self.database = database
         self.folder = tempfile.TemporaryDirectory()
         self.model: dict[str, Item] = {}
         self.collection = self.opened()
-        self.reader = Collection.open(Path(self.folder.name), space, read_only=True)
+        self.reader = Collection.open(Path(self.folder.name), space, read_only=True, database=database)
 
     def opened(self) -> Collection:
-        return Collection.open(Path(self.folder.name), self.space)
+        return Collection.open(Path(self.folder.name), self.space, database=self.database)
 
     def teardown(self) -> None:
         self.reader.close()
@@ -125,10 +127,10 @@ class Against(RuleBasedStateMachine):
         assert self.collection.observations() == {k: held.count(k) for k in ("caption", "photo", "view")}
 
 
-def compare(space: Space, examples: int, steps: int) -> None:
+def compare(space: Space, examples: int, steps: int, server: Server | None = None) -> None:
     class Machine(Against):
         def __init__(self) -> None:
-            super().__init__(space)
+            super().__init__(space, None if server is None else server.place())
 
     effort = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     run_state_machine_as_test(Machine, settings=effort)
@@ -137,6 +139,10 @@ def compare(space: Space, examples: int, steps: int) -> None:
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
 def test_against_a_dict(space: Space) -> None:
     compare(space, examples=5, steps=10)
+
+
+def test_against_a_dict_on_postgres(server: Server) -> None:
+    compare(SPACES[1], examples=5, steps=10, server=server)
 
 
 @pytest.mark.slow

@@ -1,0 +1,100 @@
+"""A PostgreSQL server of our own, in a temporary folder, as a user without rights."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 60
+
+
+def binaries() -> Path:
+    """Where the server's programs are; skips where there are none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    path = found[-1] if found else shutil.which("initdb")
+    if path is None:
+        pytest.skip("no PostgreSQL server here: install the package postgresql")
+    return Path(path).parent
+
+
+class Server:
+    """Listens on a socket in its folder. Every collection gets a schema of its own."""
+
+    def __init__(self) -> None:
+        self._binaries = binaries()
+        self.folder = Path(tempfile.mkdtemp(prefix="multifold-pg-"))
+        self._as: Mapping[str, Any] = {}
+        if os.getuid() == 0:  # the server refuses to run as root
+            user = pwd.getpwnam("nobody")
+            self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+        make = ["initdb", "-D", "data", "-U", "us", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        self._run(make)
+        self._count = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        more = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self.folder}", "-c", "fsync=off"]
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [self._binaries / "postgres", "-D", "data", *more],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                **self._as,
+            )
+        end = time.monotonic() + PATIENCE
+        while subprocess.run(
+            [self._binaries / "pg_isready", "-q", "-h", self.folder], check=False
+        ).returncode:
+            assert time.monotonic() < end, (self.folder / "log").read_text()
+            time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """End it at once: what was not durable is lost."""
+        assert self._process is not None
+        self._process.send_signal(how)
+        self._process.wait(PATIENCE)
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def place(self) -> str:
+        """The address of a new, empty schema."""
+        self._count += 1
+        name = f"shop_{self._count}"
+        self._run(
+            [
+                "psql",
+                "-q",
+                "-h",
+                str(self.folder),
+                "-U",
+                "us",
+                "-d",
+                "postgres",
+                "-c",
+                f"CREATE SCHEMA {name}",
+            ]
+        )
+        return f"postgresql://us@/postgres?host={self.folder}&options=-csearch_path%3D{name}"
+
+    def _run(self, command: list[str]) -> None:
+        subprocess.run(
+            [self._binaries / command[0], *command[1:]],
+            cwd=self.folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            **self._as,
+        )

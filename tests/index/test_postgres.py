@@ -1,0 +1,186 @@
+"""What is particular to a store that many processes write: no gaps, and a server that goes away."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from index.collection import Collection
+from index.database import StoreError
+from index.postgres import Postgres
+from index.restore import restore
+from index.store import Store
+from multifold.cli import main
+from multifold.errors import MultifoldError
+from multifold.types import Item
+from tests.index.servers import Server
+from tests.index.shots import SPACE, equal, furnish, held
+from tests.index.things import answers, brute, feature, query, thing, view
+
+ROOT = Path(__file__).parents[2]
+WRITERS, CHANGES = 3, 12
+LOG = text("SELECT sequence FROM changes ORDER BY sequence")
+
+
+@pytest.fixture
+def place(server: Server) -> str:
+    return server.place()
+
+
+@pytest.fixture
+def shared(place: str, tmp_path: Path) -> Iterator[Collection]:
+    with Collection.open(tmp_path, SPACE, database=place) as opened:
+        yield opened
+
+
+def test_commits_are_durable(place: str) -> None:
+    database = Postgres(place)
+    for transaction in (database.writing, database.reading):
+        with transaction() as connection:
+            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    with database.reading() as connection, pytest.raises(StoreError, match="read-only"), database._told():
+        connection.exec_driver_sql("CREATE TABLE t (n int)")
+    database.close()
+
+
+def test_replicas_see_what_others_write(shared: Collection, place: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with Collection.open(tmp_path, SPACE, database=place) as other:
+        items = [thing(name, rng) for name in "abc"]
+        shared.upsert(items[:2])
+        assert other.upsert(items[2:]) == 3
+        assert other.delete(["a"]) == 1
+        asked = query(feature(1))
+        for collection in (shared, other):
+            assert answers(collection.search(asked)) == brute(items[1:], SPACE, asked)
+        assert shared.upsert([items[0]]) == 5
+        assert [hit.id for hit in other.search(asked)] == [hit.id for hit in shared.search(asked)]
+
+
+def test_the_first_items_settle_the_length_for_all(shared: Collection, place: str, tmp_path: Path) -> None:
+    with Collection.open(tmp_path, SPACE, database=place) as other:
+        shared.upsert([thing("a", np.random.default_rng(0))])
+        with pytest.raises(MultifoldError, match="4 numbers, not 2"):
+            other.upsert([Item("b", (view(0, feature(1)[:2]),))])
+        assert other.ids() == ["a"]
+
+
+def test_many_processes_write_and_no_reader_meets_a_gap(place: str, tmp_path: Path) -> None:
+    """Every number that a reader has seen stays the last word on all before it."""
+    seen: list[tuple[int, list[int]]] = []
+    done = threading.Event()
+
+    def read() -> None:
+        store = Store(place, "sphere", read_only=True)
+        while not done.is_set():
+            with store.moment() as now:
+                seen.append((store.version(), list(now.scalars(LOG))))
+        store.close()
+
+    Collection.open(tmp_path, SPACE, database=place).close()
+    reader = threading.Thread(target=read)
+    reader.start()
+    command = [sys.executable, "-m", "tests.index.writer", str(tmp_path), place]
+    children = [
+        subprocess.Popen([*command, str(n), str(CHANGES)], stdout=subprocess.PIPE, cwd=ROOT)
+        for n in range(WRITERS)
+    ]
+    told = [child.communicate(timeout=120)[0].split(b"\n")[:-1] for child in children]
+    done.set()
+    reader.join()
+    assert [child.returncode for child in children] == [0] * WRITERS
+    assert [len(lines) for lines in told] == [CHANGES] * WRITERS
+    assert len({version for version, _ in seen}) > WRITERS
+    for version, numbers in seen:
+        assert numbers == list(range(1, version + 1))
+    with Collection.open(tmp_path, SPACE, database=place) as collection:
+        items = held(collection)
+        assert {name for name in items if name.startswith("own")} == {
+            f"own {n} {k}" for n in range(WRITERS) for k in range(CHANGES) if k % 3 != 1
+        }
+        found = {hit.id for hit in collection.search(query(feature(1), limit=1000))}
+        assert found == set(items)
+
+
+def test_a_server_that_goes_away_comes_back(tmp_path: Path) -> None:
+    server = Server()
+    try:
+        rng = np.random.default_rng(0)
+        with Collection.open(tmp_path, SPACE, database=server.place()) as collection:
+            collection.upsert([thing("a", rng)])
+            server.stop()  # at once, as a crash would
+            with pytest.raises(StoreError, match="Is the server there"):
+                collection.count()
+            with pytest.raises(StoreError, match="Is the server there"):
+                collection.upsert([thing("b", rng)])
+            server.start()
+            assert collection.ids() == ["a"]
+            assert collection.upsert([thing("b", rng)]) == 2
+            assert len(collection.search(query(feature(1)))) == 2
+    finally:
+        server.remove()
+
+
+def test_a_snapshot_moves_a_collection_to_one_machine(shared: Collection, place: str, tmp_path: Path) -> None:
+    furnish(shared)
+    shared.snapshot(tmp_path / "x.tar")
+    restore(tmp_path / "x.tar", tmp_path / "copy")
+    with Collection.open(tmp_path / "copy", SPACE) as restored:
+        assert equal(held(restored), held(shared))
+        assert restored.version == shared.version
+        asked = query(feature(1), target="text", limit=50)
+        assert answers(restored.search(asked)) == answers(shared.search(asked))
+
+
+def test_the_log_is_pruned_here_too(shared: Collection, place: str, tmp_path: Path) -> None:
+    with Collection.open(tmp_path, SPACE, read_only=True, database=place) as reader:
+        furnish(shared)
+        shared._store.prune(2)
+        shared._store.vacuum()
+        assert shared._store.unsound() == []
+        assert len(reader.search(query(feature(1), target="text", limit=50))) == 20
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("postgresql://us@/x?host=/nowhere", "Is the server there"),
+        ("mysql://us@localhost/x", "must be PostgreSQL"),
+        ("nonsense", "no address of a database"),
+    ],
+)
+def test_a_bad_address_is_refused(tmp_path: Path, address: str, reason: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(StoreError, match=reason):
+        Collection.open(tmp_path, SPACE, database=address)
+
+
+def test_no_password_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(StoreError) as caught:
+        Collection.open(tmp_path, SPACE, database="postgresql://us:secret@/x?host=/nowhere")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_collection_moves_into_a_database(
+    collection: Collection, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items, version = held(collection), collection.version
+    move = ["index", "migrate", "--data", str(tmp_path / "things"), "--database", place]
+    assert main(move) == 2
+    assert "is being written by" in capsys.readouterr().err
+    collection.close()
+    assert main(move) == 0
+    with Collection.open(tmp_path / "things", SPACE, database=place) as moved:
+        assert equal(held(moved), items)
+        assert moved.version == version
+        assert moved.upsert([thing("new", np.random.default_rng(0))]) == version + 1
+        seen = items["chair"].observations[0]
+        assert moved.blobs.get(str(seen.blob)) == b"a picture"
+    assert main(move) == 2
+    assert "holds a collection already" in capsys.readouterr().err

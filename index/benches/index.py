@@ -76,8 +76,8 @@ def _lines(scene: Scene, field: list[Racer], recall: float, limit: int, truth: T
             f"{middle:.2f} ms | {late:.2f} ms | {racer.build_seconds:.0f} s | {racer.bytes_per_row:.0f} |"
         )
         if racer.name.startswith("bare"):
-            more = np.median(batches[place - 1] / batches[place]) - 1
-            extra = np.median(singles[place - 1] - singles[place]) * 1e3
+            more = np.median(batches[place - 1]) / np.median(batches[place]) - 1
+            extra = (np.median(singles[place - 1]) - np.median(singles[place])) * 1e3
             yield f"| | | ours beside it | | {more:+.1%} time | {extra:+.3f} ms | | | |"
 
 

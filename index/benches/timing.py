@@ -1,4 +1,7 @@
-"""Times on a machine that others use too: CPU time, taken in turns, and told as medians."""
+"""Times on a machine that others use too: CPU time, taken in turns, and told as medians.
+
+In each turn the racers ask different queries, so that none finds rows in the cache that another fetched.
+"""
 
 import time
 from collections.abc import Sequence
@@ -10,6 +13,7 @@ from index.ann import use_threads
 from index.benches.racers import Racer
 from multifold.types import Vectors
 
+APART = 5  # batches between those of two racers
 Times = Float64[np.ndarray, " racers calls"]
 
 
@@ -20,10 +24,9 @@ def in_turns(racers: Sequence[Racer], queries: Vectors, limit: int, batch: int, 
     for racer in racers:
         racer.search(queries[:batch], limit)
     for turn in range(rounds):
-        start = turn * batch % max(1, len(queries) - batch + 1)
-        asked = queries[start : start + batch]
-        order = range(len(racers)) if turn % 2 else reversed(range(len(racers)))
-        for place in order:
+        for place in range(len(racers)) if turn % 2 else reversed(range(len(racers))):
+            start = (turn + APART * place) * batch % max(1, len(queries) - batch + 1)
+            asked = queries[start : start + batch]
             before = time.thread_time()
             racers[place].search(asked, limit)
             times[place, turn] = (time.thread_time() - before) / len(asked)

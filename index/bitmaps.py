@@ -8,6 +8,7 @@ when many may have ended everything is begun afresh.
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TypeAlias, TypeVar
@@ -28,12 +29,12 @@ with needs_extra("serve"):
 
 NEVER = -1
 FEW = 4_096  # changes that are no reason to begin afresh
-MOST_LEAVES = 64
-MOST_FILTERS = 16
+MOST = 64  # conditions and filters that are remembered
+MOST_BITS, MOST_EDITIONS = 1 << 26, 1 << 20  # of all of them together
 REREAD = 4  # a bitmap that misses more than one place in so many is read from the start
 
 K = TypeVar("K")
-V = TypeVar("V")
+V = TypeVar("V", bound=Sized)
 Bits: TypeAlias = Bool[np.ndarray, " _"]
 
 
@@ -44,6 +45,9 @@ class Candidates:
     editions: Ids
     sizes: Ids
     _pooled: dict[Side, Ids] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.editions)
 
     def pooled(self, side: Side) -> Ids:
         """Their pooled rows of one side."""
@@ -82,7 +86,7 @@ class Bitmaps:
             if where not in self._filters:
                 bits = self._bits(now, where)
                 self._filters[where] = Candidates(self._editions[bits], self._sizes[bits])
-            return _recent(self._filters, where, MOST_FILTERS)
+            return _recent(self._filters, where, MOST_EDITIONS)
 
     def _advance(self, now: Connection, version: int) -> None:
         """Let the roster know the editions up to this version."""
@@ -122,7 +126,7 @@ class Bitmaps:
         bits = self._leaves.get(leaf)
         if bits is None or len(bits) < len(self._editions):
             self._leaves[leaf] = self._extended(now, leaf, np.empty(0, np.bool_) if bits is None else bits)
-        return _recent(self._leaves, leaf, MOST_LEAVES)
+        return _recent(self._leaves, leaf, MOST_BITS)
 
     def _extended(self, now: Connection, leaf: Leaf, bits: Bits) -> Bits:
         """The bits of a leaf up to the end of the roster."""
@@ -139,6 +143,6 @@ class Bitmaps:
 def _recent(kept: OrderedDict[K, V], key: K, most: int) -> V:
     """What is kept under a key; those asked for least lately are let go."""
     kept.move_to_end(key)
-    while len(kept) > most:
+    while len(kept) > 1 and (len(kept) > MOST or sum(map(len, kept.values())) > most):
         kept.popitem(last=False)
     return kept[key]

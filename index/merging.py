@@ -20,12 +20,10 @@ def merged(by_side: Mapping[Side, Sequence[Hit]], calibration: Calibration | Non
     """Each item once, best first; ties go to the side that comes first."""
     if calibration is None:
         return _by_rank(by_side)
-    told = [
-        replace(hit, confidence=calibration(hit.side, hit.score)) for hits in by_side.values() for hit in hits
-    ]
+    told = [(calibration(hit.side, hit.score), hit) for hits in by_side.values() for hit in hits]
     best: dict[str, Hit] = {}
-    for hit in sorted(told, key=lambda hit: -(hit.confidence or 0.0)):
-        best.setdefault(hit.id, hit)
+    for confidence, hit in sorted(told, key=lambda pair: -pair[0]):
+        best.setdefault(hit.id, replace(hit, confidence=confidence))
     return list(best.values())
 
 

@@ -77,8 +77,8 @@ class Scan:
 
     def _scores(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         wide = vectors.astype(np.float64)
-        scores: Float64[np.ndarray, " b"] = wide @ self.direction - self.weight * np.square(wide).sum(axis=1)
-        return scores
+        scores: Float64[np.ndarray, " b"] = scoring.sums(wide, self.direction[None])
+        return scores - self.weight * scoring.sums(wide, wide)
 
 
 Question: TypeAlias = Straight | Scan

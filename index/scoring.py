@@ -9,7 +9,7 @@ allowed for.
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from multifold.types import Metric, Vector, Vectors
 
@@ -46,12 +46,18 @@ def exact_at(
 def _exact(
     metric: Metric, queries: Float32[np.ndarray, "q d"], galleries: Float32[np.ndarray, "q c d"]
 ) -> Float32[np.ndarray, "q c"]:
-    """A product of a row and a column is one sum, in an order that no other row has a part in."""
     wide, asked = galleries.astype(np.float64), queries.astype(np.float64)[:, None]
-    if metric == "l2":
-        wide -= asked
-    sums = np.matmul(wide[:, :, None], (asked if metric == "ip" else wide)[..., None])[..., 0, 0]
-    return np.asarray(sums if metric == "ip" else -sums, np.float32)
+    if metric == "ip":
+        return np.asarray(sums(wide, asked), np.float32)
+    wide -= asked
+    return np.asarray(-sums(wide, wide), np.float32)
+
+
+def sums(
+    left: Float64[np.ndarray, "*#b d"], right: Float64[np.ndarray, "*#b d"]
+) -> Float64[np.ndarray, "..."]:
+    """⟨left, right⟩ of each pair: products of a row and a column, in whose order no other pair has a part."""
+    return np.asarray(np.matmul(left[..., None, :], right[..., None])[..., 0, 0])
 
 
 def fast(

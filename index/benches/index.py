@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tqdm import tqdm
 
-from index.benches import data, live, racers, timing
+from index.benches import data, live, payload, racers, timing
 from index.benches.data import Scene
 from index.benches.racers import Racer, Thresholds
 
@@ -85,5 +85,6 @@ PARTS: dict[str, Callable[[argparse.Namespace, Scene], Iterator[str]]] = {
     "race": race,
     "live": live.changes,
     "filters": live.filters,
+    "payload": payload.filters,
     "lorentz": live.lorentz,
 }

@@ -89,13 +89,18 @@ def test_a_filter_is_read_once_and_then_only_what_is_new(
     assert len(read) == 4  # the condition is known from the other filter
 
 
-def test_little_is_remembered_for_long(collection: Collection) -> None:
+def test_little_is_remembered_for_long(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     collection.upsert([numbered(n, n) for n in range(200)])
     remembered: Bitmaps = collection._bitmaps
     for n in range(150):
         assert len(collection.search(query(feature(1)), parse({"n": n}))) == 1
-    assert len(remembered._leaves) == bitmaps.MOST_LEAVES
-    assert len(remembered._filters) == bitmaps.MOST_FILTERS
+    assert len(remembered._leaves) == len(remembered._filters) == bitmaps.MOST
+    monkeypatch.setattr(bitmaps, "MOST_BITS", 1000)
+    monkeypatch.setattr(bitmaps, "MOST_EDITIONS", 100)
+    for n in range(50):
+        assert len(collection.search(query(feature(1), limit=99), parse({"n": {"lt": n}}))) == n
+    assert len(remembered._leaves) == 5
+    assert [len(one) for one in remembered._filters.values()] == [48, 49]
     many = parse({"or": [{"n": n} for n in range(100)]})
     assert len(collection.search(query(feature(1), limit=200), many)) == 100
 

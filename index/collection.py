@@ -124,8 +124,7 @@ class Collection:
             check_items(items, self._space, self._store.feature_length)
             if items:
                 self._store.upsert(items)
-            self._derived.catch_up(self._store)
-            self._derived.save(SAVE_AFTER)
+            self._caught_up(len(items))
             return self.version
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -133,14 +132,12 @@ class Collection:
         if isinstance(ids, str):
             raise CollectionError(f"delete takes a list of ids: [{ids!r}], not {ids!r}.")
         with self._alone():
-            return self._removed(ids)
+            return self._caught_up(self._store.delete(ids))
 
     def delete_where(self, where: Filter) -> int:
         """Remove the items that a filter lets through; returns how many there were."""
         with self._alone():
-            with self._store.moment() as now:
-                ids = browse.ids(now, where)
-            return self._removed(ids)
+            return self._caught_up(self._store.delete_where(where))
 
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
         """One item with its observations, in the order they were given."""
@@ -262,11 +259,11 @@ class Collection:
         there = [(cards[edition], score, seen.get(best[edition])) for edition, score in found]
         return [Hit(card.id, score, side, one, card.payload) for card, score, one in there if one is not None]
 
-    def _removed(self, ids: Sequence[str]) -> int:
-        removed = self._store.delete(ids)
+    def _caught_up(self, changed: int) -> int:
+        """Let searches see what the store has; returns how many items changed."""
         self._derived.catch_up(self._store)
         self._derived.save(SAVE_AFTER)
-        return removed
+        return changed
 
     def _readable(self) -> Store:
         if self._closed:

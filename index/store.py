@@ -11,11 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from index import candidates, codec, stamp, transfer
+from index import browse, candidates, codec, stamp, transfer
 from index.changelog import Progress, last_change, log, prune, pruned
 from index.codec import Card, Row
 from index.database import Database, StoreError
 from index.durable import make_folder, sync_folder
+from index.filters import Filter
 from index.plan import Plan
 from index.schema import items, meta, observations, tables
 from index.sqlite import SQLite
@@ -130,10 +131,12 @@ class Store:
     def delete(self, ids: Iterable[str]) -> int:
         """Remove items; returns how many there were."""
         with self._database.writing() as connection:
-            former = _forget(connection, sorted(set(ids)))
-            if former:
-                log(connection, "delete", former.items())
-        return len(former)
+            return _delete(connection, sorted(set(ids)))
+
+    def delete_where(self, where: Filter) -> int:
+        """Remove the items that a filter lets through; returns how many there were."""
+        with self._database.writing() as connection:
+            return _delete(connection, browse.ids(connection, where))
 
     def reaches(self, version: int) -> bool:
         """Whether the log tells all that has happened after a version."""
@@ -223,6 +226,13 @@ def refuse_missing(path: Path) -> None:
     """Raise if there is no store."""
     if not path.is_file():
         raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")
+
+
+def _delete(connection: Connection, ids: Sequence[str]) -> int:
+    former = _forget(connection, ids)
+    if former:
+        log(connection, "delete", former.items())
+    return len(former)
 
 
 def _forget(connection: Connection, ids: Sequence[str]) -> dict[str, Row]:

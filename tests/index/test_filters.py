@@ -21,8 +21,8 @@ from tests.index.things import answers, brute, feature, query, same, view
 
 
 @pytest.fixture
-def collection(tmp_path: Path) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", Sphere(FEATURE)) as opened:
+def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", Sphere(FEATURE), database=database) as opened:
         yield opened
 
 
@@ -88,7 +88,7 @@ def test_a_nest_is_cut_short() -> None:
         parse(deep)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(payloads=st.lists(PAYLOADS, min_size=1, max_size=12), where=FILTERS)
 def test_filters_agree_with_payloads_taken_by_hand(
     collection: Collection, payloads: list[dict[str, Any]], where: dict[str, Any]

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from app.errors import ApiError
 
@@ -19,6 +19,7 @@ Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 LONGEST_RETRY = 30
 SMOOTHING = 0.1
+Watch: TypeAlias = Callable[[int, float, float], None]  # how many, seconds waited, seconds worked
 
 
 class Busy(ApiError):  # noqa: N818 (an answer, not a fault)
@@ -52,7 +53,7 @@ class Batcher(Generic[Asked, Answered]):
         most: int,
         room: int,
         threads: int = 1,
-        watch: Callable[[int, float, float], None] = nothing,
+        watch: Watch = nothing,
     ) -> None:
         self._work, self._most, self._room, self._watch = work, most, room, watch
         self._loop = asyncio.get_running_loop()
@@ -116,10 +117,10 @@ class Batcher(Generic[Asked, Answered]):
             start = time.perf_counter()
             outcomes = self._outcomes([job.asked for job in batch])
             took = time.perf_counter() - start
-            self._each += SMOOTHING * (took / len(batch) - self._each)
-            self._watch(len(batch), start - batch[0].since, took)
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, batch, outcomes)
+            self._each += SMOOTHING * (took / len(batch) - self._each)
+            self._watch(len(batch), start - batch[0].since, took)
 
     def _next(self) -> list[_Job[Asked, Answered]]:
         """What waits, once something does; nothing when it is time to stop."""
@@ -130,9 +131,9 @@ class Batcher(Generic[Asked, Answered]):
     def _outcomes(self, asked: list[Asked]) -> list[Answered | Exception]:
         try:
             answers: list[Answered | Exception] = [*self._work(asked)]
+            assert len(answers) == len(asked)
         except Exception as error:  # noqa: BLE001 (whoever asked raises it)
             return [error] if len(asked) == 1 else [self._outcomes([one])[0] for one in asked]
-        assert len(answers) == len(asked)
         return answers
 
 

@@ -17,6 +17,8 @@ from renderers.errors import MeshError
 
 CODES = {
     400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     413: "too_large",

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 from app import errors
 from app.bodies import describing
+from app.guard import Guard
 from app.middleware import BodyLimit, Envelope, LastNet, Patience
 from app.offload import Desk
-from app.routes import bulk, embeddings, facets, health, info, items, pages, search
+from app.routes import bulk, embeddings, facets, health, info, items, metrics, pages, search, snapshots
 from app.schemas.embeddings import EmbeddingsBody
 from app.schemas.items import BulkBody
 from app.schemas.search import BatchBody, SearchBody
@@ -18,7 +20,13 @@ from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from fastapi import FastAPI
+    from starlette.middleware.cors import CORSMiddleware
 
+CROSS_ORIGIN: dict[str, Any] = {
+    "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
+    "allow_headers": ["authorization", "content-type", "x-api-key", "x-request-id"],
+    "expose_headers": ["x-request-id", "retry-after"],
+}
 ABOUT = "Find things by any of their sides: text, photo, 3D shape."
 
 
@@ -47,12 +55,13 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     errors.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body)
     app.add_middleware(Patience, seconds=settings.patience)
+    app.add_middleware(Guard, keys=settings.known_keys(), open_read=settings.open_read)
+    if settings.origins:
+        app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
     app.add_middleware(LastNet)
     app.add_middleware(Envelope)
-    for router in (search.router, bulk.router, items.router, facets.router, embeddings.router, info.router):
-        app.include_router(router, prefix="/v1")
-    app.include_router(health.router)
-    app.include_router(pages.router)
+    for part in (search, bulk, items, facets, embeddings, snapshots, info, health, metrics, pages):
+        app.include_router(part.router)
     app.mount("/web", pages.files())
     own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody)
     app.openapi = describing(app, *own)  # type: ignore[method-assign]

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import re
+import time
 import uuid
 
+from app import telemetry
 from app.errors import answer
 from multifold.errors import needs_extra
 
@@ -26,12 +28,13 @@ SAFE = {
     "cross-origin-resource-policy": "same-origin",
 }
 ASKED_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+UNANSWERED = 499  # the status of requests whose client left, as nginx has it
 DRAIN_FACTOR, DRAIN_SECONDS = 4, 5.0
 _log = logging.getLogger("multifold.app")
 
 
 class Envelope:
-    """Gives a request its id, and every answer that id and the safe headers."""
+    """Gives a request its id, every answer that id and the safe headers, and the numbers their due."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -44,16 +47,25 @@ class Envelope:
         asked = Headers(scope=scope).get("x-request-id", "")
         request_id = asked if ASKED_ID.fullmatch(asked) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
+        telemetry.request_id.set(request_id)
+        start, status = time.perf_counter(), UNANSWERED
 
         async def sealed(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
                 for name, value in SAFE.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        await self.app(scope, receive, sealed)
+        try:
+            await self.app(scope, receive, sealed)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            numbers: telemetry.Telemetry = scope["app"].state.desk.telemetry
+            numbers.request(scope["method"], route, status, time.perf_counter() - start)
 
 
 class LastNet:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import TypeVar
 
+from app.audit import Audit
 from app.batching import Batcher
 from app.drafting import Parts
 from app.errors import ApiError
@@ -18,6 +19,7 @@ from app.pools import Pool
 from app.questions import Clue, Question
 from app.senses import Sensed, Senses
 from app.service import Answer, Look, Service
+from app.telemetry import Telemetry
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -34,10 +36,13 @@ class Desk:
         self.service = service
         settings = service.settings
         room = settings.queue
-        self._quick = Pool("quick", settings.workers, room)
-        self._slow = Pool("slow", settings.renderers, room)
-        self.senses = Senses(service, self._quick, self._slow)
-        self._searches = Batcher(service.search, most=settings.batch, room=room)
+        self.telemetry, self._audit = Telemetry(service), Audit(settings.data / "audit.jsonl")
+        watch = self.telemetry.watch
+        self._quick = Pool("quick", settings.workers, room, watch("items"))
+        self._slow = Pool("slow", settings.renderers, room, watch("draw"))
+        self.senses = Senses(service, self.telemetry, self._quick, self._slow)
+        self._searches = Batcher(service.search, most=settings.batch, room=room, watch=watch("search"))
+        self.telemetry.queues(self._waiting, room)
 
     @classmethod
     @asynccontextmanager
@@ -69,6 +74,10 @@ class Desk:
         draft = Draft(parts.id, parts.texts, parts.photos, views, parts.payload)
         return await self.run(lambda: self.service.make(draft))
 
+    def audit(self, action: str, ids: Sequence[str], count: int) -> None:
+        """Write down that something was changed."""
+        self._audit.tell(action, ids, count, self.service.collection.version)
+
     def check_many(self, count: int, what: str) -> None:
         """Refuse what is too much for one request."""
         most = self.service.settings.max_batch
@@ -83,6 +92,9 @@ class Desk:
         if len(clues) == 1:
             return [await clues[0].sense(self.senses)]
         return list(await asyncio.gather(*(clue.sense(self.senses) for clue in clues)))
+
+    def _waiting(self) -> dict[str, int]:
+        return {**self.senses.waiting, "items": self._quick.waiting, "search": self._searches.waiting}
 
     def close(self) -> None:
         """Finish what was accepted."""

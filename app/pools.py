@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from app.batching import Busy
+from app.batching import Busy, Watch, nothing
 
 T = TypeVar("T")
 
@@ -14,8 +15,8 @@ T = TypeVar("T")
 class Pool:
     """A bounded pool; work whose asker has gone is dropped, unless it has begun."""
 
-    def __init__(self, name: str, threads: int, room: int) -> None:
-        self._executor = ThreadPoolExecutor(threads, name)
+    def __init__(self, name: str, threads: int, room: int, watch: Watch = nothing) -> None:
+        self._executor, self._watch = ThreadPoolExecutor(threads, name), watch
         self._threads, self.room = threads, room
         self._lock = threading.Lock()
         self._accepted = 0
@@ -26,7 +27,7 @@ class Pool:
             if self.waiting >= self.room:
                 raise Busy(self.waiting, 1.0)
             self._accepted += 1
-        running = self._executor.submit(work)
+        running = self._executor.submit(self._timed, work, time.perf_counter())
         running.add_done_callback(self._done)
         return await asyncio.wrap_future(running)
 
@@ -38,6 +39,13 @@ class Pool:
     def close(self) -> None:
         """Finish what was accepted."""
         self._executor.shutdown()
+
+    def _timed(self, work: Callable[[], T], since: float) -> T:
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self._watch(1, start - since, time.perf_counter() - start)
 
     def _done(self, _: "Future[T]") -> None:
         with self._lock:

@@ -16,6 +16,7 @@ from app.lru import Lru
 from app.observer import Squares
 from app.pools import Pool
 from app.service import Service
+from app.telemetry import Telemetry
 from app.uploads import Mesh
 from multifold.types import SIDE_OF, Feature, Pixels, Side, Vector, pool_mean
 
@@ -34,14 +35,17 @@ class Sensed:
 class Senses:
     """Reads words, looks at pictures, draws meshes; for one event loop."""
 
-    def __init__(self, service: Service, quick: Pool, draw: Pool) -> None:
+    def __init__(self, service: Service, telemetry: Telemetry, quick: Pool, draw: Pool) -> None:
         settings = service.settings
         self._service, self._observer = service, service.observer
         self._known: Lru[Hashable, Sensed] = Lru(settings.cache)
         room, most = settings.queue, settings.batch
-        self._words = Batcher(self._read, most=most, room=room)
-        self._pictures = Batcher(self._see, most=most, room=room)
-        self._decode, self._quick, self._draw = Pool("decode", settings.decoders, room), quick, draw
+        watch = telemetry.watch
+        self._words = Batcher(self._read, most=most, room=room, watch=watch("text"))
+        self._pictures = Batcher(self._see, most=most, room=room, watch=watch("image"))
+        self._decode = Pool("decode", settings.decoders, room, watch("decode"))
+        self._quick, self._draw = quick, draw
+        telemetry.cache(lambda: (self._known.hits, self._known.misses, len(self._known)))
 
     async def text(self, text: str) -> Sensed:
         """Read words."""
@@ -94,6 +98,16 @@ class Senses:
 
     def _of(self, feature: Feature) -> Sensed:
         return Sensed(feature, self._service.vector(feature))
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many wait for what."""
+        return {
+            "text": self._words.waiting,
+            "image": self._pictures.waiting,
+            "decode": self._decode.waiting,
+            "draw": self._draw.waiting,
+        }
 
     def close(self) -> None:
         """Finish what was accepted."""

@@ -1,12 +1,15 @@
-"""What a service can be told, by argument or by environment (MULTIFOLD_PORT=8001 …)."""
+"""What a service can be told, by argument, by environment (MULTIFOLD_PORT=8001 …) or by a TOML file."""
 
+import os
+import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+from app.keys import Keys, parse_keys, read_keys
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from pydantic import Field, ValidationError
+    from pydantic import Field, SecretStr, ValidationError
     from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1024 * 1024
@@ -19,7 +22,7 @@ class SettingsError(MultifoldError):
 class Settings(BaseSettings):
     """One service: where its things lie, where it listens, and what it takes."""
 
-    model_config = SettingsConfigDict(env_prefix="MULTIFOLD_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="MULTIFOLD_", extra="forbid", frozen=True)
 
     data: Annotated[Path, Field(description="folder of the collection")] = Path("data")
     bundle: Annotated[Path, Field(description="folder of the encoder")] = Path("bundles/furniture")
@@ -40,6 +43,24 @@ class Settings(BaseSettings):
     renderers: Annotated[int, Field(ge=1, description="processes that render uploaded meshes")] = 1
     render_seconds: Annotated[float, Field(gt=0, description="longest time that one mesh may take")] = 20.0
 
+    log: Annotated[
+        Literal["errors", "all"], Field(description="which requests are logged, as JSON, to the error output")
+    ] = "errors"
+    keys: Annotated[SecretStr, Field(description="API keys: read:KEY,write:KEY,admin:KEY")] = SecretStr("")
+    keys_file: Annotated[Path | None, Field(description="file of hashed API keys; see multifold keys")] = None
+    open_read: Annotated[bool, Field(description="with keys: whether reading needs none")] = False
+    cors: Annotated[str, Field(description="origins whose pages may ask, separated by commas")] = ""
+
+    @property
+    def origins(self) -> list[str]:
+        """Origins whose pages may ask."""
+        return [origin.strip() for origin in self.cors.split(",") if origin.strip()]
+
+    def known_keys(self) -> Keys:
+        """The keys of the environment and of the file."""
+        found = parse_keys(self.keys.get_secret_value())
+        return Keys([*found, *(read_keys(self.keys_file) if self.keys_file else [])])
+
     @property
     def url(self) -> str:
         """Where clients find this service."""
@@ -48,9 +69,34 @@ class Settings(BaseSettings):
 
 
 def read_settings(given: dict[str, Any]) -> Settings:
-    """What was given, else what the environment says, else the defaults."""
+    """What was given, else what the environment says, else the file MULTIFOLD_CONFIG, else the defaults."""
+    given = dict(given)
+    file = given.pop("config", None) or os.environ.get("MULTIFOLD_CONFIG")
+    said = {name.upper() for name in os.environ}
+    filed = _file(Path(file)) if file else {}
+    kept = {name: value for name, value in filed.items() if f"MULTIFOLD_{name.upper()}" not in said}
     try:
-        return Settings(**given)
+        settings = Settings(**{**kept, **given})
     except ValidationError as error:
         found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
         raise SettingsError("; ".join(found)) from None
+    _refuse_many_processes()
+    return settings
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"the settings in {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is no TOML: {error}") from error
+
+
+def _refuse_many_processes() -> None:
+    count = os.environ.get("WEB_CONCURRENCY", "1")
+    if count not in ("", "0", "1"):
+        raise SettingsError(
+            f"WEB_CONCURRENCY asks for {count} processes, but one process writes a collection: "
+            "run one, which batches requests and uses all cores"
+        )

@@ -10,13 +10,16 @@ from pathlib import Path
 from app.running import listening, run_until_stopped
 from app.service import Service, opened
 from app.settings import read_settings
+from app.telemetry import log_as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to serve, and where. Everything else can be set by environment: MULTIFOLD_MAX_BODY and so on."""
+    """What to serve, and where. The rest by environment, MULTIFOLD_MAX_BODY=1000000 and so on, or by file."""
     parser.add_argument("--data", type=Path, help="folder of the collection (default: data)")
     parser.add_argument("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--config", type=Path, help="TOML file of settings: max_body = 1000000 and so on")
+    parser.add_argument("--keys-file", type=Path, help="file of hashed API keys; see multifold keys")
     parser.add_argument("--port", type=int, help="port to listen on (default: 8000; 0 takes a free one)")
 
 
@@ -24,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until stopped."""
     given = {name: value for name, value in vars(args).items() if value is not None}
     settings = read_settings(given)
+    log_as_json()
     with listening(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
         print(

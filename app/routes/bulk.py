@@ -1,6 +1,7 @@
 """/v1/items as a whole: write and remove many, page through them, count them."""
 
 import asyncio
+import json
 from typing import Annotated, Any
 
 from app import shown
@@ -29,7 +30,7 @@ from multifold.errors import MultifoldError, needs_extra
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
 
-router = APIRouter(prefix="/items", tags=["items"])
+router = APIRouter(prefix="/v1/items", tags=["items"])
 At = Annotated[Desk, Depends(desk)]
 AT_ONCE = 4  # items of one request that are made side by side; others shall have their turn
 
@@ -45,9 +46,12 @@ async def write(request: Request, at: At) -> BulkAnswer:
     stored = iter(await at.run(lambda: at.service.put(fit)) if fit else [])
     outcomes = [next(stored) if isinstance(one, Made) else one for one in made]
     results = [_entry(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True)]
-    written = sum(isinstance(outcome, Stored) for outcome in outcomes)
+    written = [outcome.made.item.id for outcome in outcomes if isinstance(outcome, Stored)]
+    if written:
+        at.audit("put", written, len(written))
     version = at.service.collection.version
-    return BulkAnswer(results=results, written=written, refused=len(results) - written, version=version)
+    refused = len(results) - len(written)
+    return BulkAnswer(results=results, written=len(written), refused=refused, version=version)
 
 
 @router.post("/delete", responses=refusals(413, 422, 429, 503))
@@ -57,8 +61,11 @@ async def delete(at: At, body: DeleteBody) -> ItemsRemoved:
     if (body.ids is None) == (chosen is None):
         raise ApiError(422, "bad_request", "say which items to remove by 'ids' or by a 'filter', one of both")
     if chosen is not None:
-        return ItemsRemoved(removed=await at.run(lambda: at.service.delete_where(chosen)))
-    return ItemsRemoved(removed=await at.run(lambda: at.service.delete(body.ids or [])))
+        removed = await at.run(lambda: at.service.delete_where(chosen))
+    else:
+        removed = await at.run(lambda: at.service.delete(body.ids or []))
+    at.audit("delete", body.ids or [json.dumps(body.filter)], removed)
+    return ItemsRemoved(removed=removed)
 
 
 @router.post("/scroll", responses=refusals(413, 422, 429, 503))

@@ -20,7 +20,7 @@ from multifold.types import SIDES, Vector
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
 
-router = APIRouter(tags=["embeddings"])
+router = APIRouter(prefix="/v1", tags=["embeddings"])
 At = Annotated[Desk, Depends(desk)]
 
 

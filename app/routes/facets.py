@@ -11,7 +11,7 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends
 
-router = APIRouter(tags=["facets"])
+router = APIRouter(prefix="/v1", tags=["facets"])
 
 
 @router.post("/facets", responses=refusals(413, 422, 429, 503))

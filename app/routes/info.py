@@ -5,14 +5,16 @@ from typing import Annotated
 
 from app.offload import Desk, desk
 from app.schemas.info import BundleInfo, CollectionInfo, Info, LimitsInfo
+from app.schemas.items import MAX_PAGE
 from app.schemas.search import MAX_LIMIT, MAX_OFFSET, MAX_PARTS
 from app.service import Service
 from multifold.errors import needs_extra
+from renderers.limits import DEFAULT_LIMITS
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends
 
-router = APIRouter(tags=["info"])
+router = APIRouter(prefix="/v1", tags=["info"])
 
 
 @router.get("/info")
@@ -62,6 +64,8 @@ def _limits(service: Service) -> LimitsInfo:
         text_tokens=service.encoder.bundle.text.context,
         files=settings.max_files,
         pixels=settings.max_pixels,
+        faces=DEFAULT_LIMITS.faces,
+        page=MAX_PAGE,
         hits=MAX_LIMIT,
         offset=MAX_OFFSET,
         mix=MAX_PARTS,

@@ -20,7 +20,7 @@ from multifold.types import Item, Kind
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
 
-router = APIRouter(prefix="/items", tags=["items"])
+router = APIRouter(prefix="/v1/items", tags=["items"])
 At = Annotated[Desk, Depends(desk)]
 KINDS: dict[str, Kind] = {"views": "view", "photos": "photo"}
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
@@ -73,6 +73,7 @@ async def put(request: Request, at: At, item_id: str) -> ItemWritten:
     (stored,) = await at.run(lambda: at.service.put([made]))
     if isinstance(stored, MultifoldError):
         raise stored
+    at.audit("put", [item_id], 1)
     return shown.written(stored)
 
 
@@ -82,7 +83,9 @@ async def patch(at: At, item_id: str, body: PatchBody) -> ItemWritten:
     if body.payload is None and body.texts is None:
         raise ApiError(422, "bad_request", "say what to change: 'payload', 'texts' or both")
     texts = body.texts and [text_of(text, at.service.settings.max_text) for text in body.texts]
-    return shown.written(await at.run(lambda: at.service.patch(item_id, texts, body.payload)))
+    changed = await at.run(lambda: at.service.patch(item_id, texts, body.payload))
+    at.audit("patch", [item_id], 1)
+    return shown.written(changed)
 
 
 @router.post("/{item_id:path}/similar", responses=refusals(404, 413, 422, 429, 503))
@@ -106,7 +109,9 @@ async def get(at: At, item_id: str) -> ItemShown:
 @router.delete("/{item_id:path}", responses=refusals(422))
 async def delete(at: At, item_id: str) -> ItemsRemoved:
     """Remove an item. Removing one that is not there removes 0."""
-    return ItemsRemoved(removed=await at.run(lambda: at.service.delete([item_id])))
+    removed = await at.run(lambda: at.service.delete([item_id]))
+    at.audit("delete", [item_id], removed)
+    return ItemsRemoved(removed=removed)
 
 
 async def _item(at: Desk, item_id: str) -> Item:

@@ -6,6 +6,8 @@ from app.schemas.errors import ErrorAnswer
 
 SENTENCES = {
     400: "the body cannot be read",
+    401: "a key is needed; the message says of which scope",
+    403: "the key may not do this",
     404: "there is no such thing",
     413: "the body is too large",
     415: "the body is of a kind that is not understood",

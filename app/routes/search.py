@@ -18,7 +18,7 @@ from multifold.errors import MultifoldError, needs_extra
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
 
-router = APIRouter(tags=["search"])
+router = APIRouter(prefix="/v1", tags=["search"])
 At = Annotated[Desk, Depends(desk)]
 
 

@@ -40,6 +40,8 @@ class LimitsInfo(BaseModel):
     text_tokens: int
     files: int
     pixels: int
+    faces: int
+    page: int
     hits: int
     offset: int
     mix: int

@@ -40,7 +40,12 @@ def test_every_resource_is_described(described: dict[str, Any]) -> None:
         ("/v1/items/{item_id}", "get"),
         ("/v1/items/{item_id}", "delete"),
         ("/v1/items/{item_id}/{place}/{index}", "get"),
+        ("/v1/snapshots", "get"),
+        ("/v1/snapshots", "post"),
+        ("/v1/snapshots/{name}", "get"),
+        ("/v1/snapshots/{name}", "delete"),
         ("/v1/info", "get"),
+        ("/metrics", "get"),
         ("/healthz", "get"),
         ("/readyz", "get"),
     }

@@ -1,0 +1,120 @@
+"""API keys: who may read, write or administer. Only hashes are kept; comparing always takes the same time.
+
+A file of keys is TOML: a table a key, `[name]` with `scope` and `sha256`. Keys are 256 random bits, so a
+plain hash of one cannot be guessed.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from multifold.errors import MultifoldError
+
+Scope: TypeAlias = Literal["read", "write", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "write", "admin")  # each holds those before it
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+HASH = re.compile(r"[0-9a-f]{64}")
+PREFIX = "mf_"
+SHORTEST = 16
+
+
+class ApiKeyError(MultifoldError):
+    """A key, or a file of keys, that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key that is known: its name, what it may do, and its hash."""
+
+    name: str
+    scope: Scope
+    sha256: str
+
+    def may(self, scope: Scope) -> bool:
+        """Whether this key is enough."""
+        return SCOPES.index(self.scope) >= SCOPES.index(scope)
+
+
+class Keys:
+    """The keys of a service; without any, everyone may do everything."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self._keys = tuple(keys)
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def find(self, presented: str) -> Key | None:
+        """The key that was presented; all are compared, whichever it is."""
+        digest = hash_of(presented)
+        found: Key | None = None
+        for key in self._keys:
+            if hmac.compare_digest(key.sha256, digest):
+                found = key
+        return found
+
+
+def hash_of(key: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def new_key() -> str:
+    """A key that nobody can guess."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def read_keys(path: Path) -> list[Key]:
+    """The keys of a file."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ApiKeyError(f"the keys in {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ApiKeyError(f"{path} is no TOML: {error}") from error
+    return [_from_table(name, table) for name, table in tables.items()]
+
+
+def write_keys(path: Path, keys: Iterable[Key]) -> None:
+    """Write a file of keys, for its owner's eyes only."""
+    text = "".join(
+        f"[{key.name}]\nscope = {_quoted(key.scope)}\nsha256 = {_quoted(key.sha256)}\n\n" for key in keys
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+
+def parse_keys(text: str) -> list[Key]:
+    """Keys from the environment: `read:KEY,admin:KEY`."""
+    found = []
+    for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
+        scope, _, key = part.partition(":")
+        if scope not in SCOPES or len(key) < SHORTEST:
+            raise ApiKeyError(
+                f"key {number} is not SCOPE:KEY, with a scope of {', '.join(SCOPES)} and at least "
+                f"{SHORTEST} characters of key"
+            )
+        found.append(Key(f"{scope}-{number}", scope, hash_of(key)))
+    return found
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'  # of letters and digits only
+
+
+def _from_table(name: str, table: object) -> Key:
+    """Files are written by anyone."""
+    if not isinstance(table, dict) or set(table) != {"scope", "sha256"}:
+        raise ApiKeyError(f"the key {name} needs 'scope' and 'sha256', and nothing else")
+    if table["scope"] not in SCOPES:
+        raise ApiKeyError(f"the scope of the key {name} is one of {', '.join(SCOPES)}")
+    if not HASH.fullmatch(str(table["sha256"])):
+        raise ApiKeyError(f"the key {name} has no sha256 of 64 hex digits")
+    return Key(name, table["scope"], table["sha256"])

@@ -1,0 +1,23 @@
+"""GET /metrics: numbers for Prometheus."""
+
+from typing import Annotated, Any
+
+from app.metrics import MEDIA_TYPE
+from app.offload import Desk, desk
+from app.routes.refusals import refusals
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends, Response
+
+router = APIRouter(tags=["health"])
+TEXT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text format"}
+}
+
+
+@router.get("/metrics", response_class=Response, responses={**TEXT, **refusals(429, 503)})
+async def metrics(at: Annotated[Desk, Depends(desk)]) -> Response:
+    """Requests, queues, batches, cache, collection and memory."""
+    text = await at.run(at.telemetry.registry.text)
+    return Response(text, media_type=MEDIA_TYPE)

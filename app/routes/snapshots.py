@@ -1,0 +1,79 @@
+"""/v1/snapshots: the whole collection as one file; multifold index restore reads it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from app.bodies import FILE
+from app.errors import ApiError
+from app.offload import Desk, desk
+from app.routes.refusals import refusals
+from app.schemas.snapshots import Snapshot, Snapshots, SnapshotTaken
+from index.durable import make_folder
+from index.snapshot import Taken
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends, Response
+    from fastapi import Path as InPath
+    from fastapi.responses import FileResponse
+
+router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
+At = Annotated[Desk, Depends(desk)]
+Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {"schema": FILE}}, "description": "the file"}
+}
+
+
+@router.post("", responses=refusals(422, 429, 503))
+async def take(at: At) -> SnapshotTaken:
+    """Take a snapshot as things are now; writes go on meanwhile."""
+    path = _folder(at) / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.tar"
+    taken = await at.run(lambda: _take(at, path))
+    at.audit("snapshot", [path.name], 1)
+    told = taken.contents
+    return SnapshotTaken(
+        name=path.name, bytes=taken.size, version=told.version, items=told.items, absent=list(taken.absent)
+    )
+
+
+@router.get("")
+async def snapshots(at: At) -> Snapshots:
+    """The snapshots that are here."""
+    return Snapshots(snapshots=await at.run(lambda: _all(at)))
+
+
+@router.get("/{name}", responses={**BYTES, **refusals(404, 422)}, response_class=Response)
+async def download(at: At, name: Name) -> Response:
+    """One snapshot, as a file."""
+    return FileResponse(_there(at, name), media_type="application/octet-stream", filename=name)
+
+
+@router.delete("/{name}", responses=refusals(404, 422))
+async def remove(at: At, name: Name) -> Snapshots:
+    """Remove a snapshot; gives those that stay."""
+    path = _there(at, name)
+    await at.run(lambda: path.unlink(missing_ok=True))
+    at.audit("remove snapshot", [name], 1)
+    return Snapshots(snapshots=await at.run(lambda: _all(at)))
+
+
+def _folder(at: Desk) -> Path:
+    return at.service.settings.data / "snapshots"
+
+
+def _take(at: Desk, path: Path) -> Taken:
+    make_folder(path.parent)
+    return at.service.collection.snapshot(path)
+
+
+def _all(at: Desk) -> list[Snapshot]:
+    return [Snapshot(name=path.name, bytes=path.stat().st_size) for path in sorted(_folder(at).glob("*.tar"))]
+
+
+def _there(at: Desk, name: str) -> Path:
+    path = _folder(at) / name
+    if not path.is_file():
+        raise ApiError(404, "not_found", f"there is no snapshot {name}")
+    return path

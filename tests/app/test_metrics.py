@@ -1,0 +1,99 @@
+"""Numbers in Prometheus' format, and logs as JSON."""
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from app.metrics import Counter, Histogram, Reading, Registry
+from app.telemetry import JsonLines, request_id
+from tests.app.house import House, house
+
+LINE = re.compile(r'[a-z_]+(\{[a-z_]+="(\\.|[^"\\])*"(,[a-z_]+="(\\.|[^"\\])*")*\})? (\+Inf|[-+0-9.e]+)')
+
+
+def scrape(shop: House) -> dict[str, float]:
+    response = shop.client.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in response.text.splitlines() if not line.startswith("#")]
+    assert all(LINE.fullmatch(line) for line in lines)
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def test_a_family_is_written_as_prometheus_reads_it() -> None:
+    registry = Registry()
+    counter, histogram = Counter("kind"), Histogram((0.1, 1.0), "work")
+    registry.add("asked_total", "Asked.", counter)
+    registry.add("took_seconds", "Took.", histogram)
+    registry.add("now", "Now.", Reading(lambda: [({}, 1.5)]))
+    counter.add('a"b\\c\nd')
+    counter.add('a"b\\c\nd', by=2.0)
+    for value in (0.05, 0.1, 0.5, 7.0):
+        histogram.observe(value, "x")
+    assert registry.text() == (
+        "# HELP asked_total Asked.\n# TYPE asked_total counter\n"
+        'asked_total{kind="a\\"b\\\\c\\nd"} 3\n'
+        "# HELP took_seconds Took.\n# TYPE took_seconds histogram\n"
+        'took_seconds_bucket{work="x",le="0.1"} 2\n'
+        'took_seconds_bucket{work="x",le="1"} 3\n'
+        'took_seconds_bucket{work="x",le="+Inf"} 4\n'
+        'took_seconds_sum{work="x"} 7.65\n'
+        'took_seconds_count{work="x"} 4\n'
+        "# HELP now Now.\n# TYPE now gauge\nnow 1.5\n"
+    )
+
+
+def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
+    shop.search(text="a box nobody asked for before")
+    before = scrape(shop)
+    shop.search(text="a box nobody asked for before")
+    shop.search(text="")
+    after = scrape(shop)
+    good = 'multifold_requests_total{method="POST",route="/v1/search",status="200"}'
+    bad = good.replace("200", "422")
+    assert after[good] == before[good] + 1
+    assert after[bad] == before.get(bad, 0) + 1
+    hit = 'multifold_cache_requests_total{result="hit"}'
+    assert after[hit] == before[hit] + 1
+    assert after["multifold_items"] == 4
+    assert after["multifold_version"] == shop.service.collection.version
+    for work in ("text", "image", "search", "draw", "decode", "items"):
+        assert f'multifold_queue_waiting{{work="{work}"}}' in after or work == "items"
+    assert after['multifold_work_seconds_count{work="text"}'] >= 1
+    assert after['multifold_batch_size_bucket{work="search",le="+Inf"}'] >= 2
+    assert after["multifold_resident_bytes"] > 1e7
+
+
+def test_strange_addresses_and_methods_make_no_new_labels(shop: House) -> None:
+    for number in range(3):
+        shop.client.get(f"/nothing-{number}")
+        shop.client.request(f"X{number}", "/v1/search")
+    text = shop.client.get("/metrics").text
+    assert "nothing-" not in text
+    assert 'method="X' not in text
+
+
+def test_a_log_line_is_json_with_the_request_it_belongs_to() -> None:
+    token = request_id.set("r-1")
+    try:
+        record = logging.LogRecord("multifold.app", logging.ERROR, "", 1, "it %s", ("broke",), None)
+        line = json.loads(JsonLines().format(record))
+    finally:
+        request_id.reset(token)
+    assert (line["message"], line["level"], line["request_id"]) == ("it broke", "error", "r-1")
+
+
+def test_all_requests_are_logged_if_wanted(
+    tmp_path: Path, bundle: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "multifold.access")
+    with house(tmp_path, bundle, log="all") as shop:
+        shop.client.get("/v1/items/none?secret=1", headers={"x-request-id": "r-2"})
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    assert lines, caplog.text
+    mine = next(line for line in lines if line.get("route") == "/v1/items/{item_id:path}")
+    assert (mine["event"], mine["status"], mine["method"], mine["key"]) == ("request", 404, "GET", None)
+    assert "secret" not in json.dumps(lines)

@@ -1,0 +1,44 @@
+"""Settings come from arguments, environment and a file, in this order; what makes no sense is said."""
+
+from pathlib import Path
+
+import pytest
+
+from app.settings import SettingsError, read_settings
+
+
+def test_arguments_go_before_environment_before_file_before_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "multifold.toml"
+    file.write_text('port = 1\nmax_text = 2\nqueue = 3\nlog = "all"\n')
+    monkeypatch.setenv("MULTIFOLD_CONFIG", str(file))
+    monkeypatch.setenv("MULTIFOLD_MAX_TEXT", "20")
+    monkeypatch.setenv("MULTIFOLD_PORT", "10")
+    settings = read_settings({"port": 100})
+    assert (settings.port, settings.max_text, settings.queue, settings.batch) == (100, 20, 3, 32)
+    assert read_settings({"config": file}).log == "all"
+
+
+@pytest.mark.parametrize("text", ["prot = 1", "port = 'x'", "port", "port = -1"])
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "multifold.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError):
+        read_settings({"config": file})
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_settings({"config": tmp_path / "none.toml"})
+
+
+def test_more_than_one_process_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_CONCURRENCY", "4")
+    with pytest.raises(SettingsError, match="4 processes, but one process writes"):
+        read_settings({})
+
+
+def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTIFOLD_KEYS", "read:0123456789abcdef")
+    settings = read_settings({})
+    assert "0123456789" not in repr(settings)
+    assert "0123456789" not in str(settings.model_dump().items())
+    assert settings.known_keys().find("0123456789abcdef") is not None

@@ -1,9 +1,9 @@
 """Samples -> what to shade in each pixel.
 
 A pixel is 2 by 2 samples. A face is shaded once in a pixel, in the middle of the samples it has there, and
-weighs as much as they let through: all of it behind nothing, less behind glass. Faces of one material that
-lie beside each other and face the same way count as one, the first of them: on dense meshes they would be
-shaded apart and look alike.
+weighs as much as they let through: all of it behind nothing, less behind glass. Small faces of one material
+that lie beside each other, on the surface and in its texture, and face the same way count as one, the first
+of them: on dense meshes they would be shaded apart and look alike.
 
 Shape legend: v views · s samples along a side · p pixels of all views · k fragments · e pixels at edges.
 """
@@ -19,6 +19,7 @@ from renderers.scene import Fragments, Scene
 
 PIXEL = 2  # samples along a pixel's side
 ALIKE_COSINE = np.float32(0.95)  # 18 degrees
+ALIKE_UV = np.float32(1 / 64)  # less than a field of a palette
 ALIKE_DEPTH = 1 << (DEPTH_BITS - 6)  # as far apart as neighbouring samples of a steep face
 
 
@@ -64,6 +65,7 @@ def _led(
 ) -> Int32[np.ndarray, "4 e"]:
     """The faces of pixels, each that is like an earlier one replaced by it."""
     material, (x, y, z) = model.material_of[faces], (np.take(axis, faces) for axis in model.normals[:, 0].T)
+    u, v = (np.take(axis, model.faces[:, 0][faces]) for axis in model.uv.T)
     leading, leads = faces.copy(), faces >= 0
     for corner in range(1, 4):
         followed = np.zeros_like(leads[0])
@@ -72,6 +74,8 @@ def _led(
             alike = leads[leader] & (np.abs(bend) > ALIKE_COSINE) & (faces[corner] >= 0)
             alike &= material[leader] == material[corner]
             alike &= np.abs(depths[leader] - depths[corner]) < ALIKE_DEPTH
+            alike &= np.abs(u[leader] - u[corner]) < ALIKE_UV
+            alike &= np.abs(v[leader] - v[corner]) < ALIKE_UV
             leading[corner] = np.where(alike, faces[leader], leading[corner])
             followed |= alike
         leads[corner] &= ~followed

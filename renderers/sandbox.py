@@ -142,7 +142,7 @@ class Sandbox:
         self, path: Path, rig: str, size: int, background: Background, up: Up, within: Path | None = None
     ) -> Request:
         folder = None if within is None else str(within.resolve())
-        return Request(str(path), rig, size, background, up, self.limits, self.engine.name, folder)
+        return Request(str(path), rig, size, background, up, self.limits, folder)
 
     def _draw(self, request: Request) -> Drawing:
         views = len(cameras.rig(request.rig))

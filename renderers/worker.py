@@ -35,7 +35,6 @@ class Request:
     background: Background
     up: Up
     limits: Limits
-    engine: str = engines.AUTO
     within: str | None = None  # the folder whose files the mesh may name; its own if not given
 
 
@@ -78,23 +77,23 @@ def main(memory_bytes: int, engine: str) -> None:
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
 
 
-def _opened(engine: str) -> dict[str, Renderer]:
-    """The engine, opened while files may be written: some compile themselves, and keep what they compiled."""
+def _opened(engine: str) -> Renderer | EngineError:
+    """The engine, while files may be written, since some keep what they compile; or why it does not work."""
     try:
-        return {engine: engines.engine(engine).open()}
-    except MultifoldError:
-        return {}  # whoever asks for it will be told why
+        return engines.engine(engine).open()
+    except EngineError as error:
+        return error
 
 
-def draw(request: Request, opened: dict[str, Renderer], guard: Guard) -> tuple[Model, Views]:
-    """One mesh and its views; engines stay open for the next."""
-    if request.engine not in opened:
-        opened[request.engine] = engines.engine(request.engine).open()
+def draw(request: Request, engine: Renderer | EngineError, guard: Guard) -> tuple[Model, Views]:
+    """One mesh and its views."""
+    if isinstance(engine, EngineError):
+        raise EngineError(str(engine))
     path, within = Path(request.path), None if request.within is None else Path(request.within)
     with guard.reading(within or path.parent):
         model = load_model(path, request.limits, request.up, within)
     rig = cameras.rig(request.rig)
-    return model, opened[request.engine].render(model, rig, request.size, request.background)
+    return model, engine.render(model, rig, request.size, request.background)
 
 
 def _told(model: Model) -> dict[str, object]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from renderers.cuda.batch import Batch, chosen
 from renderers.cuda.surface import Fragments
 from renderers.errors import MeshError
-from renderers.pixels import ALIKE_COSINE, ALIKE_DEPTH
+from renderers.pixels import ALIKE_COSINE, ALIKE_DEPTH, ALIKE_UV
 from renderers.raster import DEPTH_BITS, FACE_MASK, MOST_FRAGMENTS_PER_VIEW, TOO_MANY_LARGE
 
 _AT_ONCE = 20_000_000
@@ -145,6 +145,7 @@ def _led(batch: Batch, pairs: Int64[Tensor, "4 e"], depths: Int64[Tensor, "4 e"]
     """The pairs of pixels, each that is like an earlier one replaced by it."""
     face = batch.pair_face[pairs]
     material, normal = batch.material_of[face], batch.normals[face, 0].permute(2, 0, 1)
+    u, v = batch.uv[0, batch.faces[face, 0]].permute(2, 0, 1)
     leading, leads = pairs.clone(), pairs >= 0
     for corner in range(1, 4):
         followed = torch.zeros_like(leads[0])
@@ -153,6 +154,8 @@ def _led(batch: Batch, pairs: Int64[Tensor, "4 e"], depths: Int64[Tensor, "4 e"]
             alike = leads[leader] & (torch.abs(x + y + z) > float(ALIKE_COSINE)) & (pairs[corner] >= 0)
             alike &= (material[leader] == material[corner]) & ~batch.colored[material[corner]]
             alike &= torch.abs(depths[leader] - depths[corner]) < ALIKE_DEPTH
+            alike &= torch.abs(u[leader] - u[corner]) < float(ALIKE_UV)
+            alike &= torch.abs(v[leader] - v[corner]) < float(ALIKE_UV)
             leading[corner] = torch.where(alike, pairs[leader], leading[corner])
             followed |= alike
         leads[corner] &= ~followed

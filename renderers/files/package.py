@@ -10,7 +10,7 @@ from renderers.errors import MeshError
 from renderers.limits import Limits
 
 _MOST_ENTRIES = 10_000
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError)
 
 
 @dataclass

@@ -4,7 +4,7 @@ import numpy as np
 
 from renderers.kernels.compiling import Single, inlined, kernel
 from renderers.kernels.scene import Listed, Pointer, Scene
-from renderers.pixels import ALIKE_COSINE, ALIKE_DEPTH
+from renderers.pixels import ALIKE_COSINE, ALIKE_DEPTH, ALIKE_UV
 from renderers.raster import FACE_MASK
 
 WHITE, BLACK, TRANSPARENT = range(3)
@@ -52,6 +52,9 @@ def _alike(scene: Scene, first: int, second: int) -> bool:
     """Whether two faces, by their keys, may count as one."""
     a, b = (first & FACE_MASK) - 1, (second & FACE_MASK) - 1
     if scene.material_of[a] != scene.material_of[b] or abs((first >> 32) - (second >> 32)) >= ALIKE_DEPTH:
+        return False
+    uv, first_uv, second_uv = scene.uv, 2 * scene.faces[3 * a], 2 * scene.faces[3 * b]
+    if abs(uv[first_uv] - uv[second_uv]) >= ALIKE_UV or abs(uv[first_uv + 1] - uv[second_uv + 1]) >= ALIKE_UV:
         return False
     normals, a, b = scene.normals, 9 * a, 9 * b
     bend = normals[a] * normals[b] + normals[a + 1] * normals[b + 1] + normals[a + 2] * normals[b + 2]

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import DracoPy
 import numpy as np
-import trimesh
 from jaxtyping import Int64
-from PIL import Image
 
-from tests.renderers import shapes
+from tests.renderers import exhibit_files, made, shapes
 from tests.renderers.glb import Glb, unlit
 from tests.renderers.shapes import Surface, arrow, ball, bumps, checks, grid, pane, picture
 
@@ -95,7 +93,7 @@ def vertex_colors(folder: Path) -> Path:
 
 def mask(folder: Path) -> Path:
     """Holes cut by alpha, and what lies behind them."""
-    glb, (x, y) = Glb(), grid()
+    glb, (x, y) = Glb(), grid(256)
     holes = (x * 4 % 1 - 0.5) ** 2 + (y * 4 % 1 - 0.5) ** 2 < 0.12
     leaf = {"baseColorTexture": {"index": glb.texture(picture(0.2, 0.5, 0.15, ~holes * 1.0))}}
     put(glb, ball(), glb.material(pbr=leaf, alphaMode="MASK", doubleSided=True))
@@ -209,54 +207,46 @@ def scene(folder: Path) -> Path:
     return glb.save(folder, "scene.glb")
 
 
-def obj(folder: Path) -> Path:
-    """OBJ with its MTL and a texture beside it."""
-    shape = ball(24)
-    x, _ = grid()
-    Image.fromarray(picture(0.9, 0.4 + 0.5 * (x * 12 % 1 < 0.5), 0.2)).save(folder / "ball.png")
-    (folder / "ball.mtl").write_text("newmtl ball\nKd 1 1 1\nmap_Kd ball.png\n")
-    lines = ["mtllib ball.mtl", "usemtl ball"]
-    lines += [f"v {a:.5f} {b:.5f} {c:.5f}" for a, b, c in shape.places]
-    lines += [f"vt {u:.5f} {1 - v:.5f}" for u, v in shape.uv]
-    lines += ["f " + " ".join(f"{corner}/{corner}" for corner in face) for face in (shape.faces + 1).tolist()]
-    (folder / "ball.obj").write_text("\n".join(lines))
-    return folder / "ball.obj"
+def lone_colors(folder: Path) -> Path:
+    """KHR_materials_unlit: a ball that no lamp shades, beside one that lamps do."""
+    glb = Glb()
+    stripes = {"baseColorTexture": {"index": glb.texture(picture(0.9, 0.35 + 0.5 * checks(8), 0.2))}}
+    put(glb, ball(), unlit(glb, pbr=stripes), translation=[-1.1, 0, 0])
+    put(glb, ball(), glb.material(pbr=stripes), translation=[1.1, 0, 0])
+    return glb.save(folder, "unlit.glb")
 
 
-def ply(folder: Path) -> Path:
-    """PLY with a colour at each corner."""
-    shape = trimesh.creation.icosphere(subdivisions=3)
-    shape.visual.vertex_colors = np.rint((shape.vertices[:, [1, 2, 0]] * 0.5 + 0.5) * 255).astype(np.uint8)
-    return _exported(shape, folder / "colors.ply")
+def meshopt(folder: Path) -> Path:
+    """EXT_meshopt_compression: places and faces packed."""
+    glb, shape = Glb(), shapes.ring()
+    glb.tree["extensionsRequired"] = ["EXT_meshopt_compression"]
+    faces = shape.faces.astype(np.uint16).ravel()
+    places = glb.add(
+        "accessors",
+        bufferView=glb.packed(shape.places, "ATTRIBUTES"),
+        count=len(shape.places),
+        type="VEC3",
+        componentType=5126,
+    )
+    corners = glb.add(
+        "accessors",
+        bufferView=glb.packed(faces, "TRIANGLES"),
+        count=len(faces),
+        type="SCALAR",
+        componentType=5123,
+    )
+    material = glb.material((0.75, 0.5, 0.15, 1))
+    glb.place(glb.mesh({"POSITION": places}, indices=corners, material=material))
+    return glb.save(folder, "meshopt.glb")
 
 
-def stl(folder: Path) -> Path:
-    """STL, Z up, without normals of its own: smooth where it bends gently, sharp at edges."""
-    parts = [
-        trimesh.creation.cylinder(radius=1, height=0.4, sections=48),
-        trimesh.creation.cylinder(radius=0.4, height=2, sections=48).apply_translation([0, 0, 1.1]),
-    ]
-    return _exported(trimesh.util.concatenate(parts), folder / "part.stl")
-
-
-def off(folder: Path) -> Path:
-    """OFF: a shape and nothing else."""
-    return _exported(trimesh.creation.icosahedron(), folder / "dice.off")
-
-
-def cloud(folder: Path) -> Path:
-    """A point cloud with colours."""
-    turns = np.arange(4000) * np.pi * (3 - np.sqrt(5))
-    height = 1 - 2 * (np.arange(4000) + 0.5) / 4000
-    wide = np.sqrt(1 - height**2) * (1 + 0.25 * np.sin(5 * turns / 3))
-    points = np.stack([wide * np.cos(turns), height, wide * np.sin(turns)], axis=1)
-    colors = np.rint(np.clip(points * 0.5 + 0.5, 0, 1) * 255).astype(np.uint8)
-    return _exported(trimesh.PointCloud(points, colors), folder / "cloud.ply")  # type: ignore[no-untyped-call]
-
-
-def _exported(shape: Any, path: Path) -> Path:  # noqa: ANN401 (trimesh's types know no PointCloud)
-    shape.export(path)
-    return path
+def ktx2(folder: Path) -> Path:
+    """KHR_texture_basisu: stripes in a KTX2 picture."""
+    glb = Glb()
+    glb.tree["extensionsRequired"] = ["KHR_texture_basisu"]
+    rows = [(230, 40 + 25 * row, 60, 255) if row % 2 else (40, 60, 230 - 25 * row, 255) for row in range(8)]
+    put(glb, ball(), glb.material(pbr={"baseColorTexture": {"index": glb.basis(made.ktx2(*rows))}}))
+    return glb.save(folder, "stripes.glb")
 
 
 EXHIBITS: dict[str, tuple[str, Make]] = {
@@ -274,9 +264,15 @@ EXHIBITS: dict[str, tuple[str, Make]] = {
     "quantised": ("KHR_mesh_quantization", quantised),
     "draco": ("KHR_draco_mesh_compression", draco),
     "scene": ("nested nodes, a mirrored one, instances", scene),
-    "obj": ("OBJ + MTL + PNG", obj),
-    "ply": ("PLY", ply),
-    "stl": ("STL", stl),
-    "off": ("OFF", off),
-    "cloud": ("a point cloud", cloud),
+    "unlit": ("KHR_materials_unlit, left", lone_colors),
+    "meshopt": ("EXT_meshopt_compression", meshopt),
+    "ktx2": ("KTX2", ktx2),
+    "obj": ("OBJ + MTL + PNG", exhibit_files.obj),
+    "ply": ("PLY", exhibit_files.ply),
+    "stl": ("STL", exhibit_files.stl),
+    "off": ("OFF", exhibit_files.off),
+    "3mf": ("3MF", exhibit_files.threemf),
+    "dae": ("COLLADA", exhibit_files.collada),
+    "step": ("STEP", exhibit_files.step),
+    "cloud": ("a point cloud", exhibit_files.cloud),
 }

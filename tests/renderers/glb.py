@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import meshopt
 import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image
@@ -51,6 +52,23 @@ class Glb:
         Image.fromarray(pixels).save(data, "PNG")
         image = self.add("images", bufferView=self.view(data.getvalue()), mimeType="image/png")
         return self.add("textures", source=image, sampler=self.add("samplers", **sampler))
+
+    def basis(self, data: bytes) -> int:
+        """A texture of a KTX2 picture."""
+        image = self.add("images", bufferView=self.view(data), mimeType="image/ktx2")
+        return self.add("textures", extensions={"KHR_texture_basisu": {"source": image}})
+
+    def packed(self, values: Shaped[np.ndarray, "..."], mode: str, **more: object) -> int:
+        """A buffer view that meshoptimizer has compressed."""
+        place, width = self.view(meshopt.encode_gltf_buffer(values, mode)), values.nbytes // len(values)
+        told = {"byteStride": width, "count": len(values), "mode": mode, **more}
+        packing = {**self.tree["bufferViews"][place], **told}
+        return self.add(
+            "bufferViews",
+            buffer=1,
+            byteLength=values.nbytes,
+            extensions={"EXT_meshopt_compression": packing},
+        )
 
     def material(
         self, color: tuple[float, ...] = (1, 1, 1, 1), pbr: dict[str, Any] | None = None, **entry: object

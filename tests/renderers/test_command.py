@@ -20,7 +20,7 @@ from renderers.record import FILE, Record
 from renderers.sandbox import Sandbox
 from renderers.sheet import CELL
 from renderers.software import SoftwareRenderer
-from tests.renderers import exhibits
+from tests.renderers import exhibit_files
 from tests.renderers.glb import Glb, unlit
 
 QUICK = ("--rig", "ring2", "--size", 16, "--format", "png", "--workers", 1, "--engine", "numpy")
@@ -240,7 +240,7 @@ def test_the_content_hash_minds_the_textures_of_collada(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("warm")
 def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
-    made = exhibits.obj(tmp_path)
+    made = exhibit_files.obj(tmp_path)
     (tmp_path / "textures").mkdir()
     (tmp_path / "meshes").mkdir()
     (tmp_path / "ball.png").rename(tmp_path / "textures" / "ball.png")

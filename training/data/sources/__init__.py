@@ -1,0 +1,1 @@
+"""Data sets as others keep them, each read into the one manifest."""

@@ -1,0 +1,131 @@
+"""Photos with captions: Flickr8k, Flickr30K and COCO, in the forms in which their captions are passed around.
+
+dataset_flickr30k.json         Karpathy's: splits and five sentences an image; COCO's `restval` is train
+saidtrain2017.json        COCO's own: images and annotations
+results_20130124.token         Flickr's own: `name.jpg#0`, a tab, the caption
+results.csv, captions.txt      tables: image, (number,) caption, by commas or by bars
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from multifold.manifest import Entry
+from training.data.sources import text
+from training.data.sources.found import Found, SourceError, split_of
+
+PUBLISHED: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "flickr30k": {"train": (29_000, 145_000), "val": (1_014, 5_070), "test": (1_000, 5_000)},
+    "flickr8k": {"train": (6_000, 30_000), "val": (1_000, 5_000), "test": (1_000, 5_000)},
+    "coco": {"train": (113_287, 566_747), "val": (5_000, 25_010), "test": (5_000, 25_010)},
+}
+USUAL = 5  # captions an image
+RENAMED = {"restval": "train", "dev": "val", "validation": "val"}
+TOKEN = re.compile(r"^(.+?)#\d+\s+(.*)$")
+ROW = re.compile(r"^(?P<image>[^|]+)\|\s*(?P<number>\d+)\s*(?:\||\s)\s*(?P<caption>.*)$")
+
+
+@dataclass
+class Photo:
+    """One picture's captions, and its split if the file tells."""
+
+    captions: list[str] = field(default_factory=list)
+    split: str | None = None
+
+
+def read(
+    captions: Path, images: Path, percentages: Sequence[int], lists: Mapping[str, Path] | None = None
+) -> Found:
+    """Every picture that is there, with its captions; `lists` name the pictures of each split."""
+    if not images.is_dir():
+        raise SourceError(f"there is no folder {images}")
+    photos, found = _photos(captions), Found()
+    listed = {Path(name).name: split for split, path in (lists or {}).items() for name in text.lines(path)}
+    places = _places(images)
+    for name, photo in photos.items():
+        path = images / name if (images / name).is_file() else places.get(Path(name).name)
+        texts = tuple(
+            dict.fromkeys(" ".join(caption.split()) for caption in photo.captions if caption.strip())
+        )
+        if path is None or not texts:
+            reason = "its file is missing" if path is None else "it has no captions"
+            found.problems.append(f"left out {name}: {reason}")
+            continue
+        if len(texts) < USUAL:
+            found.problems.append(f"{name} has {len(texts)} different captions, not {USUAL}")
+        split = (
+            photo.split or listed.get(Path(name).name) or (None if listed else split_of(name, percentages))
+        )
+        found.entries.append(Entry(id=Path(name).stem, images=(path,), texts=texts, split=split))
+    return found
+
+
+def _photos(path: Path) -> dict[str, Photo]:
+    """Captions by the name of their picture; a name that stands twice is one picture."""
+    photos = defaultdict[str, Photo](Photo)
+    for name, caption, split in _told(path):
+        photos[name].captions.append(caption)
+        photos[name].split = photos[name].split or split
+    if not photos:
+        raise SourceError(f"{path} has no captions in a form that is known; see `multifold data --help`")
+    return photos
+
+
+def _told(path: Path) -> Iterator[tuple[str, str, str | None]]:
+    if path.suffix.lower() == ".json":
+        yield from _from_json(path)
+        return
+    lines = text.lines(path)
+    if lines and "|" in lines[0]:
+        yield from _from_bars(lines)
+    elif lines and TOKEN.match(lines[0]):
+        for match in filter(None, map(TOKEN.match, lines)):
+            yield match[1].strip(), match[2], None
+    else:
+        for row in text.table(path):
+            yield (
+                text.column(row, ("image", "image_name", "file", "filename"), path),
+                text.column(row, ("caption", "comment", "text"), path),
+                RENAMED.get(row.get("split", ""), row.get("split") or None),
+            )
+
+
+def _from_bars(lines: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
+    """Flickr30K's table: one of its rows has lost its second bar."""
+    for match in filter(None, map(ROW.match, lines)):
+        yield match["image"].strip(), match["caption"], None
+
+
+def _from_json(path: Path) -> Iterator[tuple[str, str, str | None]]:
+    try:
+        said = json.loads(text.read(path))
+        if "annotations" in said:
+            names = {image["id"]: image["file_name"] for image in said["images"]}
+            for note in said["annotations"]:
+                if note["image_id"] in names:
+                    yield names[note["image_id"]], note["caption"], _split_in(path.name)
+            return
+        for image in said["images"]:
+            name = "/".join(filter(None, (image.get("filepath"), image["filename"])))
+            split = image.get("split")
+            for sentence in image["sentences"]:
+                yield name, _raw(sentence), RENAMED.get(split, split)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SourceError(f"{path} is neither Karpathy's JSON nor COCO's: {error!r}") from error
+
+
+def _raw(sentence: Mapping[str, Any]) -> str:
+    return str(sentence["raw"]) if "raw" in sentence else " ".join(sentence["tokens"])
+
+
+def _split_in(name: str) -> str | None:
+    return next((split for split in ("train", "val", "test") if split in name), None)
+
+
+def _places(images: Path) -> dict[str, Path]:
+    """Pictures by their bare name, wherever they lie below the folder."""
+    return {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}

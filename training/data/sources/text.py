@@ -1,0 +1,51 @@
+"""Texts and tables from files of any age: byte-order marks, old encodings, several delimiters."""
+
+import csv
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from training.data.sources.found import SourceError
+
+DELIMITERS = ",\t;|"
+LARGEST_FIELD = 1 << 20
+
+
+def read(path: Path) -> str:
+    """A text file: as its mark says, as UTF-8, or else as Windows wrote it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise SourceError(f"there is no file {path}") from None
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig" if data.startswith(BOM_UTF8) else "utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def lines(path: Path) -> list[str]:
+    """The lines that say something."""
+    return [line.strip() for line in read(path).splitlines() if line.strip()]
+
+
+def table(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a table with a header, by lower-case column names."""
+    text = read(path)
+    header = text.split("\n", 1)[0]
+    delimiter = max(DELIMITERS, key=header.count)
+    csv.field_size_limit(LARGEST_FIELD)
+    rows = csv.reader(text.replace("\0", "").splitlines(keepends=True), delimiter=delimiter)
+    names = [name.strip().lower() for name in next(rows, [])]
+    for row in rows:
+        if any(cell.strip() for cell in row):
+            yield dict(zip(names, (cell.strip() for cell in row), strict=False))
+
+
+def column(row: dict[str, str], names: Sequence[str], path: Path) -> str:
+    """The first of these columns that the table has."""
+    for name in names:
+        if name in row:
+            return row[name]
+    raise SourceError(f"{path} has the columns {', '.join(row)}; one must be named {' or '.join(names)}")

@@ -1,0 +1,125 @@
+"""Text2Shape: captions of ShapeNet's chairs and tables.
+
+A shape is known by its synset and its model id together: twenty ids stand under both synsets. Meshes lie in
+`SYNSET/MODEL/models/model_normalized.obj` (ShapeNetCore v2) or `SYNSET/MODEL/model.obj` (v1).
+"""
+
+import json
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from multifold.manifest import Entry
+from training.data.sources import text
+from training.data.sources.found import SPLITS, Found, SourceError, split_of
+
+SYNSETS = {"chair": "03001627", "table": "04379243"}
+PUBLISHED = {"train": (11_921, 59_777), "val": (1_486, 7_435), "test": (1_492, 7_452)}
+MESHES = ("models/model_normalized.obj", "model_normalized.obj", "model.obj", "models/model_normalized.glb")
+SPLIT_FILES = (".p", ".pkl", ".json", ".csv", ".txt")
+
+Key: TypeAlias = tuple[str, str]  # synset, model
+
+
+def read(captions: Path, shapenet: Path, splits: Path | None, percentages: Sequence[int]) -> Found:
+    """Every captioned shape whose mesh is there; without split files, splits of our own."""
+    if not shapenet.is_dir():
+        raise SourceError(f"there is no folder {shapenet}")
+    told, found = _captions(captions), Found()
+    known = None if splits is None else _splits(splits)
+    for (synset, model), (category, texts) in sorted(told.items()):
+        name = f"{synset}/{model}"
+        mesh = next((p for end in MESHES if (p := shapenet / synset / model / end).is_file()), None)
+        split = split_of(name, percentages) if known is None else known.get((synset, model))
+        if mesh is None or split is None:
+            reason = "its mesh is missing" if mesh is None else "no split file names it"
+            found.problems.append(f"left out {name}: {reason}")
+            continue
+        meta = {"category": category.lower(), "synset": synset, "model": model}
+        found.entries.append(Entry(id=name, mesh=mesh, texts=tuple(texts), split=split, meta=meta))
+    for lost in sorted(set(known or {}) - set(told)):
+        found.problems.append(f"{'/'.join(lost)} is in a split, and has no captions")
+    return found
+
+
+def _captions(path: Path) -> dict[Key, tuple[str, list[str]]]:
+    """Captions by shape; a caption that stands twice is one."""
+    told: dict[Key, tuple[str, list[str]]] = {}
+    for row in text.table(path):
+        model, caption = text.column(row, ("modelid",), path), text.column(row, ("description",), path)
+        category = row.get("category", "")
+        synset = _synset(row.get("toplevelsynsetid", ""), category)
+        texts = told.setdefault((synset, model), (category, []))[1]
+        if caption and caption not in texts:
+            texts.append(caption)
+    return {key: value for key, value in told.items() if value[1]}
+
+
+def _synset(given: str, category: str) -> str:
+    """With its leading nought, which spreadsheets eat."""
+    return given.zfill(8) if given.isdigit() else SYNSETS.get(category.lower(), given)
+
+
+def _splits(folder: Path) -> dict[Key, str]:
+    """Which split each shape is in, from the one file a split whose name tells it."""
+    known: dict[Key, str] = {}
+    files = sorted(p for p in folder.iterdir() if p.suffix in SPLIT_FILES) if folder.is_dir() else []
+    for split in SPLITS:
+        mine = [path for path in files if split in path.stem.lower()]
+        if len(mine) != 1:
+            raise SourceError(
+                f"{folder} must hold one file a split, with {split} in its name; it has {len(mine)}"
+            )
+        known |= dict.fromkeys(_members(mine[0]), split)
+    return known
+
+
+def _members(path: Path) -> Iterator[Key]:
+    if path.suffix in (".p", ".pkl"):
+        tuples = _unpickled(path).get("caption_tuples", [])
+        yield from ((SYNSETS.get(str(c).lower(), str(c)), str(model)) for _, c, model in tuples)
+    elif path.suffix == ".csv":
+        for row in text.table(path):
+            synset = row.get("synset") or row.get("toplevelsynsetid") or row.get("synsetid", "")
+            yield _synset(synset, row.get("category", "")), text.column(row, ("modelid", "model"), path)
+    else:
+        named = json.loads(text.read(path)) if path.suffix == ".json" else text.lines(path)
+        yield from (_key(name, path) for name in named)
+
+
+def _key(name: object, path: Path) -> Key:
+    """`SYNSET/MODEL`, or a list of the two."""
+    parts = name.replace("\\", "/").split("/") if isinstance(name, str) else name
+    if not isinstance(parts, list) or len(parts) < 2:
+        raise SourceError(f"{path} names {name!r}; shapes are named SYNSET/MODEL there")
+    return _synset(str(parts[0]), str(parts[0])), str(parts[1])
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts and numpy arrays of them, and executes nothing."""
+
+    ALLOWED: Mapping[str, tuple[str, ...]] = {
+        "numpy": ("ndarray", "dtype"),
+        "numpy.core.multiarray": ("_reconstruct", "scalar"),
+        "numpy._core.multiarray": ("_reconstruct", "scalar"),
+        "_codecs": ("encode",),
+    }
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401
+        if name not in self.ALLOWED.get(module, ()):
+            raise pickle.UnpicklingError(f"it wants {module}.{name}")
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+
+
+def _unpickled(path: Path) -> dict[str, Any]:
+    """TriCoLo's split files, some written by Python 2."""
+    try:
+        with open(path, "rb") as file:
+            said = _Plain(file, encoding="latin1").load()
+    except Exception as error:  # a pickle may hold anything
+        raise SourceError(f"{path} is no split file of Text2Shape: {error}") from error
+    if not isinstance(said, dict):
+        raise SourceError(f"{path} is no split file of Text2Shape: it holds no table")
+    return defaultdict(list, said)

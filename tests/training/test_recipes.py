@@ -1,0 +1,101 @@
+"""The published recipes: as the papers' tables have them, and each takes a step when it is made small."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training import towers
+from training import cookbook
+from training.batches import Batch
+from training.objective import Objective
+from training.recipe import Recipe, for_items, parse
+from training.towers import build_model
+
+TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
+    "mxm-shape": {"rn101": (70, 1e-5, 0.01), "vit-b32": (70, 1e-6, 0.04), "vit-b16": (70, 1e-6, 0.04)},
+    "mxm-image": {"rn101": (70, 1e-5, 0.01), "vit-b32": (70, 1e-6, 0.04), "vit-b16": (70, 1e-6, 0.04)},
+    "mxm-aggtext": {"rn101": (40, 1e-5, 0.01), "vit-b32": (40, 1e-6, 0.04), "vit-b16": (40, 1e-6, 0.04)},
+    "mxm-flickr30k": {"rn101": (80, 1e-5, 0.01), "vit-b32": (80, 1e-6, 0.01), "vit-b16": (80, 1e-6, 0.01)},
+}
+IMAGES: dict[str, dict[str, Any]] = {
+    "small": towers.SMALL_IMAGE,
+    "openclip": towers.VIT_IMAGE,
+    "resnet": towers.RESNET_IMAGE,
+}
+TEXTS: dict[str, dict[str, Any]] = {
+    "small": towers.SMALL_TEXT,
+    "openclip": towers.VIT_TEXT,
+    "bert": towers.BERT,
+}
+WAYS = {"mxm-shape": "agg_image", "mxm-aggtext": "agg_text", "mxm-image": "text_image"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tiny_models(tmp_path_factory: pytest.TempPathFactory) -> None:
+    towers.register(tmp_path_factory.mktemp("models"))
+
+
+def toy(recipe: Recipe) -> Recipe:
+    """The same recipe with towers that fit into a test."""
+    raw: dict[str, Any] = recipe.model_dump()
+    raw["geometry"]["dim"] = towers.DIM
+    if "frequencies" in raw["geometry"]["params"]:
+        raw["geometry"]["params"]["frequencies"] = 8
+    image = "resnet" if "RN" in raw["image"].get("model", "") else raw["image"]["kind"]
+    for side, tiny in (("image", IMAGES[image]), ("text", TEXTS[raw["text"]["kind"]])):
+        raw[side] |= {**tiny, "pretrained": None} if "pretrained" in raw[side] else tiny
+    for side in ("image", "text"):
+        if isinstance(raw[side]["trainable"], int):
+            raw[side]["trainable"] = 1
+    return parse(raw, recipe.name)
+
+
+@pytest.mark.parametrize("name", cookbook.shipped())
+def test_it_takes_a_step_when_it_is_small(name: str) -> None:
+    recipe = toy(cookbook.load(name))
+    torch.manual_seed(0)
+    model = build_model(recipe, towers.VOCABULARY)
+    items = torch.tensor([0, 0, 1, 1])
+    batch = Batch(towers.pixels(recipe.image.size), items, towers.tokens(), items)
+    loss = Objective(recipe, model)(model, batch, 0.5)
+    loss.backward()
+    assert torch.isfinite(loss)
+    slopes = [p.grad.abs().max() for p in model.image.parameters() if p.grad is not None]
+    assert slopes
+    assert all(torch.isfinite(slope) for slope in slopes)
+    assert max(slopes) > 0
+
+
+@pytest.mark.parametrize(
+    ("task", "encoder"), [(task, encoder) for task in TABLES for encoder in TABLES[task]]
+)
+def test_mxm_clr_is_as_its_tables_say(task: str, encoder: str) -> None:
+    recipe = cookbook.load(f"{task}-{encoder}")
+    train, flickr = recipe.train, task == "mxm-flickr30k"
+    assert (train.items, train.rate, train.weight_decay) == TABLES[task][encoder]
+    assert (train.views, train.captions) == (1 if flickr else 6, 5)
+    assert (train.optimizer, train.betas, train.eps) == ("adam", (0.9, 0.999), 1e-4)
+    assert (train.epochs, train.seed, train.warmup) == (10, 2022, 0)
+    assert recipe.geometry.params == {"scale": pytest.approx(1 / 0.03), "scale_learned": 0}
+    assert (recipe.loss.name, recipe.loss.params) == ("mfh", {"alpha": 0.6, "draws": 10})
+    ways = {way: getattr(recipe.loss, way) for way in ("text_image", "agg_image", "agg_text", "agg_both")}
+    assert ways == {way: float(way == WAYS.get(task, "text_image")) for way in ways}
+    image = recipe.model_dump()["image"]
+    assert image["model"].lower() == f"{encoder.replace('-b', '-b-')}-quickgelu"
+    assert image["still"] == (encoder == "rn101")
+    assert recipe.model_dump()["text"]["model"] == image["model"]
+    items = 29_000 if flickr else 11_921
+    assert for_items(recipe, items).train.steps // 10 == pytest.approx(recipe.validation.every, abs=1)
+
+
+def test_names_are_files_and_of_one_kind() -> None:
+    ours = {"demo": "furniture"}
+    for name in cookbook.shipped():
+        assert cookbook.load(name).name == ours.get(name, name)
+
+
+def test_nothing_is_written_beyond_a_line() -> None:
+    for path in Path(cookbook.SHIPPED).glob("*.toml"):
+        assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 110, path

@@ -1,20 +1,21 @@
 """Items by their payload, without any vector: counted, listed, paged through, and the values they have."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 from index import codec
 from index.candidates import Condition, holds
-from index.facts import Scalar, Value
+from index.facts import Scalar, Value, ValueKind
 from index.filters import Filter
 from index.schema import facts, items, observations
 from multifold.errors import needs_extra
 from multifold.types import Item
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, func, select, true
+    from sqlalchemy import ColumnElement, Connection, and_, func, select, true
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,25 @@ def facets(
     connection: Connection, keys: Sequence[str], where: Filter | None, limit: int
 ) -> dict[str, list[Facet]]:
     """The values of each key that most items have, with their counts."""
-    return {key: list(_facet(connection, key, where, limit)) for key in keys}
+    return {key: _facet(connection, key, where, limit) for key in keys}
 
 
-def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> Iterator[Facet]:
-    value = facts.c.kind, facts.c.text, facts.c.number
-    query = select(*value, func.count()).where(facts.c.key == key, facts.c.kind != "other")
-    if where is not None:
-        query = query.where(facts.c.edition.in_(select(items.c.edition).where(holds(where))))
-    most = query.group_by(*value).order_by(func.count().desc(), *value).limit(limit)
-    for kind, text, number, many in connection.execute(most):
-        yield Facet(Value(kind, number if text is None else text).scalar, many)
+def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[Facet]:
+    """Each kind of value by its own index; ties in the order of kinds, then of values."""
+    numbers, of_key = facts.c.number, facts.c.key == key
+    kinds: list[tuple[ValueKind, ColumnElement[Any], Condition]] = [
+        ("bool", numbers, and_(of_key, facts.c.kind == "bool", numbers.is_not(None))),
+        ("number", numbers, and_(of_key, facts.c.kind == "number", numbers.is_not(None))),
+        ("text", facts.c.text, and_(of_key, facts.c.text.is_not(None))),
+    ]
+    found: list[Facet] = []
+    for kind, column, chosen in kinds:
+        query = select(column, func.count()).where(chosen).group_by(column)
+        if where is not None:
+            query = query.where(facts.c.edition.in_(select(items.c.edition).where(holds(where))))
+        most = connection.execute(query.order_by(func.count().desc(), column).limit(limit))
+        found += [Facet(Value(kind, value).scalar, many) for value, many in most]
+    return sorted(found, key=lambda facet: -facet.count)[:limit]
 
 
 def _holds(where: Filter | None) -> Condition:

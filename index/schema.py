@@ -83,6 +83,7 @@ numbered = facts.c.number.is_not(None)
 Index(
     "facts_by_number",
     facts.c.key,
+    facts.c.kind,
     facts.c.number,
     facts.c.edition,
     sqlite_where=numbered,

@@ -14,6 +14,7 @@ from index.check import ItemError, QueryError
 from index.collection import Collection
 from index.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
 from index.filters import And, Exists, FilterError, Not, OneOf, Or, Prefix, Range, parse
+from index.restore import restore
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.spaces import FEATURE, Sphere
@@ -199,6 +200,28 @@ def test_deleting_by_filter(collection: Collection) -> None:
     hits = collection.search(query(feature(1), limit=50))
     assert len(hits) == 40
     assert not any("t3" in hit.payload["tags"] for hit in hits)
+
+
+def test_a_restored_copy_is_filtered_as_well(collection: Collection, tmp_path: Path) -> None:
+    shop(collection)
+    collection.snapshot(tmp_path / "shop.tar")
+    restore(tmp_path / "shop.tar", tmp_path / "copy")
+    with Collection.open(tmp_path / "copy", Sphere(FEATURE)) as copy:
+        assert copy.count(parse({"tags": "t3"})) == 10
+        assert copy.facets(["tags", "n"]) == collection.facets(["tags", "n"])
+
+
+def test_facets_of_several_kinds_stand_together(collection: Collection) -> None:
+    values = [1, 1.0, True, "1", "1", "1", False, [False, 1], None, {"deep": 1}]
+    collection.upsert([with_payload(f"i{n}", {"x": value}) for n, value in enumerate(values)])
+    found = [(facet.value, facet.count) for facet in collection.facets(["x"])["x"]]
+    assert [(type(value), value, count) for value, count in found] == [
+        (int, 1, 3),
+        (str, "1", 3),
+        (bool, False, 2),
+        (bool, True, 1),
+    ]
+    assert len(collection.facets(["x"], limit=2)["x"]) == 2
 
 
 def test_an_offset_passes_over_hits(collection: Collection) -> None:

@@ -17,6 +17,7 @@ with needs_extra("fast"):
     from numba.core import types
     from numba.extending import intrinsic
 
+_CONSTANTS = ("color", "glass", "light", "pixels", "power", "raster", "shade")
 P = ParamSpec("P")
 R = TypeVar("R")
 Single: TypeAlias = Any  # a float32; for mypy, sums of them are something else
@@ -54,8 +55,9 @@ def entry(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def fingerprint() -> int:
-    """A number that changes when any kernel does."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    """A number that changes when any kernel does, or a file that kernels take constants from."""
+    here = Path(__file__).parent
+    sources = [*sorted(here.glob("*.py")), *(here.parent / f"{name}.py" for name in _CONSTANTS)]
     return zlib.crc32(b"".join(source.read_bytes() for source in sources))
 
 

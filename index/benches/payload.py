@@ -4,9 +4,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,8 +12,9 @@ from index.ann import use_threads
 from index.benches.data import Scene
 from index.collection import Collection
 from index.filters import Filter, parse
+from index.plain import Plain
 from index.plan import Plan
-from multifold.types import Features, Item, Metric, Observation, Query, Side, Vector, Vectors
+from multifold.types import Features, Item, Observation, Query, Side, Vector
 
 TYPE = "HNSW32,SQ8"
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)
@@ -25,26 +24,12 @@ CALLS = 60
 KINDS = 20  # values of the key that facets are counted of
 
 
-@dataclass(frozen=True)
-class Plain:
-    """Features that are index vectors already."""
-
-    dim: int
-    vector_id: str = "plain"
-    metric: ClassVar[Metric] = "ip"
-    query_signs: ClassVar[Vector | None] = None
-
-    def vectors(self, features: Features) -> Vectors:
-        """The features."""
-        return features
-
-
 def filters(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
     """Recall and times of whole searches, hits read from the store included."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Plan(TYPE, "cpu", 0.99, seal_at=args.rows, flat_below=0)
         probes: dict[Side, Features] = {"text": scene.probes}
-        with Collection.open(Path(folder), Plain(args.dim), plan=plan, probes=probes) as collection:
+        with Collection.open(Path(folder), Plain("ip", args.dim), plan=plan, probes=probes) as collection:
             _fill(collection, scene)
             yield "| lets through | recall@10 | known filter | new after an upsert | new filter |"
             yield "|---|---|---|---|---|"

@@ -76,14 +76,14 @@ class _Searches:
         return self._median(lambda turn: self._search(turn, where), CALLS)
 
     def recall(self, where: Filter | None) -> float:
-        """The share of the exact hits that are found; twins count."""
+        """The share of the exact hits that are found, twins too; of none, all are."""
         good = total = 0
         for turn in range(len(self._scene.queries)):
             exact = self._collection.search(self._query(turn), where, exact=True)
             scores = [hit.score for hit in self._collection.search(self._query(turn), where)]
             good += sum(score >= exact[-1].score for score in scores) if exact else 0
             total += len(exact)
-        return good / max(1, total)
+        return good / total if total else 1.0
 
     def _filter(self, share: float) -> Filter:
         start = float(self._rng.uniform(0, 1 - share))

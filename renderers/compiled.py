@@ -10,7 +10,7 @@ from renderers.backdrop import Background, channels
 from renderers.base import Views, check_size
 from renderers.cameras import Rig
 from renderers.errors import MeshError
-from renderers.glass import MOST_FRAGMENTS, TOO_MANY_CLEAR
+from renderers.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR
 from renderers.kernels import view
 from renderers.kernels.packed import CLEAR, addresses, looks_of, room_for, scratch_for, shape_of, textures_in
 from renderers.light import lamps
@@ -64,7 +64,8 @@ class _Drawing:
         """Fill in the view of one camera."""
         self._look_from(number)
         layers, most = self._seen()
-        room, glass = room_for(self._size, most, layers, self._starts), len(self._starts) > 0
+        in_row, glass = min(most, self._size * MOST_LAYERS), len(self._starts) > 0
+        room = room_for(self._size, in_row, layers, self._starts)
         behind = get_args(Background).index(background)
         self._paint(self._at, self._numbers, addresses(room), picture.ctypes.data, glass, behind)
 

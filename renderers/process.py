@@ -20,7 +20,7 @@ from renderers.engines import AUTO
 from renderers.errors import MeshError
 from renderers.worker import LENGTH, Request, encode
 
-STARTING_SECONDS = 180.0  # the first of all compiles itself
+STARTING_SECONDS = 600.0  # the first of all compiles itself, perhaps beside others
 _LONGEST_MESSAGE = 1 << 16
 # glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
 HEAP = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}

@@ -17,7 +17,7 @@ class MissingFileError(MeshError):
 
 @dataclass
 class Siblings:
-    """Reads files of one folder, and keeps an account of what was asked for in vain."""
+    """Reads files of one folder, and keeps an account of what was found and what was asked for in vain."""
 
     folder: Path
     limits: Limits
@@ -25,6 +25,7 @@ class Siblings:
     bytes_read: int = 0
     refused: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    found: list[Path] = field(default_factory=list)
 
     def read(self, name: str) -> bytes:
         """The bytes of a file in the folder; `name` is a path or a URI relative to it."""
@@ -38,6 +39,7 @@ class Siblings:
                 "Simplify it or shrink its textures first."
             )
         self.bytes_read += len(data)
+        self.found.append(path)
         return data
 
     def find(self, name: str) -> Path:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from multifold import textfile
 from multifold.manifest import Entry
-from training.data.sources import text
 from training.data.sources.found import Found, SourceError, split_of
 
 PUBLISHED: Mapping[str, Mapping[str, tuple[int, int]]] = {
@@ -44,7 +44,9 @@ def read(
     if not images.is_dir():
         raise SourceError(f"there is no folder {images}")
     photos, found = _photos(captions), Found()
-    listed = {Path(name).name: split for split, path in (lists or {}).items() for name in text.lines(path)}
+    listed = {
+        Path(name).name: split for split, path in (lists or {}).items() for name in textfile.lines(path)
+    }
     places = _places(images)
     for name, photo in photos.items():
         path = images / name if (images / name).is_file() else places.get(Path(name).name)
@@ -79,17 +81,17 @@ def _told(path: Path) -> Iterator[tuple[str, str, str | None]]:
     if path.suffix.lower() == ".json":
         yield from _from_json(path)
         return
-    lines = text.lines(path)
+    lines = textfile.lines(path)
     if lines and "|" in lines[0]:
         yield from _from_bars(lines)
     elif lines and TOKEN.match(lines[0]):
         for match in filter(None, map(TOKEN.match, lines)):
             yield match[1].strip(), match[2], None
     else:
-        for row in text.table(path):
+        for row in textfile.table(path):
             yield (
-                text.column(row, ("image", "image_name", "file", "filename"), path),
-                text.column(row, ("caption", "comment", "text"), path),
+                textfile.column(row, ("image", "image_name", "file", "filename"), path),
+                textfile.column(row, ("caption", "comment", "text"), path),
                 RENAMED.get(row.get("split", ""), row.get("split") or None),
             )
 
@@ -102,7 +104,7 @@ def _from_bars(lines: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
 
 def _from_json(path: Path) -> Iterator[tuple[str, str, str | None]]:
     try:
-        said = json.loads(text.read(path))
+        said = json.loads(textfile.read(path))
         if "annotations" in said:
             names = {image["id"]: image["file_name"] for image in said["images"]}
             for note in said["annotations"]:

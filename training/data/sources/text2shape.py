@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from multifold import textfile
 from multifold.manifest import Entry
-from training.data.sources import text
 from training.data.sources.found import SPLITS, Found, SourceError, split_of
 
 SYNSETS = {"chair": "03001627", "table": "04379243"}
@@ -47,8 +47,11 @@ def read(captions: Path, shapenet: Path, splits: Path | None, percentages: Seque
 def _captions(path: Path) -> dict[Key, tuple[str, list[str]]]:
     """Captions by shape; a caption that stands twice is one."""
     told: dict[Key, tuple[str, list[str]]] = {}
-    for row in text.table(path):
-        model, caption = text.column(row, ("modelid",), path), text.column(row, ("description",), path)
+    for row in textfile.table(path):
+        model, caption = (
+            textfile.column(row, ("modelid",), path),
+            textfile.column(row, ("description",), path),
+        )
         category = row.get("category", "")
         synset = _synset(row.get("toplevelsynsetid", ""), category)
         texts = told.setdefault((synset, model), (category, []))[1]
@@ -81,11 +84,11 @@ def _members(path: Path) -> Iterator[Key]:
         tuples = _unpickled(path).get("caption_tuples", [])
         yield from ((SYNSETS.get(str(c).lower(), str(c)), str(model)) for _, c, model in tuples)
     elif path.suffix == ".csv":
-        for row in text.table(path):
+        for row in textfile.table(path):
             synset = row.get("synset") or row.get("toplevelsynsetid") or row.get("synsetid", "")
-            yield _synset(synset, row.get("category", "")), text.column(row, ("modelid", "model"), path)
+            yield _synset(synset, row.get("category", "")), textfile.column(row, ("modelid", "model"), path)
     else:
-        named = json.loads(text.read(path)) if path.suffix == ".json" else text.lines(path)
+        named = json.loads(textfile.read(path)) if path.suffix == ".json" else textfile.lines(path)
         yield from (_key(name, path) for name in named)
 
 

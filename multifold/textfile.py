@@ -2,13 +2,17 @@
 
 import csv
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from training.data.sources.found import SourceError
+from multifold.errors import MultifoldError
 
 DELIMITERS = ",\t;|"
 LARGEST_FIELD = 1 << 20
+
+
+class TextFileError(MultifoldError):
+    """A text or table that cannot be used; says which and why."""
 
 
 def read(path: Path) -> str:
@@ -16,7 +20,9 @@ def read(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise SourceError(f"there is no file {path}") from None
+        raise TextFileError(f"there is no file {path}") from None
+    except OSError as error:
+        raise TextFileError(f"{path} cannot be read: {error.strerror}") from error
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
     try:
@@ -37,15 +43,18 @@ def table(path: Path) -> Iterator[dict[str, str]]:
     delimiter = max(DELIMITERS, key=header.count)
     csv.field_size_limit(LARGEST_FIELD)
     rows = csv.reader(text.replace("\0", "").splitlines(keepends=True), delimiter=delimiter)
-    names = [name.strip().lower() for name in next(rows, [])]
-    for row in rows:
-        if any(cell.strip() for cell in row):
-            yield dict(zip(names, (cell.strip() for cell in row), strict=False))
+    try:
+        names = [name.strip().lower() for name in next(rows, [])]
+        for row in rows:
+            if any(cell.strip() for cell in row):
+                yield dict(zip(names, (cell.strip() for cell in row), strict=False))
+    except csv.Error as error:
+        raise TextFileError(f"{path} is no table: {error}") from error
 
 
-def column(row: dict[str, str], names: Sequence[str], path: Path) -> str:
+def column(row: Mapping[str, str], names: Sequence[str], path: Path) -> str:
     """The first of these columns that the table has."""
     for name in names:
         if name in row:
             return row[name]
-    raise SourceError(f"{path} has the columns {', '.join(row)}; one must be named {' or '.join(names)}")
+    raise TextFileError(f"{path} has the columns {', '.join(row)}; one must be named {' or '.join(names)}")

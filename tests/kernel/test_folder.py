@@ -1,0 +1,202 @@
+"""A folder becomes items: whatever people put beside each other, and nothing vanishes in silence."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from multifold.folder import By, FolderError, Found, Layout, read
+from multifold.manifest import Entry
+
+MESHES = (".glb", ".obj", ".ply")
+
+
+def put(path: Path, content: str | bytes = "x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def no_companions(mesh: Path, root: Path) -> Iterable[Path]:
+    assert mesh.is_relative_to(root)
+    return ()
+
+
+def found(root: Path, by: By = "file") -> Found:
+    return read(root, Layout(MESHES, no_companions, by))
+
+
+def items(root: Path, by: By = "file") -> dict[str, Entry]:
+    return {entry.id: entry for entry in found(root, by).entries}
+
+
+def reasons(root: Path) -> dict[str, str]:
+    return {os.path.relpath(problem.name, root): problem.reason for problem in found(root).problems}
+
+
+def test_files_of_one_name_are_one_item(tmp_path: Path) -> None:
+    put(tmp_path / "chairs" / "red.glb")
+    put(tmp_path / "chairs" / "red.JPG")
+    put(tmp_path / "chairs" / "red.txt", "a red chair\n\n  a chair, red \na red chair\n")
+    put(tmp_path / "lamp.obj")
+    put(tmp_path / "lamp.json", json.dumps({"texts": ["a lamp"], "split": "test", "meta": {"price": 3}}))
+    put(tmp_path / "vase.ply")
+    put(tmp_path / "vase.json", '"a vase"')
+    put(tmp_path / ".hidden.glb")
+    put(tmp_path / ".git" / "thing.glb")
+    assert items(tmp_path) == {
+        "chairs/red": Entry(
+            "chairs/red",
+            (tmp_path / "chairs/red.JPG",),
+            tmp_path / "chairs/red.glb",
+            ("a red chair", "a chair, red"),
+        ),
+        "lamp": Entry("lamp", (), tmp_path / "lamp.obj", ("a lamp",), "test", {"price": 3}),
+        "vase": Entry("vase", (), tmp_path / "vase.ply", ("a vase",)),
+    }
+    assert found(tmp_path).problems == []
+
+
+def test_a_folder_with_captions_is_one_item(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path / "sofa" / f"{number}.png")
+    put(tmp_path / "sofa" / "captions.txt", "a sofa")
+    put(tmp_path / "lamp.png")
+    sofa = items(tmp_path)["sofa"]
+    assert (len(sofa.images), sofa.texts) == (3, ("a sofa",))
+    assert set(items(tmp_path)) == {"lamp", "sofa"}
+
+
+def test_folders_can_be_items(tmp_path: Path) -> None:
+    put(tmp_path / "top.png")
+    put(tmp_path / "sofa" / "front.png")
+    put(tmp_path / "sofa" / "model.glb")
+    put(tmp_path / "sofa" / "model.txt", "a sofa")
+    put(tmp_path / "sofa" / "README.txt", "not a caption")
+    sofa = items(tmp_path, "folder")["sofa"]
+    assert sofa.mesh == tmp_path / "sofa" / "model.glb"
+    assert sofa.images == (tmp_path / "sofa" / "front.png",)
+    assert sofa.texts == ("a sofa",)
+    assert set(items(tmp_path, "folder")) == {"sofa", tmp_path.name}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_tables_name_files_with_or_without_suffix(tmp_path: Path, delimiter: str) -> None:
+    put(tmp_path / "img" / "a.jpg")
+    put(tmp_path / "img" / "b.jpg")
+    rows = [("Filename", "Caption", "split"), ("img/a.jpg", "one, two", "val"), ("img/a", "three", "val")]
+    rows += [("img/c.jpg", "nothing there", ""), ("../out.jpg", "outside", ""), ("img/b.jpg", "", "")]
+    quoted = "\r\n".join(delimiter.join(f'"{cell}"' for cell in row) for row in rows)
+    put(tmp_path / "all.csv", b"\xef\xbb\xbf" + quoted.encode())
+    assert items(tmp_path)["img/a"].texts == ("one, two", "three")
+    assert items(tmp_path)["img/a"].split == "val"
+    assert [problem.reason for problem in found(tmp_path).problems] == [
+        "there is no file img/c.jpg",
+        "there is no file ../out.jpg",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("all.csv", "a,b\n1,2\n", "has the columns a, b; one must be named file or filename"),
+        ("bad.json", "{", "it is not JSON"),
+        ("bad.json", '{"texts": [1, 2]}', "texts must be a list of strings"),
+        ("bad.json", '{"meta": 3}', "'meta' must be an object"),
+    ],
+)
+def test_captions_that_cannot_be_read_cost_no_item(
+    tmp_path: Path, name: str, content: str, reason: str
+) -> None:
+    put(tmp_path / "bad.glb")
+    put(tmp_path / name, content)
+    assert reason in reasons(tmp_path)[name]
+    assert set(items(tmp_path)) == {"bad"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_texts_in_old_encodings_are_read(tmp_path: Path, encoding: str) -> None:
+    put(tmp_path / "a.glb")
+    put(tmp_path / "a.txt", "ein schöner Stuhl – für Gäste".encode(encoding))
+    assert items(tmp_path)["a"].texts == ("ein schöner Stuhl – für Gäste",)
+
+
+def test_what_a_mesh_names_is_no_picture_wherever_it_lies(tmp_path: Path) -> None:
+    put(tmp_path / "chair.obj")
+    put(tmp_path / "chair.jpg")
+    texture = put(tmp_path / "textures" / "wood.png")
+    entries = read(tmp_path, Layout(MESHES, lambda mesh, root: [texture])).entries
+    assert [(entry.id, entry.images) for entry in entries] == [("chair", (tmp_path / "chair.jpg",))]
+
+
+def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+    put(tmp_path / "two.glb")
+    put(tmp_path / "two.obj")
+    put(tmp_path / "same.glb")
+    put(tmp_path / "same.json", '{"id": "two", "text": "another two"}')
+    put(tmp_path / "photo.HEIC")
+    lonely = put(tmp_path / "lonely.txt", "a caption of nothing")
+    told = reasons(tmp_path)
+    assert "two.glb is taken" in told["two.obj"]
+    assert "heic pictures are not read; save it as JPEG" in told["photo.HEIC"]
+    assert "the id two stands twice" in told["two.glb"]
+    assert found(tmp_path).others == [lonely]
+    assert set(items(tmp_path)) == {"two", "two.glb"}
+
+
+def test_links_are_followed_inside_alone(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    put(tmp_path / "outside" / "secret.png")
+    put(root / "real.png")
+    (root / "inside.png").symlink_to(root / "real.png")
+    (root / "outside.png").symlink_to(tmp_path / "outside" / "secret.png")
+    (root / "outside.txt").symlink_to(tmp_path / "outside" / "secret.png")
+    (root / "real.txt").symlink_to(tmp_path / "outside" / "secret.png")
+    (root / "nowhere.png").symlink_to(root / "gone.png")
+    (root / "folder").symlink_to(tmp_path / "outside")
+    (root / "round").symlink_to(root)
+    assert set(items(root)) == {"real", "inside"}
+    assert items(root)["real"].texts == ()
+    told = reasons(root)
+    assert "link out of the folder" in told["outside.png"]
+    assert "link out of the folder" in told["real.txt"]
+    assert "leads nowhere" in told["nowhere.png"]
+    assert "not followed" in told["folder"]
+    assert "not followed" in told["round"]
+
+
+def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff.png")).write_bytes(b"x")
+    os.mkfifo(tmp_path / "pipe.png")
+    assert set(reasons(tmp_path)) == {"b\\xff.png", "pipe.png"}
+    assert items(tmp_path) == {}
+
+
+def test_folders_can_be_passed_over(tmp_path: Path) -> None:
+    put(tmp_path / "data" / "blob.png")
+    put(tmp_path / "a.png")
+    layout = Layout(MESHES, no_companions, skip=frozenset([tmp_path / "data"]))
+    assert [entry.id for entry in read(tmp_path, layout).entries] == ["a"]
+
+
+def test_some_files_can_be_asked_for(tmp_path: Path) -> None:
+    for name in ("a.png", "a.glb", "b.png", "deep/c.png"):
+        put(tmp_path / name)
+    put(tmp_path / "a.txt", "the first")
+    layout = Layout(MESHES, no_companions)
+    entries = read(tmp_path, layout, [tmp_path / "a.png", tmp_path / "deep" / "c.png"]).entries
+    assert [(entry.id, entry.texts) for entry in entries] == [("a", ("the first",)), ("deep/c", ())]
+
+
+def test_a_part_of_a_folder_keeps_the_names_of_the_whole(tmp_path: Path) -> None:
+    put(tmp_path / "a.png")
+    put(tmp_path / "deep" / "b.png")
+    layout = Layout(MESHES, no_companions)
+    assert [entry.id for entry in read(tmp_path, layout, below=tmp_path / "deep").entries] == ["deep/b"]
+
+
+def test_no_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="there is no folder"):
+        found(tmp_path / "none")

@@ -6,12 +6,17 @@ from pathlib import Path
 
 from index.schema import meta, tables
 from index.stamp import SESSION
-from multifold.errors import needs_extra
+from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, create_engine, insert, select
+    from sqlalchemy.exc import SQLAlchemyError
 
 ROWS = 1_000  # held at once
+
+
+class CopyError(MultifoldError):
+    """A copy that could not be made; the store is as it was."""
 
 
 def copy(source: Connection, target: Connection, told: Callable[[int], object] = lambda _: None) -> None:
@@ -39,5 +44,8 @@ def copy_to_file(source: Connection, path: Path) -> None:
         with engine.begin() as target:
             tables.create_all(target)
             copy(source, target)
+    except SQLAlchemyError as error:
+        reason = getattr(error, "orig", None) or error
+        raise CopyError(f"The store cannot be copied to {path.parent}: {reason}.") from error
     finally:
         engine.dispose()

@@ -1,6 +1,7 @@
 """Kills, a full disk: what was acknowledged is there, what was not is there whole or not at all."""
 
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from index.collection import Collection
 from index.database import StoreError
+from index.transfer import CopyError
 from multifold.types import Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.storm import foretold
@@ -74,6 +76,51 @@ def no_file_larger_than(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Two megabytes; skips where nobody may mount."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def fill(collection: Collection, state: dict[str, Item]) -> None:
+    """Write until it fails; the state is what was acknowledged."""
+    for number in range(1000):
+        item = thing(f"item {number}", np.random.default_rng(number), views=99)
+        collection.upsert([item])
+        state[item.id] = item
+
+
+def test_a_disk_that_fills_up_loses_nothing_and_heals(small_disk: Path) -> None:
+    """A real one, with pictures, saved indexes and snapshots on it; removing something is enough."""
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * 1_000_000)
+    state: dict[str, Item] = {}
+    with Collection.open(small_disk / "things", SPACE) as collection:
+        with pytest.raises(StoreError, match="disk is full"):
+            fill(collection, state)
+        assert len(state) > 5
+        assert equal(collection, state)
+        with pytest.raises(CopyError, match="disk is full"):
+            collection.snapshot(small_disk / "x.tar")
+        with pytest.raises(OSError, match="No space left"):
+            collection.blobs.put(b"y" * 1_000_000)
+        assert len(collection.search(query(feature(1), limit=1000))) == len(state)
+    with Collection.open(small_disk / "things", SPACE, read_only=True) as collection:
+        assert equal(collection, state)
+    filler.unlink()
+    with Collection.open(small_disk / "things", SPACE) as collection:
+        assert equal(collection, state)
+        collection.upsert([thing("new", np.random.default_rng(0))])
+        assert collection.count() == len(state) + 1
+    assert list(small_disk.rglob(".writing-*")) == []
 
 
 def test_a_full_disk_loses_nothing_and_heals(tmp_path: Path) -> None:

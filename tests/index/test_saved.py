@@ -93,6 +93,24 @@ def test_damage_and_other_plans_are_rebuilt(made: Path, monkeypatch: pytest.Monk
     assert hits(made) == right
 
 
+@pytest.mark.parametrize("harm", ["cut", "flipped", "emptied", "lost"])
+def test_every_file_of_an_index_may_be_damaged(made: Path, harm: str) -> None:
+    """Torn by a crash or rotten: what is searched is right all the same."""
+    right = hits(made)
+    names = [path for path in (made / "index").rglob("*") if path.is_file()]
+    assert len(names) > 3
+    for name in names:
+        if not name.exists():  # replaced when the one before was rebuilt
+            continue
+        raw = name.read_bytes()
+        place = len(raw) * 2 // 3
+        name.unlink()
+        if harm != "lost":
+            flipped = raw[:place] + bytes([raw[place] ^ 16]) + raw[place + 1 :]
+            name.write_bytes({"cut": raw[:place], "flipped": flipped, "emptied": b""}[harm])
+        assert hits(made) == right
+
+
 def test_queries_come_from_probes_then_from_other_sides() -> None:
     probes = {"text": np.ones((40, FEATURE), np.float32)}
     engines = Engines(SPACE, PLAN, None, probes)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """open_clip's models behind our interface: the same bits, weights from files, and refusals in sentences."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import open_clip
 import pytest
@@ -14,7 +14,9 @@ from tests.training.towers import CLIP, DIM, RESNET, SIGLIP, SIGLIP_TEXT, VIT, V
 from training import checkpoint
 from training.checkpoint import Checkpoint
 from training.recipe import RecipeError
+from training.recipe import Teacher as TeacherOptions
 from training.sections import OpenClipImage
+from training.teacher import Teacher
 from training.tokenizers import TrainedTokenizer
 from training.towers import catalogue, image_spec
 from training.towers.base import TowerError
@@ -221,3 +223,27 @@ def test_the_real_ones_have_their_shapes() -> None:
         with torch.inference_mode():
             assert model.image(towers.pixels(size, 1)).shape == (1, 512)
             assert model.text(ids).shape == (2, 512)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("buffers", "share"), [("copy", 1.0), ("average", 0.5)])
+def test_a_teacher_follows_the_batch_statistics_of_a_real_resnet(
+    buffers: Literal["copy", "average"], share: float
+) -> None:
+    """RN101 has BatchNorm: looking moves the student's statistics, teaching leaves the teacher's alone."""
+    image = {"kind": "openclip", "model": "RN101", "size": 224}
+    model = towers.build(image, {"kind": "openclip", "model": "RN101"}, {"name": "clip", "dim": 512}, 49408)
+    teacher = Teacher(model, TeacherOptions(momentum=0.5, buffers=buffers))
+    start = {name: buffer.clone() for name, buffer in model.named_buffers() if "running" in name}
+    assert len(start) > 200
+    pixels = towers.pixels(224, 2)
+    with torch.no_grad():
+        model.train().image(pixels)
+    with teacher.teaching() as taught:
+        taught.image(pixels)
+    assert all(torch.equal(taught.get_buffer(name), was) for name, was in start.items())
+    teacher.follow(model)
+    moved = dict(model.named_buffers())
+    assert not any(torch.equal(moved[name], was) for name, was in start.items())
+    for name, was in start.items():
+        torch.testing.assert_close(teacher.model.get_buffer(name), was.lerp(moved[name], share))

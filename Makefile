@@ -14,7 +14,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help serve test test-gpu lint demo lock clean
+.PHONY: help serve test test-gpu docker-test lint demo lock clean
 
 help:
 	@sed -n '1,2s/^# //p' Makefile
@@ -45,6 +45,10 @@ test: .venv/.test
 
 test-gpu: .venv/.test
 	$(PYTEST) -m gpu
+
+# The images and the compose file, without a Docker engine: root on Debian 12.
+docker-test:
+	docker/test
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -160,7 +160,10 @@ def _tokenizer(bundle: Bundle) -> Tokenizer:
 
 def _provider() -> str:
     available = ort.get_available_providers()
-    return next(name for name in PREFERRED if name in available)
+    chosen = next(name for name in PREFERRED if name in available)
+    if chosen == "CUDAExecutionProvider":
+        ort.preload_dlls()  # CUDA's libraries come as Python packages, where no loader looks by itself
+    return chosen
 
 
 def _batches(values: Sequence[Any] | PixelBatch) -> Iterator[Any]:

@@ -1,9 +1,11 @@
 """What the sessions of a bundle answer."""
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from PIL import Image
 
+from multifold.bundle import BundleError
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from tests import tiny
@@ -41,3 +43,13 @@ def test_words_are_near_their_colour(encoder: Encoder) -> None:
 def test_vectors_have_unit_length(encoder: Encoder) -> None:
     vectors = encoder.vectors(encoder.texts(["red", "green box"]).features)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_cuda_is_never_replaced_in_silence(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    monkeypatch.setattr(ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(ort, "preload_dlls", lambda: loaded.append(True))
+    with pytest.raises(BundleError, match="CUDAExecutionProvider was asked for"):
+        Encoder(encoder.bundle)
+    assert loaded == [True]

@@ -1,111 +1,168 @@
-"""A manifest into a collection: meshes are drawn in worker processes while others are encoded and written."""
+"""Files into a collection: while meshes are drawn and photos decoded, others are encoded, others written.
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+    work -> drawn and decoded by many -> encoded in batches -> written in transactions by one
+
+Each stage is at most a batch or two ahead of the next, so memory does not grow with the number of items.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from app.drawn import Drawn
-from app.ingest import Draft, make
+from app.ingest import webp
+from app.intake_content import stamp
+from app.intake_plan import Work
 from app.observer import Observer
 from app.settings import Settings
+from app.uploads import picture_suffix
 from index.collection import Collection
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry
-from multifold.types import Item, Kind
-from renderers.base import Views
-from renderers.errors import MeshError
+from multifold.folder import Problem
+from multifold.types import Feature, Item, Kind, Observation, Pixels
+from renderers.content import content_hash
 from renderers.sandbox import Sandbox
 
 BATCH = 32
-HASH_LENGTH = 64
+DECODERS = 2  # threads beside those that wait for a drawing
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
-@dataclass
-class Report:
-    """What became of the entries of a manifest."""
+class IntakeError(MultifoldError):
+    """A file that cannot be taken in now."""
 
-    written: int = 0
-    unchanged: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list)  # id, reason
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A photo or a view: what the encoder takes, and the key of the picture."""
+
+    kind: Kind
+    pixels: Pixels
+    blob: str
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """An item before it is encoded: what is new to see of it, or what was seen of it before."""
+
+    work: Work
+    seen: tuple[Seen, ...]
+    before: tuple[Observation, ...] = ()
 
 
 class Intake:
-    """Writes what is new or has changed; what cannot be read is skipped and reported."""
+    """Writes items; what cannot be read is skipped and reported."""
 
     def __init__(
         self, encoder: Encoder, collection: Collection, sandbox: Sandbox, settings: Settings
     ) -> None:
-        self._collection, self._sandbox = collection, sandbox
+        self._encoder, self._collection, self._sandbox = encoder, collection, sandbox
         self._views = encoder.bundle.views
         self._observer = Observer(encoder, sandbox, settings)
         self._drawn = Drawn(settings.data / "drawn", self._views)
-        self.report = Report()
+        self.written: list[str] = []
+        self.skipped: list[Problem] = []
 
-    def take(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Take entries in; yields each when it is done with."""
-        changed = []
-        for entry in entries:
-            if self._is_there(entry):
-                self.report.unchanged += 1
-                yield entry
-            else:
-                changed.append(entry)
-        drawings = self._draw([entry.mesh for entry in changed if entry.mesh is not None])
-        for start in range(0, len(changed), BATCH):
-            batch = changed[start : start + BATCH]
-            self._write([item for entry in batch if (item := self._item(entry, drawings)) is not None])
-            yield from batch
+    def take(self, works: Iterable[Work]) -> Iterator[int]:
+        """Take items in; yields how many more are done with."""
+        threads = self._sandbox.workers + DECODERS
+        with ThreadPoolExecutor(1) as writer:
+            pending: Future[None] | None = None
+            ready = ahead(self._prepare, works, threads, 2 * BATCH)
+            while batch := list(islice(ready, BATCH)):
+                items = self._encode([one for one in batch if isinstance(one, Ready)])
+                self.skipped += [one for one in batch if isinstance(one, Problem)]
+                if pending is not None:
+                    pending.result()
+                pending = writer.submit(self._write, items)
+                yield len(batch)
+            if pending is not None:
+                pending.result()
 
-    def _is_there(self, entry: Entry) -> bool:
-        """Whether the collection holds just what this entry would make."""
-        stored = self._collection.get(entry.id)
+    def _prepare(self, work: Work) -> Ready | Problem:
+        """Draw and decode: what many threads and worker processes do at once."""
         try:
-            return (
-                stored is not None and dict(stored.payload) == dict(entry.meta) and self._seen(stored, entry)
-            )
-        except OSError:
-            return False
-
-    def _seen(self, stored: Item, entry: Entry) -> bool:
-        photos = tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in entry.images)
-        views = () if entry.mesh is None else self._drawn.get(entry.mesh.read_bytes())
-        captions = tuple(seen.text for seen in stored.observations if seen.kind == "caption")
-        stored_photos = tuple(key[:HASH_LENGTH] for key in _blobs(stored, "photo"))
-        return (captions, stored_photos, _blobs(stored, "view")) == (entry.texts, photos, views)
-
-    def _draw(self, meshes: Sequence[Path]) -> Iterator[Views | MeshError]:
-        spec = self._views
-        return iter(self._sandbox.render_many(meshes, spec.rig, spec.size, spec.background, spec.up))
-
-    def _item(self, entry: Entry, drawings: Iterator[Views | MeshError]) -> Item | None:
-        drawing = next(drawings) if entry.mesh is not None else None
-        try:
-            if isinstance(drawing, MeshError):
-                raise drawing
-            photos = tuple(path.read_bytes() for path in entry.images)
-            draft = Draft(entry.id, entry.texts, photos, drawing, entry.meta)
-            item = make(self._observer, self._collection.blobs, draft).item
-            if entry.mesh is not None:
-                self._drawn.put(entry.mesh.read_bytes(), _blobs(item, "view"))
+            if work.seen and (stored := self._collection.get(work.id)) is not None:
+                return Ready(work, (), tuple(one for one in stored.observations if one.kind != "caption"))
+            seen = (*map(self._photo, work.images), *self._shape(work))
+            if any(stamp(Path(one[0])) != one for one in work.stamps):
+                raise IntakeError("it changed while it was read; run it again")
+            return Ready(work, seen)
         except (MultifoldError, OSError) as error:
-            self.report.skipped.append((entry.id, str(error)))
-            return None
-        return item
+            return Problem(work.id, str(error))
+
+    def _photo(self, path: Path) -> Seen:
+        data = path.read_bytes()
+        pixels = self._observer.look(data)
+        return Seen("photo", pixels, self._collection.blobs.put(data, picture_suffix(data)))
+
+    def _shape(self, work: Work) -> Iterator[Seen]:
+        if work.mesh is None:
+            return
+        spec = self._views
+        drawing = self._sandbox.draw(
+            work.mesh, None, spec.rig, spec.size, spec.background, spec.up, work.within
+        )
+        keys = [self._collection.blobs.put(webp(view), ".webp") for view in drawing.views]
+        if work.within is None:
+            self._drawn.put(content_hash(work.mesh), tuple(keys))
+        for pixels, key in zip(self._observer.look_at_views(drawing.views), keys, strict=True):
+            yield Seen("view", pixels, key)
+
+    def _encode(self, batch: Sequence[Ready]) -> list[Item]:
+        """All pictures and all words of a batch at once."""
+        pixels = [one.pixels for ready in batch for one in ready.seen]
+        texts = [text for ready in batch for text in ready.work.texts]
+        looks = iter(self._encoder.pixels(np.stack(pixels)) if pixels else ())
+        words = iter(self._encoder.texts(texts).features)
+        return [_item(ready, looks, words) for ready in batch]
 
     def _write(self, items: Sequence[Item]) -> None:
         """Write them together; if one of them is refused, each on its own, so that the others get in."""
         try:
             self._collection.upsert(items)
-            self.report.written += len(items)
+            self.written += [item.id for item in items]
         except MultifoldError as error:
             if len(items) == 1:
-                self.report.skipped.append((items[0].id, str(error)))
+                self.skipped.append(Problem(items[0].id, str(error)))
                 return
             for item in items:
                 self._write([item])
 
 
-def _blobs(item: Item, kind: Kind) -> tuple[str, ...]:
-    return tuple(seen.blob for seen in item.observations if seen.kind == kind and seen.blob is not None)
+def ahead(
+    function: Callable[[Given], Result], given: Iterable[Given], threads: int, most: int
+) -> Iterator[Result]:
+    """Results in order, worked out by threads that are at most so many ahead of who takes them."""
+    pending: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for one in given:
+            pending.append(pool.submit(function, one))
+            if len(pending) >= most:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _item(ready: Ready, looks: Iterator[Feature], words: Iterator[Feature]) -> Item:
+    work = ready.work
+    captions = [
+        Observation("caption", index, next(words), text=text) for index, text in enumerate(work.texts)
+    ]
+    counts: dict[Kind, int] = {"photo": 0, "view": 0}
+    pictures = []
+    for one in ready.seen:
+        pictures.append(Observation(one.kind, counts[one.kind], next(looks), blob=one.blob))
+        counts[one.kind] += 1
+    return Item(work.id, (*captions, *pictures, *ready.before), work.payload)

@@ -138,17 +138,18 @@ class _Reading:
         """The items; if some files are wanted, those that hold one of them."""
         for table in self._tables:
             self._add_table(table)
-        textures = {
+        named = {
             path
             for group in self._groups.values()
             for mesh in group.meshes
             for path in self._layout.companions(mesh, self._root)
         }
         for name, group in sorted(self._groups.items()):
-            group.pictures = [path for path in group.pictures if path.resolve() not in textures]
+            group.pictures = [path for path in group.pictures if path.resolve() not in named]
             seen = {path.resolve() for path in (*group.meshes, *group.pictures)}
             if seen and (wanted is None or not seen.isdisjoint(wanted)):
                 self._found.entries.append(self._entry(name, group))
+        self._found.others = [path for path in self._found.others if path.resolve() not in named]
         self._make_unique()
         return self._found
 

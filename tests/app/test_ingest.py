@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.intake import Intake, Report
+from app import intake_manifest
+from app.drawn import Drawn
+from app.intake import Intake
+from app.intake_content import Contents
+from app.intake_report import report_of
 from app.settings import Settings
 from index.collection import Collection
 from multifold.canary import open_encoder
@@ -39,19 +43,24 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
+Counts = dict[str, list[str] | int]
+
+
 @pytest.fixture
-def take(bundle: Path, sandbox: Sandbox, manifest: Path) -> Callable[[], Report]:
+def take(bundle: Path, sandbox: Sandbox, manifest: Path) -> Callable[[], Counts]:
     """Take the manifest into the collection beside it."""
     encoder = open_encoder(bundle, threads=1)
     settings = Settings(data=manifest.parent / "data", bundle=bundle)
 
-    def taken() -> Report:
-        with Collection.open(settings.data, encoder) as collection:
+    def taken() -> Counts:
+        with Collection.open(settings.data, encoder) as collection, Contents(None) as contents:
+            drawn = Drawn(settings.data / "drawn", encoder.bundle.views)
+            plan = intake_manifest.plan(read(manifest), collection, drawn, contents)
             intake = Intake(encoder, collection, sandbox, settings)
-            entries = list(read(manifest))
-            done = [entry.id for entry in intake.take(entries)]
-        assert sorted(done) == sorted(entry.id for entry in entries)
-        return intake.report
+            assert sum(intake.take(plan.works())) == len(plan.works())
+        report = report_of(plan, intake.skipped)
+        told: Counts = {"added": report.added, "changed": report.changed, "unchanged": report.unchanged}
+        return {name: value for name, value in told.items() if value}
 
     return taken
 
@@ -78,7 +87,7 @@ def test_items_are_found_after_ingestion(
     manifest: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ingest(manifest, bundle) == 0
-    assert "3 written, 0 unchanged, 0 skipped" in capsys.readouterr().out
+    assert "3 added, 0 changed, 0 moved, 0 deleted, 0 unchanged, 0 skipped" in capsys.readouterr().out
     with house(manifest.parent / "data", bundle) as shop:
         for colour in COLOURS:
             for target in ("shape", "image", "text"):
@@ -86,9 +95,9 @@ def test_items_are_found_after_ingestion(
         assert shop.client.get("/v1/items/red").json()["payload"] == {"is": "red"}
 
 
-def test_a_second_run_changes_nothing(take: Callable[[], Report]) -> None:
-    assert take() == Report(written=3)
-    assert take() == Report(unchanged=3)
+def test_a_second_run_changes_nothing(take: Callable[[], Counts]) -> None:
+    assert take() == {"added": [*COLOURS]}
+    assert take() == {"unchanged": 3}
 
 
 @pytest.mark.parametrize(
@@ -104,41 +113,58 @@ def test_a_second_run_changes_nothing(take: Callable[[], Report]) -> None:
     ],
 )
 def test_what_changed_goes_in_again(
-    manifest: Path, take: Callable[[], Report], fields: dict[str, object]
+    manifest: Path, take: Callable[[], Counts], fields: dict[str, object]
 ) -> None:
     take()
     change(manifest, 0, **fields)
-    assert take() == Report(written=1, unchanged=2)
-    assert take() == Report(unchanged=3)
+    assert take() == {"changed": ["red"], "unchanged": 2}
+    assert take() == {"unchanged": 3}
 
 
 @pytest.mark.parametrize(("name", "data"), [("red.glb", box("yellow")), ("red.png", png("yellow"))])
 def test_a_file_that_changed_goes_in_again(
-    manifest: Path, take: Callable[[], Report], name: str, data: bytes
+    manifest: Path, take: Callable[[], Counts], name: str, data: bytes
 ) -> None:
     take()
     (manifest.parent / name).write_bytes(data)
-    assert take() == Report(written=1, unchanged=2)
+    assert take() == {"changed": ["red"], "unchanged": 2}
 
 
-def test_what_was_forgotten_about_drawing_is_drawn_again(manifest: Path, take: Callable[[], Report]) -> None:
+def test_what_was_forgotten_about_drawing_is_drawn_again(manifest: Path, take: Callable[[], Counts]) -> None:
     take()
     for remembered in (manifest.parent / "data" / "drawn").iterdir():
         remembered.write_text("half a li")
-    assert take() == Report(written=3)
+    assert take() == {"changed": [*COLOURS]}
 
 
-def test_what_cannot_be_read_is_skipped_with_the_reason(manifest: Path, take: Callable[[], Report]) -> None:
+def test_what_cannot_be_read_is_skipped_with_the_reason(
+    manifest: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (manifest.parent / "red.glb").write_bytes(b"text")
     (manifest.parent / "green.png").unlink()
     change(manifest, 2, id="x" * 600)
     write(manifest, [*map(json.loads, manifest.read_text().splitlines()), {"id": "fine", "texts": ["white"]}])
-    report = take()
-    assert report.written == 1
-    reasons = dict(report.skipped)
+    report = manifest.parent / "report.json"
+    assert ingest(manifest, bundle, "--report", str(report)) == 0
+    told = json.loads(report.read_text())
+    assert told["added"] == ["fine"]
+    reasons = {problem["name"]: problem["reason"] for problem in told["skipped"]}
     assert set(reasons) == {"red", "green", "x" * 600}
     assert "not a GLB" in reasons["red"]
     assert "No such file" in reasons["green"]
+    assert "3 skipped" in capsys.readouterr().out
+
+
+def test_a_texture_beside_a_mesh_is_part_of_it(manifest: Path, take: Callable[[], Counts]) -> None:
+    folder = manifest.parent
+    cube = "mtllib red.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\n"
+    (folder / "red.obj").write_text(cube)
+    (folder / "red.mtl").write_text("newmtl m\nKd 1 0 0\n")
+    change(manifest, 0, mesh="red.obj")
+    take()
+    (folder / "red.mtl").write_text("newmtl m\nKd 0 0 1\n")
+    assert take() == {"changed": ["red"], "unchanged": 2}
+    assert take() == {"unchanged": 3}
 
 
 def test_nothing_taken_in_is_a_failure(
@@ -147,7 +173,7 @@ def test_nothing_taken_in_is_a_failure(
     write(manifest, [{"id": "a", "mesh": "none.glb", "split": "test"}, {"id": "b", "texts": ["red"]}])
     assert ingest(manifest, bundle, "--split", "test") == 1
     output = capsys.readouterr()
-    assert "0 written, 0 unchanged, 1 skipped" in output.out
+    assert "0 unchanged, 1 skipped" in output.out
     assert "a: " in output.err
 
 
@@ -167,7 +193,7 @@ def test_a_running_service_keeps_its_collection_to_itself(
 
 
 def test_a_collection_of_another_encoder_is_refused(
-    manifest: Path, take: Callable[[], Report], capsys: pytest.CaptureFixture[str]
+    manifest: Path, take: Callable[[], Counts], capsys: pytest.CaptureFixture[str]
 ) -> None:
     take()
     other = tiny.build(manifest.parent / "other", seed=1)

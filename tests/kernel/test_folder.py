@@ -127,8 +127,10 @@ def test_what_a_mesh_names_is_no_picture_wherever_it_lies(tmp_path: Path) -> Non
     put(tmp_path / "chair.obj")
     put(tmp_path / "chair.jpg")
     texture = put(tmp_path / "textures" / "wood.png")
-    entries = read(tmp_path, Layout(MESHES, lambda mesh, root: [texture])).entries
-    assert [(entry.id, entry.images) for entry in entries] == [("chair", (tmp_path / "chair.jpg",))]
+    library = put(tmp_path / "chair.mtl")
+    result = read(tmp_path, Layout(MESHES, lambda mesh, root: [library, texture]))
+    assert result.others == []
+    assert [(entry.id, entry.images) for entry in result.entries] == [("chair", (tmp_path / "chair.jpg",))]
 
 
 def test_what_is_left_out_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,303 @@
+"""A folder goes into a collection, and the collection follows what becomes of the folder."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app import intake_plan
+from app.intake import Intake, ahead
+from app.intake_content import Contents
+from app.intake_names import captions
+from app.intake_report import Report, report_of
+from app.intake_sources import remember, source_of
+from app.intake_watch import glance
+from app.settings import Settings
+from index.collection import Collection
+from multifold import folder
+from multifold.canary import open_encoder
+from multifold.cli import main
+from multifold.folder import Layout
+from multifold.types import Item
+from renderers.files.container import EXTENSIONS
+from renderers.sandbox import Sandbox
+from tests.app.house import box, house, png
+
+Take = Callable[..., Report]
+CUBE = "mtllib m.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(workers=1) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two photos, one of them in a folder and with a caption."""
+    put(tmp_path / "things" / "red box.png", png("red"))
+    put(tmp_path / "things" / "more" / "one.png", png("green"))
+    put(tmp_path / "things" / "more" / "one.txt", b"a green thing\n")
+    return tmp_path / "things"
+
+
+@pytest.fixture
+def take(bundle: Path, sandbox: Sandbox, root: Path) -> Take:
+    """One run over a folder, into the collection beside it."""
+    encoder = open_encoder(bundle, threads=1)
+    settings = Settings(data=root.parent / "data", bundle=bundle)
+
+    def taken(below: Path = root, *, names: bool = True) -> Report:
+        source = source_of(settings.data, below)
+        with Collection.open(settings.data, encoder) as collection:
+            remember(settings.data, source)
+            with Contents(settings.data / "contents.sqlite", settled=0) as contents:
+                found = folder.read(source.root, Layout(EXTENSIONS, contents.companions), below=below)
+                plan = intake_plan.plan(found, source, below, collection, contents, names=names)
+            collection.delete(plan.deleted)
+            intake = Intake(encoder, collection, sandbox, settings)
+            assert sum(intake.take(plan.works())) == len(plan.works())
+        return report_of(plan, intake.skipped)
+
+    return taken
+
+
+@pytest.fixture
+def stored(bundle: Path, root: Path) -> Callable[[], dict[str, Item]]:
+    """What the collection has, by id."""
+    encoder = open_encoder(bundle, threads=1)
+
+    def items() -> dict[str, Item]:
+        with Collection.open(root.parent / "data", encoder, read_only=True) as collection:
+            return {item.id: item for item in collection.scroll()}
+
+    return items
+
+
+def put(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def texts(item: Item) -> list[str | None]:
+    return [seen.text for seen in item.observations if seen.kind == "caption"]
+
+
+def test_a_folder_becomes_items(take: Take, stored: Callable[[], dict[str, Item]]) -> None:
+    assert take() == Report(added=["more/one", "red box"])
+    items = stored()
+    assert texts(items["more/one"]) == ["a green thing"]
+    assert texts(items["red box"]) == ["red box"]
+    payload = dict(items["more/one"].payload)
+    assert len(payload.pop("content")) == 64
+    size = len(png("green"))
+    assert payload == {
+        "source": "things",
+        "path": "more/one.png",
+        "folder": "more",
+        "format": "png",
+        "size": size,
+    }
+    assert take() == Report(unchanged=2)
+
+
+def test_names_can_be_switched_off(take: Take, stored: Callable[[], dict[str, Item]]) -> None:
+    take(names=False)
+    assert texts(stored()["red box"]) == []
+    assert take() == Report(changed=["red box"], unchanged=1)
+
+
+def test_only_what_changed_goes_in_again(take: Take, root: Path) -> None:
+    take()
+    put(root / "more" / "one.txt", b"other words\n")
+    assert take() == Report(changed=["more/one"], unchanged=1)
+    before = (root / "red box.png").stat()
+    put(root / "red box.png", png("black"))
+    os.utime(root / "red box.png", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert take() == Report(changed=["red box"], unchanged=1)
+    os.utime(root / "red box.png")
+    assert take() == Report(unchanged=2)
+
+
+def test_what_moved_keeps_its_item(take: Take, root: Path, stored: Callable[[], dict[str, Item]]) -> None:
+    take()
+    seen = [one.blob for one in stored()["red box"].observations if one.kind == "photo"]
+    (root / "deep").mkdir()
+    (root / "red box.png").rename(root / "deep" / "crate.png")
+    assert take() == Report(moved=["red box"], unchanged=1)
+    item = stored()["red box"]
+    assert item.payload["path"] == "deep/crate.png"
+    assert texts(item)[0] == "crate"
+    assert [one.blob for one in item.observations if one.kind == "photo"] == seen
+    put(root / "red box.png", png("yellow"))
+    assert len(take().added) == 1
+    assert take() == Report(unchanged=3)
+
+
+def test_what_is_gone_goes(take: Take, root: Path, stored: Callable[[], dict[str, Item]]) -> None:
+    other = put(root.parent / "other" / "red box.png", png("blue")).parent
+    take()
+    assert take(other) == Report(added=["other/red box"])
+    (root / "red box.png").unlink()
+    assert take(root / "more") == Report(unchanged=1)
+    assert take() == Report(deleted=["red box"], unchanged=1)
+    assert set(stored()) == {"more/one", "other/red box"}
+
+
+def test_a_part_of_a_known_folder_is_no_new_source(take: Take, root: Path) -> None:
+    take()
+    put(root / "more" / "two.png", png("black"))
+    put(root / "three.png", png("white"))
+    assert take(root / "more") == Report(added=["more/two"], unchanged=1)
+
+
+def test_the_side_files_of_a_mesh_are_its_content(take: Take, root: Path) -> None:
+    put(root / "m.obj", CUBE.encode())
+    put(root / "m.mtl", b"newmtl m\nKd 1 0 0\n")
+    put(root / "blue.glb", box("blue"))
+    assert take().added == ["blue", "m", "more/one", "red box"]
+    put(root / "m.mtl", b"newmtl m\nKd 0 0 1\n")
+    assert take() == Report(changed=["m"], unchanged=3)
+    put(root / "m.mtl", b"newmtl m\nmap_Kd t.png\n")
+    assert take().changed == ["m"]
+    put(root / "t.png", png("green"))
+    assert take() == Report(changed=["m"], unchanged=3)
+
+
+def test_a_broken_file_is_skipped_and_its_item_stays(
+    take: Take, root: Path, stored: Callable[[], dict[str, Item]]
+) -> None:
+    take()
+    put(root / "red box.png", b"broken")
+    put(root / "new.glb", b"broken")
+    report = take()
+    assert [problem.name for problem in report.skipped] == ["red box", "new"]
+    assert "not a picture we can read" in report.skipped[0].reason
+    assert (report.added, report.changed, report.deleted) == ([], [], [])
+    assert set(stored()) == {"more/one", "red box"}
+
+
+def ingest(root: Path, bundle: Path, *more: str) -> int:
+    data = str(root.parent / "data")
+    return main(["ingest", str(root), "--data", data, "--bundle", str(bundle), "--workers", "1", *more])
+
+
+def test_the_command_finds_plans_and_reports(
+    root: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(root / "old.fbx", b"x")
+    assert ingest(root, bundle, "--dry-run") == 0
+    told = capsys.readouterr()
+    assert "would be: 2 added" in told.out
+    assert "added red box" in told.out
+    assert "convert it to glb with FBX2glTF" in told.err
+    assert not (root.parent / "data").exists()
+    report = root.parent / "report.json"
+    assert ingest(root, bundle, "--report", str(report)) == 0
+    assert json.loads(report.read_text())["added"] == ["more/one", "red box"]
+    with house(root.parent / "data", bundle) as shop:
+        assert shop.best(text="red", target="image") == "red box"
+
+
+def test_an_empty_folder_deletes_nothing_unasked(
+    root: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ingest(root, bundle)
+    for path in root.rglob("*.png"):
+        path.unlink()
+    assert ingest(root, bundle) == 2
+    assert "Is its drive there?" in capsys.readouterr().err
+    assert ingest(root, bundle, "--allow-empty") == 0
+    assert "2 deleted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "reason"),
+    [
+        ("none.png", [], "no file or folder"),
+        ("red box.png", ["--watch"], "follows a folder"),
+        ("", ["--split", "a"], "--split"),
+    ],
+)
+def test_what_makes_no_sense_is_told(
+    root: Path, bundle: Path, name: str, more: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(root.parent / "data")
+    assert main(["ingest", str(root / name), "--data", data, "--bundle", str(bundle), *more]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def _items_in(store: Path) -> int:
+    """How many items are written, as another process sees it."""
+    try:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
+            return int(database.execute("SELECT count(*) FROM items").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_was(root: Path, bundle: Path) -> None:
+    for number in range(200):
+        put(root / f"{number}.png", png(("red", "green", "blue")[number % 3]) + bytes([number]))
+    command = "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))"
+    given = ["ingest", str(root), "--data", str(root.parent / "data"), "--bundle", str(bundle)]
+    store = root.parent / "data" / "store.sqlite"
+    with subprocess.Popen([sys.executable, "-c", command, *given], stderr=subprocess.DEVNULL) as running:
+        while running.poll() is None and not _items_in(store):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGKILL)
+    report = root.parent / "report.json"
+    assert ingest(root, bundle, "--report", str(report)) == 0
+    told = json.loads(report.read_text())
+    assert told["unchanged"] > 0
+    assert len(told["added"]) > 0
+    assert told["unchanged"] + len(told["added"]) == 202
+    assert ingest(root, bundle, "--report", str(report)) == 0
+    assert json.loads(report.read_text())["unchanged"] == 202
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Food-Bits-1.0/Assets/gltf/kitchenTable_A", ("kitchen table a", "food bits 1 0 kitchen table a")),
+        ("holiday/IMG_2034", ("holiday",)),
+        ("IMG_2034", ()),
+        ("Stühle/ROT7", ("rot 7", "stühle rot 7")),
+    ],
+)
+def test_names_are_split_into_words(name: str, told: tuple[str, ...]) -> None:
+    assert captions(Path(name)) == told
+
+
+def test_threads_stay_at_most_so_far_ahead() -> None:
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    for place, number in enumerate(ahead(lambda one: one, numbers(), threads=2, most=8)):
+        assert number == place
+        assert len(taken) <= place + 8
+    assert len(taken) == 100
+
+
+def test_a_glance_sees_every_change(root: Path) -> None:
+    first = glance(root, frozenset())
+    assert glance(root, frozenset()) == first
+    put(root / "new.png", b"x")
+    second = glance(root, frozenset())
+    assert second != first
+    assert glance(root, frozenset([(root / "more").resolve()])) != second

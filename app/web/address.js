@@ -1,40 +1,75 @@
-// What is asked, in the address bar: ?q=words | ?like=ID&at=views/0, with &target= and &item= for the open detail.
-// A file cannot be in an address; it is kept for this visit under a key in the history's state.
+// What is asked, and its place in the address bar:
+//   ?q=words&like=ITEM&w=-0.5&target=any&is.colour=red&is.colour=blue&item=OPEN
+// A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
+// A file cannot be in an address: it is kept for this visit, and the history's state names it.
 
+const TARGETS = ["shape", "image", "text", "any"];
 const files = new Map();
 
-export function keep(file) {
+export const nothing = { clues: [], target: "shape", where: {}, all: false, item: null };
+export const weightOf = (clue) => clue.weight ?? 1;
+export const fileOf = (clue) => files.get(clue.key);
+
+export function fileClue(file) {
   const key = `${Date.now()}-${files.size}`;
   files.set(key, file);
-  return key;
+  return { key };
+}
+
+// A value of a filter as text: 12 and true are what they look like, a text that looks like one of them has quotes.
+function scalar(text) {
+  try {
+    const value = JSON.parse(text);
+    return ["string", "number", "boolean"].includes(typeof value) ? value : text;
+  } catch {
+    return text;
+  }
+}
+const written = (value) => (typeof value === "string" && scalar(value) === value ? value : JSON.stringify(value));
+
+export function parse(search) {
+  const asked = { ...nothing, clues: [], where: {} };
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (name === "q" && value.trim()) asked.clues.push({ words: value });
+    else if (name === "like" && value) asked.clues.push({ like: value });
+    else if (name === "w" && Number(value) && asked.clues.length) asked.clues.at(-1).weight = Number(value);
+    else if (name === "target" && TARGETS.includes(value)) asked.target = value;
+    else if (name === "all") asked.all = true;
+    else if (name === "item" && value) asked.item = value;
+    else if (name.startsWith("is.")) (asked.where[name.slice(3)] ??= []).push(scalar(value));
+  }
+  return asked;
+}
+
+export function format({ clues, target, where, all, item }) {
+  const asked = new URLSearchParams();
+  for (const clue of clues) {
+    if (clue.words) asked.append("q", clue.words);
+    else if (clue.like) asked.append("like", clue.like);
+    else continue;
+    if (weightOf(clue) !== 1) asked.append("w", weightOf(clue));
+  }
+  if (target !== nothing.target) asked.append("target", target);
+  for (const [key, values] of Object.entries(where)) for (const value of values) asked.append(`is.${key}`, written(value));
+  if (all) asked.append("all", "1");
+  if (item) asked.append("item", item);
+  return asked.size ? `/?${asked}` : "/";
 }
 
 export function current() {
-  const asked = new URLSearchParams(location.search);
-  const key = history.state?.file ?? null;
-  return {
-    words: asked.get("q") ?? "",
-    like: asked.get("like"),
-    at: asked.get("at") ?? "views/0",
-    target: ["image", "text"].includes(asked.get("target")) ? asked.get("target") : "shape",
-    item: asked.get("item"),
-    key,
-    file: files.get(key) ?? null,
-  };
+  const asked = parse(location.search);
+  const clues = history.state?.clues;
+  return clues?.every((clue) => !clue.key || files.has(clue.key)) ? { ...asked, clues } : asked;
 }
 
-function address({ words, like, at, target, item }) {
-  const asked = new URLSearchParams();
-  if (words) asked.set("q", words);
-  if (like) asked.set("like", like);
-  if (like && at) asked.set("at", at);
-  if (target !== "shape") asked.set("target", target);
-  if (item) asked.set("item", item);
-  const query = asked.toString();
-  return query ? `/?${query}` : "/";
-}
-
-export function go(next) {
-  history.pushState({ file: next.key ?? null, inner: Boolean(next.item) }, "", address(next));
+// Goes on from what is asked now; `changes` say what is different.
+export function go(changes) {
+  const next = { ...current(), item: null, ...changes };
+  history.pushState({ clues: next.clues, inner: Boolean(next.item) }, "", format(next));
   dispatchEvent(new PopStateEvent("popstate"));
 }
+
+export const isIdle = ({ clues, where, all }) => !clues.length && !all && !Object.keys(where).length;
+
+// The question as text, for comparing; which item is open is no part of it.
+export const signature = ({ clues, target, where, all }) => JSON.stringify([clues, target, where, all]);

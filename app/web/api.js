@@ -1,56 +1,47 @@
 // The REST API, as far as the page needs it.
 
 export class Refusal extends Error {
-  constructor(status, code, message) {
+  constructor(status, code, message, wait = 0) {
     super(message);
-    this.status = status;
-    this.code = code;
+    Object.assign(this, { status, code, wait });
   }
 }
 
-const MESH = /\.(glb|gltf|obj|ply|stl|off)$/i;
-export const isMesh = (file) => MESH.test(file.name) || file.type.startsWith("model/");
-
-async function ask(path, options) {
+export async function ask(path, options) {
   let response;
   try {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(0, "unreachable", "The service does not answer. Is it still running?");
+    const why = navigator.onLine ? "The service does not answer. Is it still running?" : "This computer is offline.";
+    throw new Refusal(0, "unreachable", why);
   }
   if (response.ok) return response.json();
   const { error = {} } = await response.json().catch(() => ({}));
-  throw new Refusal(response.status, error.code ?? "unknown", error.message ?? `The service answered ${response.status}.`);
+  const wait = Number(response.headers.get("retry-after")) || 0;
+  throw new Refusal(response.status, error.code ?? "unknown", error.message ?? `The service answered ${response.status}.`, wait);
 }
 
-export const info = () => ask("/v1/info");
+export function post(path, body, signal) {
+  return ask(path, { method: "POST", body: JSON.stringify(body), signal, headers: { "content-type": "application/json" } });
+}
 
 const itemAddress = (id) => `/v1/items/${encodeURIComponent(id)}`;
 const known = new Map();
 
-// An item with all its sides; asked once, as long as the page is open.
+export const info = () => ask("/v1/info");
+export const ready = () => ask("/readyz");
+export const forget = () => known.clear();
+
+// An item with all its sides; asked once, as long as nothing here is changed.
 export function item(id) {
   if (!known.has(id)) known.set(id, ask(itemAddress(id)).catch((error) => { known.delete(id); throw error; }));
   return known.get(id);
 }
 
-// One picture of an item as a file, to search with.
-export async function pictureOf(id, place) {
-  const response = await fetch(`${itemAddress(id)}/${place}`);
-  if (!response.ok) throw new Refusal(response.status, "not_found", "That picture is not here any more.");
-  const blob = await response.blob();
-  return new File([blob], `${id} ${place}`, { type: blob.type });
-}
-
-export function search({ words, file, target, limit }, signal) {
-  if (!file) {
-    const body = JSON.stringify({ text: words, target, limit });
-    return ask("/v1/search", { method: "POST", body, signal, headers: { "content-type": "application/json" } });
-  }
-  const body = new FormData();
-  body.append(isMesh(file) ? "mesh" : "image", file);
-  body.append("target", target);
-  body.append("limit", limit);
-  return ask("/v1/search", { method: "POST", body, signal });
-}
+export const similar = (id, options, signal) => post(`${itemAddress(id)}/similar`, options, signal);
+export const facets = (keys, filter) => post("/v1/facets", { keys, filter, limit: 50 });
+export const scroll = (body, signal) => post("/v1/items/scroll", body, signal);
+export const counted = async (filter) => (await post("/v1/items/count", { filter })).count;
+export const remove = (id) => ask(itemAddress(id), { method: "DELETE" });
+export const put = (id, form, signal) => ask(itemAddress(id), { method: "PUT", body: form, signal });

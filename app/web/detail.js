@@ -1,74 +1,109 @@
-// One item, all its sides: pictures to turn through, captions, what its payload says.
+// One item, all its sides: pictures to turn through, captions, payload, neighbours.
 
+import { current, go } from "./address.js";
 import * as api from "./api.js";
-import { $, cross, h, nameOf } from "./dom.js";
+import * as clues from "./clues.js";
+import { copier } from "./copying.js";
+import { $, h, iconButton, nameOf } from "./dom.js";
+import { more } from "./results.js";
+import * as searching from "./searching.js";
+import { turntable } from "./turntable.js";
 
-const PLACES = { view: "views", photo: "photos" };
+const NEIGHBOURS = 6;
+const MOST_LINES = 8; // of a payload that is shown unasked
 const dialog = $("detail");
+let latest = null;
 
-function stage(pictures, start) {
-  let at = Math.max(0, pictures.findIndex((seen) => seen.kind === start?.kind && seen.index === start?.index));
-  const large = h("img", { width: 224, height: 224 });
-  const thumbs = pictures.map((seen, place) =>
-    h("button", { type: "button", "aria-label": `${seen.kind} ${seen.index + 1}`, onclick: () => turn(place) },
-      h("img", { src: seen.url, alt: "" })));
-  function turn(place) {
-    at = (place + pictures.length) % pictures.length;
-    large.src = pictures[at].url;
-    large.alt = `${pictures[at].kind} ${pictures[at].index + 1}`;
-    thumbs.forEach((thumb, i) => thumb.setAttribute("aria-pressed", String(i === at)));
-  }
-  turn(at);
-  const keys = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step) { turn(at + step); event.preventDefault(); }
-  };
-  const element = h("div", { class: "stage" }, large, h("div", { class: "strip", role: "group", "aria-label": "Views and photos" }, ...thumbs));
-  return { element, keys, current: () => pictures[at] };
-}
+const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
 
 function payload(values) {
-  const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
-  const shown = Object.entries(values)
+  const shown = Object.entries(values).flatMap(([name, value]) => {
+    if (value && typeof value === "object" && !Array.isArray(value)) return Object.entries(value).map(([inner, one]) => [`${name} ${inner}`, one]);
+    return [[name, value]];
+  });
+  const lines = shown
     .map(([name, value]) => [name, Array.isArray(value) && value.every(plain) ? value.join(", ") : value])
     .filter(([, value]) => plain(value) && value !== "");
-  return h("dl", {}, ...shown.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, String(value))]));
+  if (!lines.length) return null;
+  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, String(value))]));
+  return h("details", { open: lines.length <= MOST_LINES }, h("summary", { class: "quiet" }, "Payload"), list);
 }
 
 function captions(observations, matched) {
   const said = observations.filter((seen) => seen.kind === "caption");
-  const isMatch = (seen) => matched?.kind === "caption" && matched.index === seen.index;
-  return h("ul", {}, ...said.map((seen) => h("li", { class: isMatch(seen) ? "matched" : null }, seen.text)));
+  const line = (seen) => {
+    const isMatch = matched?.kind === "caption" && matched.index === seen.index;
+    return h("li", { class: isMatch ? "matched" : null }, seen.text, isMatch && h("span", { class: "mark match" }, "matched"));
+  };
+  return said.length ? h("ul", {}, ...said.map(line)) : null;
 }
 
-// Shows an item; `close` and `more` are called when its reader wants that.
-export async function show(id, matched, { close, more }) {
+async function neighbours(id, place) {
+  const { hits } = await api.similar(id, { target: current().target, limit: NEIGHBOURS });
+  if (!hits.length || latest !== id) return;
+  const faces = await Promise.all(hits.map((hit) => hit.matched.url ? hit.matched : api.item(hit.id).then((item) => item.observations.find((seen) => seen.url))));
+  if (latest !== id) return;
+  place.append(h("h3", {}, "Similar"), h("ul", { class: "near" }, ...hits.map((hit, i) => {
+    const name = nameOf(hit.id, hit.payload);
+    const open = (event) => { event.preventDefault(); go({ item: hit.id }); };
+    return h("li", {}, h("a", { href: `/?item=${encodeURIComponent(hit.id)}`, "aria-label": `Open ${name}, ${hit.id}`, title: name, onclick: open },
+      faces[i] ? h("img", { src: faces[i].url, alt: "" }) : name));
+  })));
+}
+
+// Deleting is asked for first, in place; the way out has the keyboard.
+function deletion(id, name, gone) {
+  const place = h("div", { class: "deletion" });
+  const ask = () => {
+    const keep = h("button", { type: "button", class: "plain", onclick: start }, "Keep it");
+    place.replaceChildren(h("p", { role: "alert" }, `Delete ${name} (${id}) from the collection? It cannot be undone.`),
+      h("button", { type: "button", class: "plain danger", onclick: remove }, "Delete it"), keep);
+    keep.focus();
+  };
+  const start = () => place.replaceChildren(h("button", { type: "button", class: "quiet link", onclick: ask }, "Delete …"));
+  const remove = () => api.remove(id).then(() => gone(id, name), (error) => {
+    place.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
+  });
+  start();
+  return place;
+}
+
+// Back to the grid; an item that was opened from its own address has no grid behind it in the history.
+export const leave = () => (history.state?.inner ? history.back() : go({}));
+
+export async function show(id, gone) {
+  if (latest === id && dialog.open) return;
+  latest = id;
   const item = await api.item(id);
+  if (latest !== id) return;
+  const matched = searching.matchedOf(id);
   const pictures = item.observations.filter((seen) => seen.url);
-  const turning = pictures.length ? stage(pictures, matched) : null;
-  const alike = turning && h("button", {
-    type: "button", class: "solid",
-    onclick: () => more(id, `${PLACES[turning.current().kind]}/${turning.current().index}`),
-  }, "More like this");
+  const turning = pictures.length ? turntable(pictures, matched) : null;
+  const name = nameOf(id, item.payload);
+  const near = h("section", { class: "neighbours", "aria-label": "Similar items" });
+  const acts = h("p", { class: "deeds" },
+    h("button", { type: "button", class: "solid", onclick: () => more(id) }, "More like this"),
+    h("button", { type: "button", class: "plain", onclick: () => clues.add({ like: id }) }, "Add to search"));
   dialog.replaceChildren(
-    h("div", { class: "sheet", tabindex: "-1", autofocus: true },
+    h("div", { class: turning ? "sheet" : "sheet bare", tabindex: "-1", autofocus: true },
       turning?.element,
       h("div", { class: "facts" },
-        h("h2", { id: "detail-title" }, nameOf(item.id, item.payload)),
-        h("p", { class: "quiet" }, item.id),
-        captions(item.observations, matched),
-        payload(item.payload),
-        alike)),
-    h("button", { type: "button", class: "icon close", "aria-label": "Close", onclick: close }, cross()),
+        h("h2", { id: "detail-title" }, name),
+        h("p", { class: "quiet id" }, h("span", {}, id), copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command)),
+        captions(item.observations, matched), acts, near, payload(item.payload), deletion(id, name, gone))),
+    iconButton("cross", "Close", leave, { class: "icon close" }),
   );
   dialog.onkeydown = turning?.keys ?? null;
-  dialog.oncancel = (event) => { event.preventDefault(); close(); };
-  dialog.onclick = (event) => { if (event.target === dialog) close(); };
   if (!dialog.open) dialog.showModal();
-  document.body.classList.add("still");
+  neighbours(id, near).catch(() => {});
 }
 
 export function hide() {
+  latest = null;
   if (dialog.open) dialog.close();
-  document.body.classList.remove("still");
+}
+
+export function listen() {
+  dialog.addEventListener("cancel", (event) => { event.preventDefault(); leave(); });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) leave(); });
 }

@@ -1,57 +1,90 @@
 // The grid: a card a hit, with the side that matched.
 
+import { go } from "./address.js";
 import * as api from "./api.js";
-import { $, h, nameOf } from "./dom.js";
+import * as clues from "./clues.js";
+import { $, h, iconButton, nameOf } from "./dom.js";
 
 const AT_ONCE = 4;
 
-function picture(hit) {
-  const { kind, index, url } = hit.matched;
-  const source = url ?? `/v1/items/${encodeURIComponent(hit.id)}/views/0`;
-  const image = h("img", { src: source, alt: "", loading: "lazy", decoding: "async", width: 224, height: 224 });
+function picture({ kind, index, url }) {
+  const image = h("img", { src: url, alt: "", loading: "lazy", decoding: "async", width: 224, height: 224 });
   image.addEventListener("error", () => image.replaceWith("no picture"), { once: true });
-  return h("span", { class: "picture" }, image, url ? h("span", { class: "mark" }, `${kind} ${index + 1}`) : null);
+  return [image, h("span", { class: "mark" }, `${kind} ${index + 1}`)];
 }
 
-function card(hit, open) {
-  const name = nameOf(hit.id, hit.payload);
-  const score = hit.score.toFixed(3);
-  const said = h("span", { class: "said", "data-item": hit.id }, hit.matched.text ? `“${hit.matched.text}”` : "");
-  const top = h("span", { class: "top" }, h("span", {}, name), h("span", { class: "score", title: "index score: higher is closer" }, score));
-  const button = h(
-    "button",
-    { type: "button", class: "card", "aria-label": `${name}, score ${score}`, onclick: () => open(hit) },
-    picture(hit),
-    h("span", { class: "words" }, top, said),
-  );
-  return h("li", {}, button);
+export const more = (id) => go({ clues: [{ like: id }], all: false });
+
+function card(hit) {
+  const { id, payload, matched } = hit;
+  const name = nameOf(id, payload);
+  const score = hit.score?.toFixed(3);
+  const open = h("a", {
+    class: "open", href: `/?item=${encodeURIComponent(id)}`, "aria-label": score ? `${name}, score ${score}` : name,
+    onclick: (event) => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); go({ item: id }); },
+  },
+  h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
+  h("span", { class: "told" },
+    h("span", { class: "top" }, h("span", {}, name), score && h("span", { class: "score", title: "index score: higher is closer" }, score)),
+    h("span", { class: "said" }, matched?.text ? `“${matched.text}”` : "")));
+  return h("li", { class: "card", "data-item": id }, open,
+    h("span", { class: "acts" },
+      iconButton("alike", `More like ${name}`, () => more(id)),
+      iconButton("plus", `Add ${name} to the search`, () => clues.add({ like: id })),
+      iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 }))));
 }
 
-// Shapes and photos do not say what they are: their items' first captions do, fetched a few at a time.
-async function describe(list) {
-  const silent = [...list.querySelectorAll(".said")].filter((said) => !said.textContent);
+// A hit shows the side that matched. The other half, a caption to a picture or a picture to a caption, is its item's first.
+async function complete(cards) {
+  const waiting = [...cards];
   const worker = async () => {
-    for (let said = silent.shift(); said; said = silent.shift()) {
-      const item = await api.item(said.dataset.item).catch(() => null);
-      said.textContent = item?.observations.find((seen) => seen.kind === "caption")?.text ?? "";
+    for (let one = waiting.shift(); one; one = waiting.shift()) {
+      const item = await api.item(one.dataset.item).catch(() => null);
+      const said = one.querySelector(".said");
+      said.textContent ||= item?.observations.find((seen) => seen.kind === "caption")?.text ?? "";
+      const place = one.querySelector(".picture");
+      const face = item?.observations.find((seen) => seen.url);
+      if (!place.firstChild) place.append(...(face ? picture(face).slice(0, 1) : ["no picture"]));
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
-export function show(hits, open) {
-  const list = $("results");
-  list.replaceChildren(...hits.map((hit) => card(hit, open)));
-  list.removeAttribute("aria-busy");
-  describe(list);
+export function show(hits) {
+  clear();
+  append(hits);
 }
 
-export function showBones(count = 12) {
+export function append(hits) {
+  const cards = hits.map(card);
+  $("results").append(...cards);
+  complete(cards);
+}
+
+export function drop(id) {
+  $("results").querySelector(`[data-item="${CSS.escape(id)}"]`)?.remove();
+}
+
+export function showBones(number = 12) {
   $("results").setAttribute("aria-busy", "true");
-  $("results").replaceChildren(...Array.from({ length: count }, () => h("li", { class: "bones", "aria-hidden": "true" })));
+  $("results").replaceChildren(...Array.from({ length: number }, () => h("li", { class: "bones", "aria-hidden": "true" })));
 }
 
 export function clear() {
   $("results").removeAttribute("aria-busy");
   $("results").replaceChildren();
+}
+
+// Arrow keys walk through the grid as it is laid out.
+export function listen() {
+  $("results").addEventListener("keydown", (event) => {
+    const cards = [...$("results").querySelectorAll(".open")];
+    const at = cards.indexOf(event.target);
+    if (at < 0) return;
+    const columns = cards.findIndex((one) => one.offsetTop > cards[0].offsetTop);
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+    if (!step || !cards[at + step]) return;
+    event.preventDefault();
+    cards[at + step].focus();
+  });
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
+from tests.app.browser import Page, browsing
 from tests.app.house import BOXES, House, house
 
 
@@ -23,4 +24,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[Hou
     with house(tmp_path_factory.mktemp("shop"), bundle) as opened:
         for colour in BOXES:
             assert opened.put(f"{colour}-box", colour).status_code == 200
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def page(shop: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The search page of that service in a browser."""
+    with browsing(shop.url, tmp_path_factory.mktemp("profile")) as opened:
         yield opened

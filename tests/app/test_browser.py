@@ -1,97 +1,25 @@
 """The search page in a real browser, against a real service. Needs chromium and chromium-driver."""
 
-import json
-import shutil
-from base64 import b64encode
-from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
-from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.wait import WebDriverWait
+from selenium.webdriver import Keys
 
+from tests.app import browser
+from tests.app.browser import Page
 from tests.app.house import House, box, png
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not shutil.which("chromedriver"), reason="chromium-driver is not installed"),
-]
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-PATIENCE = 30
-T = TypeVar("T")
+pytestmark = browser.marks
+WEB = Path(__file__).parents[2] / "app" / "web"
+MOST = 100_000
+STICKS_OUT = "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth - clientWidth"
 
 
-class Page:
-    """The page, as somebody in front of it sees it."""
-
-    def __init__(self, driver: Chrome, url: str) -> None:
-        self.driver, self.url = driver, url
-
-    def open(self, path: str = "/") -> None:
-        self.driver.get(self.url + path)
-
-    def wait(self, condition: Callable[[], T]) -> T:
-        return WebDriverWait(self.driver, PATIENCE).until(lambda _: condition())
-
-    def find(self, selector: str) -> WebElement:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def texts(self, selector: str) -> list[str]:
-        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
-        return list(self.driver.execute_script(script, selector))
-
-    def type(self, words: str) -> None:
-        box = self.find("#words")
-        box.clear()
-        box.send_keys(words, Keys.ENTER)
-
-    def best(self) -> str | None:
-        """The id of the first card, as its caption's owner."""
-        script = "return document.querySelector('#results .said')?.dataset.item"
-        found: str | None = self.driver.execute_script(script)
-        return found
-
-    def pictures_loaded(self) -> bool:
-        script = """const all = [...document.querySelectorAll('#results img')];
-        return all.length > 0 && all.every((image) => image.complete && image.naturalWidth > 0)"""
-        return bool(self.driver.execute_script(script))
-
-    def requests(self) -> list[str]:
-        """Every address that our pages asked for since the last call (the browser's own start page aside)."""
-        log = self.driver.get_log("performance")  # type: ignore[no-untyped-call]
-        messages = (json.loads(entry["message"])["message"] for entry in log)
-        sent = (m["params"] for m in messages if m["method"] == "Network.requestWillBeSent")
-        return [p["request"]["url"] for p in sent if p["documentURL"].startswith(self.url)]
-
-    def complaints(self) -> list[str]:
-        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
-        return [entry["message"] for entry in logged if entry["level"] == "SEVERE"]
-
-
-@pytest.fixture(scope="module")
-def page(shop: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    options = ChromeOptions()
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = Chrome(options, ChromeService(shutil.which("chromedriver")))
-    try:
-        yield Page(driver, shop.url)
-    finally:
-        driver.quit()
+def kept_focus(page: Page, name: str) -> bool:
+    """Whether the keyboard is where it was, at the control of this name."""
+    return page.focused() == name
 
 
 def test_words_find_pictures_with_scores(page: Page) -> None:
@@ -123,6 +51,43 @@ def test_the_address_can_be_shared_and_back_goes_back(page: Page) -> None:
     assert page.find("[name=target][value=text]").is_selected()
 
 
+def test_clues_are_mixed_by_their_weights(page: Page, shop: House) -> None:
+    page.open("/?q=a+red+box&target=any")
+    page.wait(lambda: page.best() == "red-box")
+    page.click("#another")
+    page.type("blue")
+    page.wait(lambda: page.texts(".clue .face") == ["a red box", "blue"])
+    for label in ("More", "Less", "Less", "Less", "Less"):
+        page.wait(lambda: page.count(".clue") == 2)
+        page.click(f'.clue:nth-child(2) [aria-label^="{label}"]')
+        page.wait(partial(kept_focus, page, f"{label} of this: blue"))
+    page.wait(lambda: page.texts(".clue output") == ["×1", "−1"])
+    assert page.driver.current_url == f"{page.url}/?q=a+red+box&q=blue&w=-1&target=any"
+    page.wait(lambda: len(page.found()) == 4)
+    shop_says = shop.search(mix=[{"text": "a red box"}, {"text": "blue", "weight": -1}], target="any").json()
+    assert page.found() == [hit["id"] for hit in shop_says["hits"]]
+    page.shot("clues")
+    page.open("/?q=a+red+box&q=blue&w=-1&target=any")
+    page.wait(lambda: page.texts(".clue output") == ["×1", "−1"])
+    page.click('.clue:nth-child(1) [aria-label^="Remove"]')
+    page.wait(lambda: page.texts(".clue .face") == ["blue"])
+    page.driver.back()
+    page.wait(lambda: page.texts(".clue .face") == ["a red box", "blue"])
+
+
+def test_more_like_a_result_and_away_from_it(page: Page) -> None:
+    page.open("/?q=a+green+box")
+    page.wait(lambda: page.best() == "green-box")
+    page.click("#results [aria-label^='More like']")
+    page.wait(lambda: page.driver.current_url == f"{page.url}/?like=green-box" and len(page.found()) == 3)
+    assert "green-box" not in page.found()
+    first = page.best()
+    page.click("#results [aria-label^='Search away']")
+    page.wait(lambda: page.texts(".clue output") == ["×1", "−0.5"])
+    page.wait(lambda: page.best() == "green-box")
+    assert page.driver.current_url == f"{page.url}/?like=green-box&like={first}&w=-0.5"
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [("shape.glb", box("yellow"), "yellow-box"), ("p.png", png("blue"), "blue-box")],
@@ -132,72 +97,55 @@ def test_a_file_is_searched_with(page: Page, tmp_path: Path, name: str, data: by
     page.open()
     page.find("#file").send_keys(str(tmp_path / name))
     page.wait(lambda: page.best() == expected)
-    assert page.find("#attached-name").text == name
-    page.find("#detach").click()
+    assert page.texts(".clue .face") == [name]
+    page.type("a box")
+    page.wait(lambda: page.texts(".clue .face") == [name, "a box"] and page.best() == expected)
+    page.click("[aria-label='Remove: a box']")
+    page.wait(lambda: page.count(".clue") == 1)
+    page.click(f"[aria-label='Remove: {name}']")
     page.wait(lambda: page.find("h1").is_displayed())
     assert page.best() is None
 
 
-def test_a_file_can_be_dropped(page: Page) -> None:
+def test_files_can_be_dropped(page: Page) -> None:
     page.open()
-    script = """const data = new DataTransfer();
-    const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
-    data.items.add(new File([bytes], 'dropped.png', {type: 'image/png'}));
-    const options = {dataTransfer: data, bubbles: true, cancelable: true};
-    for (const kind of ['dragenter', 'dragover', 'drop'])
-      document.body.dispatchEvent(new DragEvent(kind, options));"""
-    page.driver.execute_script(script, b64encode(png("green")).decode())
+    page.drop({"dropped.png": png("green"), "shape.glb": box("green")})
+    page.wait(lambda: page.texts(".clue .face") == ["dropped.png", "shape.glb"])
     page.wait(lambda: page.best() == "green-box")
     assert not page.find("#drop").is_displayed()
 
 
-def test_a_result_shows_all_its_sides_and_more_like_it(page: Page) -> None:
-    page.open("/?q=a+blue+box")
-    page.wait(lambda: page.best() == "blue-box")
-    page.find("#results .card").click()
-    page.wait(lambda: page.find("#detail").is_displayed())
-    assert "item=blue-box" in page.driver.current_url
-    assert page.texts("#detail li") == ["a blue box", "blue thing"]
-    assert len(page.driver.find_elements(By.CSS_SELECTOR, "#detail .strip img")) == 7
-    before = page.find("#detail .stage > img").get_attribute("src")
-    page.find("#detail").send_keys(Keys.ARROW_RIGHT)
-    page.wait(lambda: page.find("#detail .stage > img").get_attribute("src") != before)
-    page.find("#detail").send_keys(Keys.ESCAPE)
-    page.wait(lambda: not page.find("#detail").is_displayed())
-    assert page.driver.current_url == f"{page.url}/?q=a+blue+box"
-    page.find("#results .card").click()
-    page.wait(lambda: page.find("#detail").is_displayed())
-    page.find("#detail .solid").click()
-    page.wait(lambda: "like=blue-box" in page.driver.current_url and page.best() == "blue-box")
-    assert not page.find("#detail").is_displayed()
-
-
 def test_a_bad_file_is_explained_and_the_next_search_works(page: Page, tmp_path: Path) -> None:
     (tmp_path / "text.glb").write_text("this is a text file")
+    page.complaints()
     page.open()
     page.find("#file").send_keys(str(tmp_path / "text.glb"))
     page.wait(lambda: page.find("#message").is_displayed())
     assert "not a GLB file" in page.find("#message").text
-    page.find("#detach").click()
+    page.click("[aria-label='Remove: text.glb']")
+    page.wait(lambda: page.find("h1").is_displayed())
     page.type("red")
     page.wait(lambda: page.best() == "red-box")
     assert not page.find("#message").is_displayed()
     assert all("status of 422" in complaint for complaint in page.complaints())
 
 
-@pytest.mark.parametrize("width", [320, 768, 1600])
+@pytest.mark.parametrize("width", [320, 768, 1600, 3840])
 def test_nothing_sticks_out(page: Page, width: int) -> None:
-    size = {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    page.open("/?q=a+red+box&item=red-box")
-    page.wait(lambda: page.best() == "red-box" and page.find("#detail").is_displayed())
-    assert page.driver.execute_script("return document.documentElement.scrollWidth") == width
-    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    with page.sized(width):
+        page.open("/?q=a+long+red+box+with+legs&like=red-box&w=-2&is.is=red&is.is=blue&item=red-box")
+        page.wait(lambda: len(page.found()) == 2 and page.find("#detail").is_displayed())
+        assert page.script(STICKS_OUT) == 0
+        page.find("#detail").send_keys(Keys.ESCAPE)
+        page.click("#filters summary")
+        assert page.script(STICKS_OUT) == 0
 
 
 def test_no_request_leaves_the_host(page: Page) -> None:
+    page.requests(), page.complaints()
     page.open("/?q=a+red+box&item=red-box")
     page.wait(lambda: page.best() == "red-box" and page.pictures_loaded())
+    page.wait(lambda: page.count("#detail .near img") == 3)
     asked = page.requests()
     assert f"{page.url}/web/app.js" in asked
     host = urlsplit(page.url).netloc
@@ -207,5 +155,4 @@ def test_no_request_leaves_the_host(page: Page) -> None:
 
 
 def test_the_page_is_small() -> None:
-    web = Path(__file__).parents[2] / "app" / "web"
-    assert sum(path.stat().st_size for path in web.iterdir()) < 40_000
+    assert sum(path.stat().st_size for path in WEB.iterdir()) <= MOST

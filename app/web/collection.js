@@ -1,0 +1,103 @@
+// The panel of the collection: what is in it, and adding files, with everything that was refused and why.
+
+import { go } from "./address.js";
+import * as api from "./api.js";
+import { $, count, h } from "./dom.js";
+import { bytesOf, chosen, drafts, formOf, unpack } from "./gather.js";
+
+const AT_ONCE = 2;
+const TRIES = 5;
+const dialog = $("collection");
+let busy = null; // aborts the upload under way
+let limits = null;
+let changed = () => {};
+
+export function describe({ bundle, collection, limits: found }) {
+  limits = found;
+  const { view = 0, photo = 0, caption = 0 } = collection.observations;
+  $("stock").textContent = count(collection.items, "item");
+  const rows = { items: collection.items, views: view, photos: photo, captions: caption };
+  $("counts").replaceChildren(
+    ...Object.entries(rows).flatMap(([name, number]) => [h("div", {}, h("dt", {}, name), h("dd", {}, number.toLocaleString("en")))]),
+    h("div", { class: "wide" }, h("dt", {}, "encoder"), h("dd", {}, bundle.name)));
+  $("browse").hidden = !collection.items;
+}
+
+const pause = (seconds, signal) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, 1000 * seconds);
+  signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+});
+
+async function send(draft, signal) {
+  if (limits && bytesOf(draft) > limits.body_bytes) throw new api.Refusal(413, "too_large", `larger than the ${limits.body_bytes / 1048576} MiB that the service takes`);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await api.put(draft.id, await formOf(draft), signal);
+    } catch (error) {
+      if (error.status !== 429 || tries === TRIES || signal.aborted) throw error;
+      await pause(error.wait || 1, signal);
+    }
+  }
+}
+
+function refuse({ name, why }, bad = true) {
+  $("refused").append(h("li", { class: bad ? "bad" : null }, h("strong", {}, name), ` ${why}`));
+}
+
+async function add(files) {
+  if (busy) return;
+  const { items, refused } = drafts(files);
+  busy = new AbortController();
+  const { signal } = busy;
+  let added = 0, failed = refused.length, done = 0;
+  $("refused").replaceChildren();
+  refused.forEach((one) => refuse(one));
+  const waiting = [...items];
+  const tell = () => {
+    Object.assign($("progress"), { value: done, max: Math.max(1, items.length) });
+    $("adding").textContent = `${done} of ${count(items.length, "item")}`;
+  };
+  for (const id of ["progress", "stop"]) $(id).hidden = !items.length;
+  $("pick").disabled = true;
+  tell();
+  const worker = async () => {
+    for (let draft = waiting.shift(); draft && !signal.aborted; draft = waiting.shift()) {
+      try {
+        const { warnings } = await send(draft, signal);
+        added += 1;
+        for (const why of warnings) refuse({ name: draft.id, why: `was added, but ${why}` }, false);
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        failed += 1;
+        refuse({ name: draft.id, why: error.message });
+        if (error.code === "unreachable") busy.abort();
+      }
+      done += 1;
+      tell();
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  const notes = [`${count(added, "item")} added`, failed && `${failed} refused`, signal.aborted && "stopped"];
+  $("adding").textContent = `${notes.filter(Boolean).join(", ")}.`;
+  for (const id of ["progress", "stop"]) $(id).hidden = true;
+  $("pick").disabled = false;
+  busy = null;
+  if (added) changed();
+}
+
+export const isOpen = () => dialog.open;
+export const take = async (transfer) => add(await unpack(transfer.items));
+
+export function listen(onChange) {
+  changed = onChange;
+  let opener = null; // it gets the keyboard back, unless it is gone
+  const open = (event) => { opener = event.currentTarget; dialog.showModal(); };
+  for (const button of document.querySelectorAll("[data-opens=collection]")) button.addEventListener("click", open);
+  dialog.addEventListener("close", () => { if (!opener?.checkVisibility()) document.querySelector(".stock").focus(); });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog || event.target.closest(".close")) dialog.close(); });
+  for (const input of [$("add-files"), $("add-folder")])
+    input.addEventListener("change", () => { const files = chosen(input.files); input.value = ""; add(files); });
+  $("stop").addEventListener("click", () => busy?.abort());
+  $("browse").addEventListener("click", () => { dialog.close(); go({ clues: [], where: {}, all: true }); });
+  addEventListener("beforeunload", (event) => { if (busy) event.preventDefault(); });
+}

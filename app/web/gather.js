@@ -1,0 +1,57 @@
+// Dropped files become items: files that differ only in their ending are one thing.
+// chairs/red.glb, chairs/red.jpg and chairs/red.txt (a caption a line) are the item chairs:red; chairs/red.json is its payload.
+
+const KINDS = [["mesh", /\.(glb|gltf|obj|ply|stl|off)$/i], ["images", /\.(png|jpe?g|webp|gif|tiff?|bmp|avif)$/i], ["texts", /\.txt$/i], ["payload", /\.json$/i]];
+
+const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];
+const hidden = (path) => path.split("/").some((part) => part.startsWith("."));
+
+// What lies in dropped folders, with paths.
+export async function unpack(items) {
+  const entries = [...items].map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean);
+  const found = [];
+  const walk = async (entry) => {
+    if (entry instanceof File) return found.push({ path: entry.name, file: entry });
+    if (entry.isFile) {
+      const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+      return found.push({ path: entry.fullPath.slice(1), file });
+    }
+    const reader = entry.createReader();
+    const some = () => new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    for (let list = await some(); list.length; list = await some()) for (const inner of list) await walk(inner);
+  };
+  for (const entry of entries) await walk(entry);
+  return found;
+}
+
+export const chosen = (list) => [...list].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+
+export function drafts(files) {
+  const byId = new Map();
+  const refused = [];
+  for (const { path, file } of files) {
+    const kind = kindOf(path);
+    if (hidden(path)) continue;
+    if (!kind) { refused.push({ name: path, why: "not a kind of file that can be added" }); continue; }
+    const id = path.replace(/\.[^./]+$/, "").replaceAll("/", ":");
+    if (!byId.has(id)) byId.set(id, { id, mesh: [], images: [], texts: [], payload: [] });
+    byId.get(id)[kind].push(file);
+  }
+  const all = [...byId.values()];
+  for (const { id, mesh } of all) if (mesh.length > 1) refused.push({ name: id, why: "two meshes have this name; an item has one" });
+  for (const { id, mesh, images, texts } of all)
+    if (!mesh.length && !images.length && !texts.length) refused.push({ name: `${id}.json`, why: "there is no mesh, picture or text of this name" });
+  const whole = all.filter(({ mesh, images, texts }) => mesh.length < 2 && mesh.length + images.length + texts.length);
+  return { items: whole, refused };
+}
+
+export async function formOf({ mesh, images, texts, payload }) {
+  const form = new FormData();
+  for (const file of mesh) form.append("mesh", file);
+  for (const file of images) form.append("images", file);
+  for (const file of texts) for (const line of (await file.text()).split(/\r?\n/)) if (line.trim()) form.append("texts", line.trim());
+  if (payload.length) form.append("payload", await payload[0].text());
+  return form;
+}
+
+export const bytesOf = ({ mesh, images, texts, payload }) => [...mesh, ...images, ...texts, ...payload].reduce((sum, file) => sum + file.size, 0);

@@ -1,0 +1,89 @@
+// What is asked becomes a request, for the service or for a shell.
+
+import { fileOf, weightOf } from "./address.js";
+import { ask, post, Refusal, scroll, similar } from "./api.js";
+
+const MESH = /\.(glb|gltf|obj|ply|stl|off)$/i;
+export const isMesh = (file) => MESH.test(file.name) || file.type.startsWith("model/");
+const suffix = (file) => file.name.match(MESH)?.[1].toLowerCase();
+
+export function filterOf(where) {
+  const keys = Object.keys(where);
+  return keys.length ? Object.fromEntries(keys.map((key) => [key, { in: where[key] }])) : null;
+}
+
+function options({ target, where }, limit, offset) {
+  const filter = filterOf(where);
+  return { target, limit, ...(offset && { offset }), ...(filter && { filter }) };
+}
+
+const dataUri = (file) => new Promise((resolve, reject) => {
+  const reader = new FileReader();
+  reader.onload = () => resolve(reader.result.replace(/^data:[^,]*,/, "data:application/octet-stream;base64,"));
+  reader.onerror = () => reject(new Refusal(400, "unreadable", `${file.name} cannot be read.`));
+  reader.readAsDataURL(file);
+});
+
+async function part(clue, uri) {
+  const weight = weightOf(clue) === 1 ? {} : { weight: weightOf(clue) };
+  if (clue.words) return { text: clue.words, ...weight };
+  if (clue.like) return { id: clue.like, ...weight };
+  const file = fileOf(clue);
+  const known = isMesh(file) ? { mesh: await uri(file), mesh_format: suffix(file) } : { image: await uri(file) };
+  return { ...known, ...weight };
+}
+
+const alone = ({ clues }) => (clues.length === 1 && weightOf(clues[0]) === 1 ? clues[0] : null);
+const mixed = async ({ clues }, uri) => ({ mix: await Promise.all(clues.map((clue) => part(clue, uri))) });
+
+function form(asked, file, limit, offset) {
+  const body = new FormData();
+  body.append(isMesh(file) ? "mesh" : "image", file);
+  for (const [name, value] of Object.entries(options(asked, limit, offset)))
+    body.append(name, name === "filter" ? JSON.stringify(value) : value);
+  return body;
+}
+
+export async function search(asked, limit, offset, signal) {
+  const one = alone(asked);
+  if (one?.like) return similar(one.like, options(asked, limit, offset), signal);
+  if (one?.key) return ask("/v1/search", { method: "POST", body: form(asked, fileOf(one), limit, offset), signal });
+  const body = one ? await part(one) : await mixed(asked, dataUri);
+  return post("/v1/search", { ...body, ...options(asked, limit, offset) }, signal);
+}
+
+// Items in the order of their ids, in the shape of hits; `after` is the `next` of the page before.
+export async function browse({ where }, limit, after, signal) {
+  const page = await scroll({ limit, after, filter: filterOf(where) }, signal);
+  const face = (seen) => seen.find((one) => one.kind === "view") ?? seen.find((one) => one.url) ?? seen[0];
+  const hits = page.items.map(({ id, payload, observations }) => ({ id, payload, score: null, matched: face(observations) }));
+  return { hits, next: page.next };
+}
+
+// Bytes that the service will have to read.
+export function weightInBytes(asked) {
+  const bytes = asked.clues.reduce((sum, clue) => sum + (clue.key ? fileOf(clue).size : 0), 0);
+  return alone(asked) ? bytes : (bytes * 4) / 3;
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+// The same search as a command. A file of a mix is read by the shell, so its JSON comes as a here-document.
+export async function curl(asked, limit) {
+  const one = alone(asked);
+  const at = (path) => `curl -s ${quoted(location.origin + path)}`;
+  const json = "-H 'content-type: application/json'";
+  if (!asked.clues.length) return `${at("/v1/items/scroll")} ${json} -d ${quoted(JSON.stringify({ limit, filter: filterOf(asked.where) }))}`;
+  if (one?.key) {
+    const fields = [...form(asked, fileOf(one), limit)].map(([name, value]) => `-F ${quoted(value.name ? `${name}=@"${value.name}"` : `${name}=${value}`)}`);
+    return `${at("/v1/search")} ${fields.join(" ")}`;
+  }
+  if (one?.like) return `${at(`/v1/items/${encodeURIComponent(one.like)}/similar`)} ${json} -d ${quoted(JSON.stringify(options(asked, limit)))}`;
+  const names = [];
+  const uri = (file) => `\u0000${names.push(file.name) - 1}\u0000`;
+  const body = JSON.stringify({ ...(one ? await part(one) : await mixed(asked, uri)), ...options(asked, limit) });
+  if (!names.length) return `${at("/v1/search")} ${json} -d ${quoted(body)}`;
+  const file = (_, place) => `data:application/octet-stream;base64,$(base64 -w0 ${quoted(names[place])})`;
+  const escaped = body.replace(/[\\$`]/g, "\\$&").replace(/\\\\u0000(\d+)\\\\u0000/g, file);
+  return `${at("/v1/search")} ${json} -d @- <<END\n${escaped}\nEND`;
+}

@@ -1,0 +1,156 @@
+// Runs what is asked, a page at a time, and says how it went. Answers are kept, so that going back is at once.
+
+import { isIdle, signature } from "./address.js";
+import { counted, Refusal } from "./api.js";
+import { $, count, h } from "./dom.js";
+import { copier } from "./copying.js";
+import { browse, curl, filterOf, search, weightInBytes } from "./question.js";
+import * as results from "./results.js";
+
+const STEP = 24;
+const KEPT = 12;
+const kept = new Map(); // answers by signature, youngest last
+let shown = null; // the answer on screen: {asked, hits, next, offset, done, status, top}
+let waiting = null; // aborts the search under way
+let limits = null;
+let lost = false; // the search failed for no fault of its own
+
+export const limitTo = (found) => { limits = found; };
+export const isLost = () => lost;
+export const matchedOf = (id) => shown?.hits.find((hit) => hit.id === id)?.matched;
+export const command = () => (shown ? curl(shown.asked, STEP) : null);
+
+export function say(title, lines = [], bad = false) {
+  $("message").hidden = !title;
+  $("message").className = bad ? "message bad" : "message";
+  $("message").replaceChildren(...(title ? [h("h2", {}, title), ...lines.map((line) => h("p", {}, line))] : []));
+}
+
+async function page(answer, signal) {
+  const { asked, offset, next } = answer;
+  if (!asked.clues.length) return browse(asked, STEP, next, signal);
+  if (limits && weightInBytes(asked) > limits.body_bytes)
+    throw new Refusal(413, "too_large", `That is larger than the ${limits.body_bytes / 1048576} MiB that the service takes.`);
+  return search(asked, STEP, offset, signal);
+}
+
+async function extend(answer) {
+  waiting?.abort();
+  waiting = new AbortController();
+  const { signal } = waiting;
+  const filter = filterOf(answer.asked.where);
+  const [got, fitting] = await Promise.all([page(answer, signal), answer.fitting ?? (filter ? counted(filter) : null)]);
+  if (signal.aborted) throw new DOMException("gone", "AbortError");
+  const seen = new Set(answer.hits.map((hit) => hit.id));
+  const fresh = got.hits.filter((hit) => !seen.has(hit.id));
+  answer.hits.push(...fresh);
+  answer.offset += STEP;
+  answer.next = got.next;
+  answer.fitting = fitting;
+  answer.done = answer.asked.clues.length ? got.hits.length < STEP || answer.offset > (limits?.offset ?? 10000) : !got.next;
+  answer.took ??= got.took_ms?.total;
+  answer.warnings = got.warnings ?? [];
+  return fresh;
+}
+
+function tell(answer) {
+  const { hits, done, took, fitting, warnings } = answer;
+  const notes = [done ? count(hits.length, "result") : `the first ${hits.length} results`];
+  if (fitting != null) notes.push(`${count(fitting, "item fits", "items fit")} the filters`);
+  if (took != null) notes.push(`${took < 10 ? took.toFixed(1) : Math.round(took)} ms`);
+  $("status").textContent = [...notes, ...warnings].join(" · ");
+  $("copy").replaceChildren(hits.length ? copier("Copy as curl", () => curl(answer.asked, STEP)) : "");
+  $("more").hidden = done;
+  if (!hits.length) sayNothingFound(answer);
+}
+
+function sayNothingFound({ asked, fitting }) {
+  const side = { shape: "a shape", image: "a photo", text: "a caption", any: "anything" }[asked.target];
+  if (fitting === 0) say("No item fits these filters", ["Take one of them away."]);
+  else if (asked.clues.length) say("Nothing to compare with", [`No item ${fitting == null ? "here" : "that fits the filters"} has ${side}. Compare with another side.`]);
+  else say("Nothing here yet", ["Add files by the button at the top."]);
+}
+
+function fail(error) {
+  if (error.name === "AbortError") return;
+  results.clear();
+  $("status").textContent = "";
+  const mendable = error.status >= 400 && error.status < 500;
+  lost = !mendable;
+  say(mendable ? "That cannot be searched with" : "Something went wrong", [error.message], true);
+}
+
+// Where the answer on screen is left.
+export function leave() {
+  if (shown) shown.top = scrollY;
+}
+
+// `back`: somebody returns to it, so it is shown where it was left.
+export async function run(asked, back) {
+  waiting?.abort();
+  $("copy").replaceChildren();
+  $("more").hidden = true;
+  $("status").textContent = "";
+  say("");
+  shown = null;
+  lost = false;
+  if (isIdle(asked)) return results.clear();
+  const key = signature(asked);
+  const former = kept.get(key);
+  if (former) {
+    shown = former;
+    results.show(former.hits);
+    tell(former);
+    scrollTo(0, back ? (former.top ?? 0) : 0);
+    return;
+  }
+  $("status").textContent = "Searching …";
+  results.showBones();
+  scrollTo(0, 0);
+  const answer = { asked, hits: [], offset: 0, next: null, done: false };
+  try {
+    await extend(answer);
+  } catch (error) {
+    return fail(error);
+  }
+  kept.set(key, answer);
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value);
+  shown = answer;
+  results.show(answer.hits);
+  tell(answer);
+}
+
+async function further() {
+  const answer = shown;
+  if (!answer || answer.done || answer.busy) return;
+  answer.busy = true;
+  $("more").textContent = "Loading …";
+  try {
+    results.append(await extend(answer));
+    tell(answer);
+  } catch (error) {
+    if (error.name !== "AbortError") $("status").textContent = error.message;
+  }
+  answer.busy = false;
+  $("more").textContent = "Show more";
+}
+
+// What is kept is out of date: something was written.
+export function forget() {
+  kept.clear();
+}
+
+export function removed(id) {
+  forget();
+  results.drop(id);
+  if (!shown) return;
+  shown.hits = shown.hits.filter((hit) => hit.id !== id);
+  shown.offset -= 1;
+  tell(shown);
+}
+
+export function listen() {
+  $("more").addEventListener("click", further);
+  new IntersectionObserver(([end]) => end.isIntersecting && further(), { rootMargin: "600px" }).observe($("more"));
+  history.scrollRestoration = "manual";
+}

@@ -1,0 +1,148 @@
+"""The search page in a headless Chromium, as somebody in front of it sees and uses it."""
+
+import json
+import os
+import shutil
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+marks = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not shutil.which("chromedriver"), reason="chromium-driver is not installed"),
+]
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE = 60
+DROP = """const data = new DataTransfer();
+for (const [name, coded] of Object.entries(arguments[0]))
+  data.items.add(new File([Uint8Array.from(atob(coded), (c) => c.charCodeAt(0))], name));
+const options = {dataTransfer: data, bubbles: true, cancelable: true};
+for (const kind of ['dragenter', 'dragover', 'drop'])
+  (document.querySelector('dialog[open]') ?? document.body).dispatchEvent(new DragEvent(kind, options));"""
+T = TypeVar("T")
+
+
+class Page:
+    """The page, as somebody in front of it sees it."""
+
+    def __init__(self, driver: Chrome, url: str) -> None:
+        self.driver, self.url = driver, url
+
+    def open(self, path: str = "/") -> None:
+        self.driver.get(self.url + path)
+
+    def wait(self, condition: Callable[[], T]) -> T:
+        patient = WebDriverWait(
+            self.driver, PATIENCE, 0.1, ignored_exceptions=(StaleElementReferenceException,)
+        )
+        return patient.until(lambda _: condition())
+
+    def find(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def count(self, selector: str) -> int:
+        return len(self.driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def click(self, selector: str) -> None:
+        """Click what stands there, as soon as it does."""
+        self.wait(lambda: self.count(selector) and self.find(selector).is_displayed())
+        self.find(selector).click()
+
+    def script(self, text: str, *given: object) -> Any:  # noqa: ANN401 (whatever the page says)
+        return self.driver.execute_script(text, *given)
+
+    def texts(self, selector: str) -> list[str]:
+        text = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+        return list(self.script(text, selector))
+
+    def focused(self) -> str:
+        """What the one at the keyboard is told."""
+        text = "const at = document.activeElement; return at.getAttribute('aria-label') ?? at.textContent"
+        return str(self.script(text))
+
+    def type(self, words: str) -> None:
+        box = self.find("#words")
+        box.clear()
+        box.send_keys(words, Keys.ENTER)
+
+    def drop(self, files: Mapping[str, bytes]) -> None:
+        """Drop files where one may."""
+        self.script(DROP, {name: b64encode(data).decode() for name, data in files.items()})
+
+    def found(self) -> list[str]:
+        """The ids of the cards, best first."""
+        return list(
+            self.script("return [...document.querySelectorAll('#results .card')].map((e) => e.dataset.item)")
+        )
+
+    def best(self) -> str | None:
+        return next(iter(self.found()), None)
+
+    def pictures_loaded(self) -> bool:
+        script = """const all = [...document.querySelectorAll('#results img')];
+        return all.length > 0 && all.every((image) => image.complete && image.naturalWidth > 0)"""
+        return bool(self.script(script))
+
+    @contextmanager
+    def sized(self, width: int, height: int = 800, theme: str = "light") -> Iterator[None]:
+        """The page in a window of this size, in light or dark."""
+        command = self.driver.execute_cdp_cmd
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        command("Emulation.setDeviceMetricsOverride", size)
+        command(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        )
+        try:
+            yield
+        finally:
+            command("Emulation.clearDeviceMetricsOverride", {})
+            command("Emulation.setEmulatedMedia", {"features": []})
+
+    def shot(self, name: str) -> None:
+        """A picture of the page, where somebody wants to look at it."""
+        if folder := os.environ.get("MULTIFOLD_SCREENSHOTS"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.driver.save_screenshot(f"{folder}/{name}.png")
+
+    def requests(self) -> list[str]:
+        """Every address that our pages asked for since the last call (the browser's own start page aside)."""
+        log = self.driver.get_log("performance")  # type: ignore[no-untyped-call]
+        messages = (json.loads(entry["message"])["message"] for entry in log)
+        sent = (m["params"] for m in messages if m["method"] == "Network.requestWillBeSent")
+        return [p["request"]["url"] for p in sent if p["documentURL"].startswith(self.url)]
+
+    def complaints(self) -> list[str]:
+        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [entry["message"] for entry in logged if entry["level"] == "SEVERE"]
+
+
+@contextmanager
+def browsing(url: str, profile: Path) -> Iterator[Page]:
+    """A browser of its own."""
+    options = ChromeOptions()
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = Chrome(options, ChromeService(shutil.which("chromedriver")))
+    try:
+        yield Page(driver, url)
+    finally:
+        driver.quit()

@@ -1,0 +1,112 @@
+"""The collection in a browser: adding and deleting; and what the page says while the service is away."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Keys
+
+from app import readiness
+from app.errors import ApiError
+from tests.app import browser
+from tests.app.browser import Page
+from tests.app.house import House, box, house, png
+
+pytestmark = browser.marks
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    """A service that is empty."""
+    with house(tmp_path_factory.mktemp("own"), bundle) as opened:
+        yield opened
+
+
+@pytest.fixture
+def empty(page: Page, own: House) -> Iterator[Page]:
+    """Its page."""
+    yield Page(page.driver, own.url)
+    ids = [item["id"] for item in own.client.post("/v1/items/scroll", json={}).json()["items"]]
+    own.client.post("/v1/items/delete", json={"ids": ids})
+
+
+def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
+    page = empty
+    page.open()
+    page.wait(lambda: page.find("#empty").is_displayed())
+    page.shot("empty")
+    page.click("#empty button")
+    page.drop(
+        {
+            "chair.glb": box("red"),
+            "chair.txt": b"a red chair\n\na red box\n",
+            "chair.json": b'{"name": "Chair", "price": 12}',
+            "photo.png": png("blue"),
+            "broken.glb": b"this is no mesh",
+            "notes.doc": b"x",
+            "alone.json": b"{}",
+        }
+    )
+    page.wait(lambda: page.find("#adding").text == "2 items added, 3 refused.")
+    refused = " ".join(page.texts("#refused li"))
+    assert "notes.doc not a kind of file" in refused
+    assert "alone.json there is no mesh" in refused
+    assert "broken " in refused
+    assert "not a GLB file" in refused
+    page.shot("added")
+    page.wait(lambda: page.texts("#counts dd")[:4] == ["2", "6", "1", "2"])
+    chair = own.client.get("/v1/items/chair").json()
+    assert chair["payload"] == {"name": "Chair", "price": 12}
+    page.find("#collection").send_keys(Keys.ESCAPE)
+    page.wait(lambda: page.script("return document.activeElement.className") == "plain stock")
+    page.type("a red box")
+    page.wait(lambda: page.best() == "chair")
+    page.click("#results .open")
+    page.click("#detail .link")
+    page.wait(lambda: page.focused() == "Keep it")
+    page.shot("delete")
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    page.wait(lambda: page.focused() != "Keep it")
+    assert own.client.get("/v1/items/chair").status_code == 200
+    page.click("#detail .link")
+    page.click("#detail .danger")
+    page.wait(lambda: not page.find("#detail").is_displayed() and page.best() is None)
+    assert page.texts("#note") == ["Chair (chair) is deleted."]
+    page.wait(lambda: page.texts("#stock") == ["1 item"])
+    assert own.client.get("/v1/items/chair").status_code == 404
+
+
+def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Path) -> None:
+    folder = tmp_path / "things"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "a.png").write_bytes(png("green"))
+    (folder / "b.txt").write_text("a yellow ball")
+    (folder / ".hidden.png").write_bytes(b"x")
+    empty.open()
+    empty.click(".stock")
+    empty.find("#add-folder").send_keys(str(folder))
+    empty.wait(lambda: empty.find("#adding").text == "2 items added.")
+    assert own.client.get("/v1/items/things:inner:a").status_code == 200
+    assert own.client.get("/v1/items/things:b").json()["observations"][0]["text"] == "a yellow ball"
+
+
+def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_yet(_: object) -> None:
+        raise ApiError(503, "not_ready", "the encoder is still being read.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(readiness, "check", not_yet)
+        page.open()
+        page.wait(lambda: "not ready. the encoder is still being read" in page.find("#health").text)
+        page.shot("not-ready")
+    page.wait(lambda: not page.find("#health").is_displayed())
+    command = page.driver.execute_cdp_cmd
+    command("Network.enable", {})
+    command("Network.setBlockedURLs", {"urls": ["*/v1/*", "*/readyz"]})
+    page.type("a red box")
+    page.wait(lambda: "does not answer" in page.find("#message").text)
+    command("Network.setBlockedURLs", {"urls": []})
+    page.find("#words").send_keys(Keys.ENTER)
+    page.wait(lambda: page.best() == "red-box")

@@ -1,0 +1,136 @@
+"""Looking closer in a browser: filters, one item with all its sides, copies for the clipboard."""
+
+import json
+import shlex
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+
+from tests.app import browser
+from tests.app.browser import Page
+from tests.app.house import House
+
+pytestmark = browser.marks
+CARD = 300
+QUERIES = ("q=it's+a+$box&target=text&is.is=red", "like=red-box", "q=red&like=blue-box&w=-0.5")
+COPIED = "return window.copied"
+# What is copied is kept for the test: a headless browser's clipboard belongs to nobody.
+CATCH = "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
+
+
+def test_filters_narrow_and_are_cleared(page: Page) -> None:
+    page.open("/?q=a+box")
+    page.wait(lambda: len(page.found()) == 4)
+    page.click("#filters summary")
+    page.wait(lambda: page.count("#filters label") == 4)
+    assert page.texts("#filters label") == ["blue1", "green1", "red1", "yellow1"]
+    page.click("#filters label:nth-child(3) input")
+    page.wait(lambda: page.found() == ["red-box"])
+    page.click("#filters label:nth-child(1) input")
+    page.wait(lambda: set(page.found()) == {"red-box", "blue-box"})
+    page.wait(lambda: "2 items fit the filters" in page.find("#status").text)
+    assert page.driver.current_url == f"{page.url}/?q=a+box&is.is=red&is.is=blue"
+    page.wait(lambda: page.find("#filters summary").text == "is: red, blue")
+    page.shot("filters")
+    page.click("#filters .clear")
+    page.wait(lambda: len(page.found()) == 4)
+    assert page.driver.current_url == f"{page.url}/?q=a+box"
+    page.open("/?is.is=pink")
+    page.wait(lambda: page.find("#message").text.startswith("No item fits these filters"))
+    assert page.find("#status").text.startswith("0 results")
+    assert page.count("[type=range]") == 0  # nothing to be strict about without a calibration
+
+
+def test_a_result_shows_all_its_sides(page: Page) -> None:
+    page.open("/?q=a+blue+box&target=any")
+    page.wait(lambda: page.best() == "blue-box")
+    card = page.find("#results .mark").text if page.count("#results .card:first-child .mark") else ""
+    page.click("#results .open")
+    page.wait(lambda: page.find("#detail").is_displayed())
+    assert "item=blue-box" in page.driver.current_url
+    assert [text.removesuffix("matched") for text in page.texts("#detail .facts > ul li")] == [
+        "a blue box",
+        "blue thing",
+    ]
+    assert page.count("#detail .strip img") == 7
+    assert len(page.texts("#detail .mark.match, #detail .matched .mark")) == 1
+    assert card in page.find("#detail .table").text
+    page.wait(lambda: page.count("#detail .near a") == 3)
+    page.shot("detail")
+    page.find("#detail").send_keys(Keys.ESCAPE)
+    page.wait(lambda: not page.find("#detail").is_displayed())
+    assert page.driver.current_url == f"{page.url}/?q=a+blue+box&target=any"
+    assert page.focused().startswith("blue-box")
+
+
+def test_a_shape_turns_by_keys_and_by_dragging(page: Page) -> None:
+    page.open("/?q=a+red+box&item=red-box")
+    page.wait(lambda: page.find("#detail").is_displayed() and page.count("#detail .strip img") == 7)
+
+    def name() -> str:
+        return str(page.find("#detail .table").get_attribute("aria-valuetext")).split(" · ")[0]
+
+    start = int(name().split()[1])
+    turned = [f"view {(start - 1 + by) % 6 + 1}" for by in (0, 1, 2)]
+    table = page.find("#detail .table")
+    ActionChains(page.driver).drag_and_drop_by_offset(table, -72, 0).perform()
+    page.wait(lambda: name() == turned[2])
+    ActionChains(page.driver).drag_and_drop_by_offset(table, 36, 0).perform()
+    page.wait(lambda: name() == turned[1])
+    table.send_keys(Keys.HOME)
+    page.wait(lambda: page.find("#detail .strip button").get_attribute("aria-pressed") == "true")
+    table.send_keys(Keys.ARROW_LEFT)
+    page.wait(lambda: page.find("#detail .strip button:last-child").get_attribute("aria-pressed") == "true")
+    shown = page.find("#detail .table img").get_attribute("src")
+    assert page.find("#detail .file").get_attribute("href") == shown
+
+
+def test_neighbours_lead_on_and_back_leads_back(page: Page) -> None:
+    page.open("/?q=a+red+box")
+    page.wait(lambda: page.best() == "red-box")
+    page.click("#results .open")
+    page.click("#detail .near a")
+    page.wait(lambda: "item=red-box" not in page.driver.current_url)
+    page.wait(lambda: page.find("#detail .id span").text != "red-box")
+    page.driver.back()
+    page.wait(lambda: page.find("#detail .id span").text == "red-box")
+    page.click("#detail .solid")
+    page.wait(lambda: page.driver.current_url == f"{page.url}/?like=red-box" and len(page.found()) == 3)
+    assert not page.find("#detail").is_displayed()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_command_for_a_search_finds_the_same(page: Page, shop: House, query: str) -> None:
+    page.open(f"/?{query}")
+    page.wait(lambda: page.count("#copy button") == 1)
+    page.script(CATCH)
+    page.click("#copy button")
+    page.wait(lambda: page.script(COPIED))
+    curl, _, url, *_, body = shlex.split(page.script(COPIED))
+    assert curl == "curl"
+    answer = shop.client.post(url, json=json.loads(body)).json()
+    assert [hit["id"] for hit in answer["hits"]] == page.found()
+    page.click("#results .open")
+    page.click("#detail .copy")
+    page.wait(lambda: page.script(COPIED) == page.find("#detail .id span").text)
+
+
+def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
+    names = [f"more-{place:02}" for place in range(40)]
+    shop.client.post("/v1/items", json={"items": [{"id": name, "texts": ["a yellow box"]} for name in names]})
+    try:
+        page.open("/?q=yellow&target=text")
+        page.wait(lambda: len(page.found()) >= 24)
+        page.script("scrollTo(0, document.body.scrollHeight)")
+        page.wait(lambda: len(page.found()) == 44)
+        assert len(set(page.found())) == 44
+        page.wait(lambda: page.find("#status").text.startswith("44 results"))
+        where = page.wait(lambda: page.script("return scrollY"))
+        page.script("document.querySelector('#results .card:last-child .icon').click()")
+        page.wait(lambda: "like=" in page.driver.current_url and len(page.found()) >= 24)
+        page.driver.back()
+        page.wait(lambda: len(page.found()) == 44 and abs(page.script("return scrollY") - where) < CARD)
+        page.open("/?all=1")
+        page.wait(lambda: page.best() == "blue-box")
+    finally:
+        shop.client.post("/v1/items/delete", json={"ids": names})

@@ -79,7 +79,7 @@ def plan(
             result.skipped.append(Problem(entry.id, _sentence(error)))
             stored.pop(_path(files(entry)[0], source), None)  # it stays as it was
     fresh = [work for work in works if not _settle(result, work, stored.pop(work.payload["path"], None))]
-    fresh = _match_moved(result, fresh, stored)
+    fresh = _match_moved(result, fresh, stored, source)
     fresh = _match_ids(result, fresh, stored)
     _name(result, fresh, source, collection)
     if scope is not None:
@@ -119,11 +119,14 @@ def _settle(result: Plan, work: Work, stored: Stored | None, *, moved: bool = Fa
     return True
 
 
-def _match_moved(result: Plan, fresh: Sequence[Work], stored: dict[str, Stored]) -> list[Work]:
+def _match_moved(
+    result: Plan, fresh: Sequence[Work], stored: dict[str, Stored], source: Source
+) -> list[Work]:
     """Files that hold what another held that is gone now: it has moved here."""
     gone: dict[str, list[str]] = defaultdict(list)
     for path, one in stored.items():
-        gone[str(one.payload.get("content"))].append(path)
+        if not (source.root / path).exists():  # else it lies outside what was asked for
+            gone[str(one.payload.get("content"))].append(path)
     left = []
     for work in fresh:
         places = gone[work.payload["content"]]

@@ -161,6 +161,13 @@ def test_a_part_of_a_known_folder_is_no_new_source(take: Take, root: Path) -> No
     assert take(root / "more") == Report(added=["more/two"], unchanged=1)
 
 
+def test_a_copy_is_an_item_of_its_own(take: Take, root: Path) -> None:
+    take()
+    put(root / "more" / "copy.png", png("red"))
+    assert take(root / "more") == Report(added=["more/copy"], unchanged=1)
+    assert take() == Report(unchanged=3)
+
+
 def test_the_side_files_of_a_mesh_are_its_content(take: Take, root: Path) -> None:
     put(root / "m.obj", CUBE.encode())
     put(root / "m.mtl", b"newmtl m\nKd 1 0 0\n")

@@ -1,7 +1,10 @@
 // Dropped files become items: files that differ only in their ending are one thing.
-// chairs/red.glb, chairs/red.jpg and chairs/red.txt (a caption a line) are the item chairs:red; chairs/red.json is its payload.
+// chairs/red.glb, chairs/red.jpg and chairs/red.txt (a caption a line) are the item chairs:red; chairs/red.json may say more:
+// a caption, a list of them, or {"texts": […], "meta": {…}}, as for `multifold ingest FOLDER`.
 
-const KINDS = [["mesh", /\.(glb|gltf|obj|ply|stl|off)$/i], ["images", /\.(png|jpe?g|webp|gif|tiff?|bmp|avif)$/i], ["texts", /\.txt$/i], ["payload", /\.json$/i]];
+import { Refusal } from "./api.js";
+
+const KINDS = [["mesh", /\.(glb|gltf|obj|ply|stl|off)$/i], ["images", /\.(png|jpe?g|webp|gif|tiff?|bmp|avif)$/i], ["texts", /\.txt$/i], ["notes", /\.json$/i]];
 
 const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];
 const hidden = (path) => path.split("/").some((part) => part.startsWith("."));
@@ -34,7 +37,7 @@ export function drafts(files) {
     if (hidden(path)) continue;
     if (!kind) { refused.push({ name: path, why: "not a kind of file that can be added" }); continue; }
     const id = path.replace(/\.[^./]+$/, "").replaceAll("/", ":");
-    if (!byId.has(id)) byId.set(id, { id, mesh: [], images: [], texts: [], payload: [] });
+    if (!byId.has(id)) byId.set(id, { id, mesh: [], images: [], texts: [], notes: [] });
     byId.get(id)[kind].push(file);
   }
   const all = [...byId.values()];
@@ -45,13 +48,30 @@ export function drafts(files) {
   return { items: whole, refused };
 }
 
-export async function formOf({ mesh, images, texts, payload }) {
+async function noted(file) {
+  const unclear = (why) => new Refusal(422, "bad_notes", `${file.name} ${why}`);
+  let said;
+  try {
+    said = JSON.parse(await file.text());
+  } catch {
+    throw unclear("is not JSON that can be read");
+  }
+  const { texts = [], meta = {} } = Array.isArray(said) || typeof said === "string" ? { texts: [said].flat() } : (said ?? {});
+  if (!Array.isArray(texts) || !texts.every((text) => typeof text === "string")) throw unclear("has captions that are no texts");
+  return { texts, meta };
+}
+
+export async function formOf({ mesh, images, texts, notes }) {
   const form = new FormData();
   for (const file of mesh) form.append("mesh", file);
   for (const file of images) form.append("images", file);
   for (const file of texts) for (const line of (await file.text()).split(/\r?\n/)) if (line.trim()) form.append("texts", line.trim());
-  if (payload.length) form.append("payload", await payload[0].text());
+  for (const file of notes) {
+    const said = await noted(file);
+    for (const text of said.texts) form.append("texts", text);
+    form.append("payload", JSON.stringify(said.meta));
+  }
   return form;
 }
 
-export const bytesOf = ({ mesh, images, texts, payload }) => [...mesh, ...images, ...texts, ...payload].reduce((sum, file) => sum + file.size, 0);
+export const bytesOf = ({ mesh, images, texts, notes }) => [...mesh, ...images, ...texts, ...notes].reduce((sum, file) => sum + file.size, 0);

@@ -151,6 +151,13 @@ export function removed(id) {
 
 export function listen() {
   $("more").addEventListener("click", further);
-  new IntersectionObserver(([end]) => end.isIntersecting && further(), { rootMargin: "600px" }).observe($("more"));
+  // Watched anew after each page: where the window is taller than a page, its end stays in sight and nothing would change.
+  const end = new IntersectionObserver(async ([seen]) => {
+    if (!seen.isIntersecting || $("more").hidden) return;
+    end.unobserve($("more"));
+    await further();
+    end.observe($("more"));
+  }, { rootMargin: "600px" });
+  end.observe($("more"));
   history.scrollRestoration = "manual";
 }

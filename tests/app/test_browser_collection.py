@@ -40,21 +40,24 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
         {
             "chair.glb": box("red"),
             "chair.txt": b"a red chair\n\na red box\n",
-            "chair.json": b'{"name": "Chair", "price": 12}',
+            "chair.json": b'{"texts": ["with legs"], "meta": {"name": "Chair", "price": 12}}',
+            "odd.png": png("green"),
+            "odd.json": b"{",
             "photo.png": png("blue"),
             "broken.glb": b"this is no mesh",
             "notes.doc": b"x",
             "alone.json": b"{}",
         }
     )
-    page.wait(lambda: page.find("#adding").text == "2 items added, 3 refused.")
+    page.wait(lambda: page.find("#adding").text == "2 items added, 4 refused.")
     refused = " ".join(page.texts("#refused li"))
     assert "notes.doc not a kind of file" in refused
     assert "alone.json there is no mesh" in refused
     assert "broken " in refused
     assert "not a GLB file" in refused
+    assert "odd odd.json is not JSON" in refused
     page.shot("added")
-    page.wait(lambda: page.texts("#counts dd")[:4] == ["2", "6", "1", "2"])
+    page.wait(lambda: page.texts("#counts dd")[:4] == ["2", "6", "1", "3"])
     chair = own.client.get("/v1/items/chair").json()
     assert chair["payload"] == {"name": "Chair", "price": 12}
     page.find("#collection").send_keys(Keys.ESCAPE)

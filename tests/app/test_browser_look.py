@@ -119,6 +119,9 @@ def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
     names = [f"more-{place:02}" for place in range(40)]
     shop.client.post("/v1/items", json={"items": [{"id": name, "texts": ["a yellow box"]} for name in names]})
     try:
+        with page.sized(1280, 4000):  # a window that is taller than all of them
+            page.open("/?q=yellow&target=text")
+            page.wait(lambda: len(page.found()) == 44)
         page.open("/?q=yellow&target=text")
         page.wait(lambda: len(page.found()) >= 24)
         page.script("scrollTo(0, document.body.scrollHeight)")

@@ -41,6 +41,8 @@ serve: .venv/.serve $(DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold serve --data $(DATA) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
 
 test: .venv/.test
+	@echo "compiling the renderer's kernels once, so that no test waits for it"
+	@$(BIN)/multifold render --doctor >/dev/null
 	$(PYTEST) --numprocesses auto --dist loadfile -m "not slow and not gpu and not browser"
 
 test-gpu: .venv/.test

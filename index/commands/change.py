@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def add(args: argparse.Namespace) -> int:
     payload = _payload(args.payload)
     address = service_of(args.data)
     if address is not None:
-        with Client(address) as client:
+        with _client(address) as client:
             written = client.upsert(
                 args.id, texts=args.text, images=args.image, mesh=args.mesh, payload=payload
             )
@@ -52,7 +53,7 @@ def remove(args: argparse.Namespace) -> int:
     """Remove items by their ids."""
     address = service_of(args.data)
     if address is not None:
-        with Client(address) as client:
+        with _client(address) as client:
             count = sum(client.delete(name) for name in args.ids)
     else:
         space, probes = space_of(vector_id_of(args.data), args.bundle)
@@ -60,6 +61,11 @@ def remove(args: argparse.Namespace) -> int:
             count = collection.delete(args.ids)
     print(f"{count} of {len(args.ids)} removed" + (f" through {address}" if address else ""))
     return 0 if count else 1
+
+
+def _client(address: str) -> Client:
+    """A connection with the key that the service may ask for."""
+    return Client(address, api_key=os.environ.get("MULTIFOLD_KEY"))
 
 
 def _captions(encoder: Encoder, texts: Sequence[str]) -> Iterator[Observation]:

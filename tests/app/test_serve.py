@@ -199,3 +199,16 @@ def test_the_command_line_talks_to_the_service(
         assert main(["index", "remove", "box", *data]) == 0
         assert "1 of 1 removed through http" in capsys.readouterr().out
         assert found(client, "a red box") == []
+
+
+def test_the_command_line_brings_its_key(
+    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["index", "add", "box", "--text", "a red box", "--data", str(tmp_path / "data")]
+    with serve(tmp_path / "data", bundle, MULTIFOLD_KEYS="write:sesame-open-now-please-1") as running:
+        running.client().close()
+        assert main(words) == 2
+        assert "key" in capsys.readouterr().err
+        monkeypatch.setenv("MULTIFOLD_KEY", "sesame-open-now-please-1")
+        assert main(words) == 0
+        assert "written through" in capsys.readouterr().out

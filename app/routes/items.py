@@ -1,7 +1,7 @@
 """/v1/items/{id}: write, read, change and remove an item, look at its pictures, find what is like it."""
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from app import shown
 from app.bodies import FILE
@@ -22,7 +22,6 @@ with needs_extra("serve"):
 
 router = APIRouter(prefix="/v1/items", tags=["items"])
 At = Annotated[Desk, Depends(desk)]
-KINDS: dict[str, Kind] = {"views": "view", "photos": "photo"}
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
 BODY: dict[str, Any] = {
     "type": "object",
@@ -41,23 +40,19 @@ PICTURE: dict[int | str, dict[str, Any]] = {
 
 
 @router.get(
-    "/{item_id:path}/{place}/{index}",
-    responses={**PICTURE, **refusals(404, 422)},
-    response_class=Response,
+    "/{item_id:path}/views/{index:int}", responses={**PICTURE, **refusals(404, 422)}, response_class=Response
 )
-async def picture(
-    request: Request, at: At, item_id: str, place: Literal["views", "photos"], index: int, v: str = ""
-) -> Response:
-    """A view or photo of an item. With `v`, as search gives it, browsers may keep it for good."""
-    item = await _item(at, item_id)
-    key = next((o.blob for o in item.observations if (o.kind, o.index) == (KINDS[place], index)), None)
-    if key is None:
-        raise ApiError(404, "not_found", f"the item {item_id!r} has no {KINDS[place]} {index}")
-    headers = {"etag": f'"{key}"', "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN}
-    if request.headers.get("if-none-match") == headers["etag"]:
-        return Response(status_code=304, headers=headers)
-    data = await at.run(lambda: at.service.collection.blobs.get(key))
-    return Response(data, media_type=PICTURE_TYPES[key[64:]], headers=headers)
+async def view(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
+    """A rendered view of an item. With `v`, as search gives it, browsers may keep it for good."""
+    return await _picture(request, at, item_id, "view", index, v)
+
+
+@router.get(
+    "/{item_id:path}/photos/{index:int}", responses={**PICTURE, **refusals(404, 422)}, response_class=Response
+)
+async def photo(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
+    """A photo of an item as it was handed in. With `v`, as search gives it, browsers may keep it for good."""
+    return await _picture(request, at, item_id, "photo", index, v)
 
 
 @router.put("/{item_id:path}", responses=refusals(400, 413, 415, 422, 429, 503), openapi_extra=PUT)
@@ -119,3 +114,15 @@ async def _item(at: Desk, item_id: str) -> Item:
     if item is None:
         raise ApiError(404, "not_found", f"there is no item {item_id!r}")
     return item
+
+
+async def _picture(request: Request, at: Desk, item_id: str, kind: Kind, index: int, v: str) -> Response:
+    item = await _item(at, item_id)
+    key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
+    if key is None:
+        raise ApiError(404, "not_found", f"the item {item_id!r} has no {kind} {index}")
+    headers = {"etag": f'"{key}"', "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN}
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    data = await at.run(lambda: at.service.collection.blobs.get(key))
+    return Response(data, media_type=PICTURE_TYPES[key[64:]], headers=headers)

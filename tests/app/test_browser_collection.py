@@ -89,8 +89,8 @@ def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Pa
     empty.click(".stock")
     empty.find("#add-folder").send_keys(str(folder))
     empty.wait(lambda: empty.find("#adding").text == "2 items added.")
-    assert own.client.get("/v1/items/things:inner:a").status_code == 200
-    assert own.client.get("/v1/items/things:b").json()["observations"][0]["text"] == "a yellow ball"
+    assert own.client.get("/v1/items/things%2Finner%2Fa").status_code == 200
+    assert own.client.get("/v1/items/things%2Fb").json()["observations"][0]["text"] == "a yellow ball"
 
 
 def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(

@@ -51,7 +51,9 @@ def test_writing_again_replaces_the_item(shop: House) -> None:
     shop.client.delete("/v1/items/twice")
 
 
-@pytest.mark.parametrize("name", ["a b", "ü/ö", "50%", "a?b#c", "a..b", "&lt;", "日本", "views/0x"])
+@pytest.mark.parametrize(
+    "name", ["a b", "ü/ö", "50%", "a?b#c", "a..b", "&lt;", "日本", "views/0x", "rooms/left/chair 2"]
+)
 def test_any_id_can_be_written_read_and_found(shop: House, name: str) -> None:
     address = f"/v1/items/{quote(name, safe='')}"
     written = shop.client.put(

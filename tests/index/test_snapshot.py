@@ -158,10 +158,10 @@ import sys
 from pathlib import Path
 from index.collection import Collection
 from index.restore import restore
-from tests.index.shots import SPACE, chair, equal, held
+from tests.index.shots import SPACE
 print("begun", flush=True)
 if sys.argv[1] == "take":
-    Collection.open(Path(sys.argv[2]), Sphere(FEATURE), read_only=True).snapshot(Path(sys.argv[3]))
+    Collection.open(Path(sys.argv[2]), SPACE, read_only=True).snapshot(Path(sys.argv[3]))
 else:
     restore(Path(sys.argv[2]), Path(sys.argv[3]))
 """

@@ -128,7 +128,11 @@ def opened(settings: Settings, address: str | None = None) -> Iterator[Service]:
     """A service at work: bundle verified, collection locked for writing, workers warm."""
     encoder = encoder_of(settings)
     collection = Collection.open(
-        settings.data, encoder, writer=address or settings.url, probes=encoder.bundle.probes()
+        settings.data,
+        encoder,
+        writer=address or settings.url,
+        probes=encoder.bundle.probes(),
+        database=settings.items_at,
     )
     try:
         with Sandbox(workers=settings.renderers, seconds=settings.render_seconds) as sandbox:

@@ -25,6 +25,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MULTIFOLD_", extra="forbid", frozen=True)
 
     data: Annotated[Path, Field(description="folder of the collection")] = Path("data")
+    database: Annotated[
+        SecretStr | None,
+        Field(description="postgresql:// address for the items; the folder holds the pictures"),
+    ] = None
     bundle: Annotated[Path, Field(description="folder of the encoder")] = Path("bundles/furniture")
     host: Annotated[str, Field(description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8000
@@ -50,6 +54,11 @@ class Settings(BaseSettings):
     keys_file: Annotated[Path | None, Field(description="file of hashed API keys; see multifold keys")] = None
     open_read: Annotated[bool, Field(description="with keys: whether reading needs none")] = False
     cors: Annotated[str, Field(description="origins whose pages may ask, separated by commas")] = ""
+
+    @property
+    def items_at(self) -> str | None:
+        """The address of the database that holds the items, if they are not in the folder."""
+        return None if self.database is None else self.database.get_secret_value()
 
     @property
     def origins(self) -> list[str]:

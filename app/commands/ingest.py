@@ -172,12 +172,19 @@ def _tell(report: Report, path: Path | None, *, dry: bool = False) -> int:
 @contextmanager
 def _collection(settings: Settings, encoder: Encoder, *, read_only: bool) -> Iterator[Collection | None]:
     """The collection; to look only, None if there is none."""
-    if read_only and not (settings.data / "store.sqlite").is_file():
+    if read_only and settings.items_at is None and not (settings.data / "store.sqlite").is_file():
         yield None
         return
     writer = None if read_only else f"multifold ingest, process {os.getpid()}"
     probes = encoder.bundle.probes()
-    with Collection.open(settings.data, encoder, writer=writer, read_only=read_only, probes=probes) as opened:
+    with Collection.open(
+        settings.data,
+        encoder,
+        writer=writer,
+        read_only=read_only,
+        probes=probes,
+        database=settings.items_at,
+    ) as opened:
         yield opened
 
 

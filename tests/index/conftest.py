@@ -24,15 +24,6 @@ def taken(collection: Collection, tmp_path: Path) -> Path:
     return tmp_path / "things.tar"
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """PostgreSQL; tests that ask for it are skipped where it is not installed."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed (extra 'cluster')")
-    running = Server()
-    yield running
-    running.remove()
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest) -> str | None:
     """Where a collection keeps its items: in its folder, or in a database of their own."""

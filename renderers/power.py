@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float32
 
 F = np.float32
-SMALLEST = F(1e-37)  # stands in for 0, whose logarithm is none
+SMALLEST = F(1e-37)  # stands in for 0, whose logarithm is none; it shows under exponents below a fifth
 ROOT_BITS = np.int32(0x3F3504F3)  # of the root of a half: mantissas lie between it and the root of two
 MANTISSA_BITS, BIAS = np.int32(23), np.int32(127)
 LEAST = F(-126)  # log2 of the least result

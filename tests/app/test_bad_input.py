@@ -271,8 +271,9 @@ def test_what_is_not_possible_is_said(shop: House, method: str, path: str) -> No
     assert response.headers["allow"]
 
 
-def test_a_negative_view_is_refused(shop: House) -> None:
-    refused(shop.client.get("/v1/items/red-box/views/x"), 422, "bad_request", "index: ")
+@pytest.mark.parametrize("view", ["x", "-1", "6"])
+def test_a_view_that_is_not_there_is_not_found(shop: House, view: str) -> None:
+    refused(shop.client.get(f"/v1/items/red-box/views/{view}"), 404, "not_found")
 
 
 def test_a_request_keeps_the_id_that_its_sender_gave(shop: House) -> None:

@@ -1,7 +1,7 @@
 """From a draft to an item: what was said and seen is encoded, the pictures go to the blobs."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +10,11 @@ import numpy as np
 from PIL import Image
 
 from app.observer import Observer
-from app.uploads import picture_suffix
 from index.blobs import Blobs
-from multifold.types import Item, Kind, Observation, Pixels
+from index.collection import Collection
+from multifold.errors import MultifoldError
+from multifold.preprocess import suffix_of
+from multifold.types import Item, Kind, Observation, Pixels, captions_of, pictures_of
 from renderers.base import Views
 
 WRITERS = 4
@@ -49,7 +51,7 @@ def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
     """Encode a draft and store its pictures; the collection does not have the item yet."""
     said = captions(observer, draft.texts)
     photos = [observer.look(photo) for photo in draft.photos]
-    files = [(photo, picture_suffix(photo)) for photo in draft.photos]
+    files = [(photo, suffix_of(photo)) for photo in draft.photos]
     seen = _pictures(observer, blobs, "photo", photos, files)
     if draft.views is not None:
         drawn = [(webp(view), ".webp") for view in draft.views]
@@ -60,9 +62,18 @@ def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
 def captions(observer: Observer, texts: tuple[str, ...]) -> Captions:
     """What was said of an item, encoded."""
     encoded = observer.encoder.texts(texts)
-    found = enumerate(zip(texts, encoded.features, strict=True))
-    said = tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in found)
-    return Captions(said, observer.cut_warnings(encoded.cut))
+    return Captions(captions_of(texts, encoded.features), observer.cut_warnings(encoded.cut))
+
+
+def write(collection: Collection, items: Sequence[Item]) -> list[int | MultifoldError]:
+    """Write items together or, if one is refused, each on its own, so that the others get in.
+
+    For each the version of its change, or what speaks against it.
+    """
+    try:
+        return [collection.upsert(items)] * len(items)
+    except MultifoldError as error:
+        return [error] if len(items) == 1 else [write(collection, [item])[0] for item in items]
 
 
 def webp(view: Pixels) -> bytes:
@@ -74,11 +85,10 @@ def webp(view: Pixels) -> bytes:
 
 def _pictures(
     observer: Observer, blobs: Blobs, kind: Kind, seen: list[Pixels], files: list[tuple[bytes, str]]
-) -> list[Observation]:
+) -> tuple[Observation, ...]:
     if not seen:
-        return []
+        return ()
     features = observer.encoder.pixels(np.stack(seen))
     with ThreadPoolExecutor(WRITERS) as writers:
         keys = list(writers.map(lambda file: blobs.put(*file), files))
-    found = zip(features, keys, strict=True)
-    return [Observation(kind, index, feature, blob=key) for index, (feature, key) in enumerate(found)]
+    return pictures_of(kind, features, keys)

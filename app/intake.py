@@ -5,35 +5,32 @@
 Each stage is at most a batch or two ahead of the next, so memory does not grow with the number of items.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from app.drawn import Drawn
-from app.ingest import webp
+from app.ingest import webp, write
 from app.intake_content import stamp
 from app.intake_plan import Work
 from app.observer import Observer
 from app.settings import Settings
-from app.uploads import picture_suffix
 from index.collection import Collection
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.folder import Problem
-from multifold.types import Feature, Item, Kind, Observation, Pixels
+from multifold.machine import ahead
+from multifold.preprocess import suffix_of
+from multifold.types import Feature, Item, Kind, Observation, Pixels, captions_of, pictures_of
 from renderers.content import content_hash
 from renderers.sandbox import Sandbox
 
 BATCH = 32
 DECODERS = 2  # threads beside those that wait for a drawing
-Given = TypeVar("Given")
-Result = TypeVar("Result")
 
 
 class IntakeError(MultifoldError):
@@ -102,7 +99,7 @@ class Intake:
     def _photo(self, path: Path) -> Seen:
         data = path.read_bytes()
         pixels = self._observer.look(data)
-        return Seen("photo", pixels, self._collection.blobs.put(data, picture_suffix(data)))
+        return Seen("photo", pixels, self._collection.blobs.put(data, suffix_of(data)))
 
     def _shape(self, work: Work) -> Iterator[Seen]:
         if work.mesh is None:
@@ -126,43 +123,19 @@ class Intake:
         return [_item(ready, looks, words) for ready in batch]
 
     def _write(self, items: Sequence[Item]) -> None:
-        """Write them together; if one of them is refused, each on its own, so that the others get in."""
-        try:
-            self._collection.upsert(items)
-            self.written += [item.id for item in items]
-        except MultifoldError as error:
-            if len(items) == 1:
-                self.skipped.append(Problem(items[0].id, str(error)))
-                return
-            for item in items:
-                self._write([item])
-
-
-def ahead(
-    function: Callable[[Given], Result], given: Iterable[Given], threads: int, most: int
-) -> Iterator[Result]:
-    """Results in order, worked out by threads that are at most so many ahead of who takes them."""
-    pending: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for one in given:
-            pending.append(pool.submit(function, one))
-            if len(pending) >= most:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        for item, outcome in zip(items, write(self._collection, items), strict=True):
+            if isinstance(outcome, MultifoldError):
+                self.skipped.append(Problem(item.id, str(outcome)))
+            else:
+                self.written.append(item.id)
 
 
 def _item(ready: Ready, looks: Iterator[Feature], words: Iterator[Feature]) -> Item:
     work = ready.work
-    captions = [
-        Observation("caption", index, next(words), text=text) for index, text in enumerate(work.texts)
-    ]
-    counts: dict[Kind, int] = {"photo": 0, "view": 0}
-    pictures = []
-    for one in ready.seen:
-        pictures.append(Observation(one.kind, counts[one.kind], next(looks), blob=one.blob))
-        counts[one.kind] += 1
-    return Item(work.id, (*captions, *pictures, *ready.before), work.payload)
+    said = captions_of(work.texts, islice(words, len(work.texts)))
+    photos, views = ([one.blob for one in ready.seen if one.kind == kind] for kind in ("photo", "view"))
+    seen = (
+        *pictures_of("photo", islice(looks, len(photos)), photos),
+        *pictures_of("view", islice(looks, len(views)), views),
+    )
+    return Item(work.id, (*said, *seen, *ready.before), work.payload)

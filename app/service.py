@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.errors import ApiError
-from app.ingest import Draft, Made, captions, make
+from app.ingest import Draft, Made, captions, make, write
 from app.observer import Observer, encoder_of
 from app.patching import merged
 from app.settings import Settings
@@ -76,14 +76,11 @@ class Service:
     def put(self, made: Sequence[Made]) -> list[Stored | MultifoldError]:
         """Write items, together or, if one is refused, each on its own: the others get in."""
         with self.writing:
-            try:
-                version = self.collection.upsert([one.item for one in made])
-            except MultifoldError as error:
-                if len(made) == 1:
-                    return [error]
-            else:
-                return [Stored(one, version) for one in made]
-        return [self.put([one])[0] for one in made]
+            outcomes = write(self.collection, [one.item for one in made])
+        return [
+            outcome if isinstance(outcome, MultifoldError) else Stored(one, outcome)
+            for one, outcome in zip(made, outcomes, strict=True)
+        ]
 
     def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> Stored:
         """Change captions or payload of an item; the rest of it stays."""

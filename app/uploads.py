@@ -5,16 +5,12 @@ A name that comes with an upload gives nothing but its suffix; it never becomes 
 
 import base64
 import binascii
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from PIL import Image
-
 from app.errors import ApiError
-from multifold.preprocess import FORMATS
 
 DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(;base64)?,", re.ASCII)
 SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
@@ -26,7 +22,6 @@ MESH_TYPES = {
     "model/ply": ".ply",
 }
 MESH_STARTS = {b"glTF": ".glb", b"ply": ".ply", b"OFF": ".off", b"solid": ".stl"}
-PICTURE_SUFFIXES = {"JPEG": ".jpg", "TIFF": ".tif"}
 PICTURE_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -83,10 +78,3 @@ def mesh_of(file: File, form: str | None = None) -> Mesh:
 def media_type(headers: Mapping[str, str]) -> str:
     """What a body says it is."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def picture_suffix(data: bytes) -> str:
-    """The suffix of a picture that `decode` has already read."""
-    with Image.open(io.BytesIO(data), formats=[name for name in FORMATS if name in Image.OPEN]) as image:
-        form = image.format or ""
-    return PICTURE_SUFFIXES.get(form, f".{form.lower()}")

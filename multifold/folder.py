@@ -13,7 +13,7 @@ folder that is read `by` folder. What is hidden, or lies behind a link that leav
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -54,6 +54,7 @@ class Layout:
     companions: Callable[[Path, Path], Iterable[Path]]  # the files that a mesh below a root names
     by: By = "file"
     skip: frozenset[Path] = frozenset()  # folders that are not entered
+    converters: Mapping[str, str] = field(default_factory=dict)  # suffix of what is not read -> what turns it
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -170,6 +171,8 @@ class _Reading:
         suffix = path.suffix.lower()
         if suffix in (*UNREAD, *RAW):
             self._tell(path, f"{suffix[1:]} pictures are not read; save it as JPEG, PNG or WebP")
+        elif converter := self._layout.converters.get(suffix):
+            self._tell(path, f"{suffix[1:]} files are not read; convert it to glb with {converter}")
         elif not (suffix in sidecars.TABLES or (suffix in sidecars.TEXTS and owner in self._groups)):
             self._found.others.append(path)
         elif not self._usable(path):

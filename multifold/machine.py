@@ -1,8 +1,32 @@
-"""What the machine offers this process."""
+"""What the machine offers this process, and how work is spread over it."""
 
 import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ahead(
+    function: Callable[[Given], Result], given: Iterable[Given], threads: int, most: int
+) -> Iterator[Result]:
+    """Results in order, worked out by threads that are at most so many ahead of who takes them."""
+    pending: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for one in given:
+            pending.append(pool.submit(function, one))
+            if len(pending) >= most:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

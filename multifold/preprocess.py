@@ -19,6 +19,7 @@ from multifold.types import Pixels
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP", "AVIF")
+SUFFIXES = {"JPEG": ".jpg", "TIFF": ".tif"}  # the others are called as their formats are
 MIN_SIDE = 8
 LONGEST = 32  # squares in a row; of longer strips only the middle is resized
 
@@ -72,6 +73,13 @@ def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
         raise ImageError(f"the picture has more than {max_pixels:,} pixels; send a smaller one") from None
     except Exception as error:  # decoders meet hostile bytes with errors of any type
         raise ImageError(f"the picture is damaged or cut short ({error}); send it again") from error
+
+
+def suffix_of(data: bytes) -> str:
+    """The suffix of a picture that `decode` has read, such as '.png'."""
+    with Image.open(io.BytesIO(data), formats=_formats()) as image:
+        form = image.format or ""
+    return SUFFIXES.get(form, f".{form.lower()}")
 
 
 def flatten(image: Image.Image) -> Image.Image:

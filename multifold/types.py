@@ -8,7 +8,7 @@ Shape legend: b batch · o observations of one item · n feature length · d ind
 q queries · g gallery · v views · h, w pixels · t tokens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -81,6 +81,18 @@ class Hit:
     matched: Observation
     payload: Mapping[str, Any]
     confidence: float | None = None  # by a calibration, where one was given
+
+
+def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:
+    """What was said of an item, in order."""
+    said = enumerate(zip(texts, features, strict=True))
+    return tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in said)
+
+
+def pictures_of(kind: Kind, features: Iterable[Feature], blobs: Sequence[str]) -> tuple[Observation, ...]:
+    """The photos or the views of an item, in order."""
+    seen = enumerate(zip(features, blobs, strict=True))
+    return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in seen)
 
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:

@@ -9,12 +9,11 @@ alone; its worker is replaced. Uploads are written into folders of their own, so
 
 import queue
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+from multifold.machine import ahead
 from renderers import cameras, engines
 from renderers.base import Background, Views, check_size
 from renderers.errors import MeshError
@@ -104,20 +103,14 @@ class Sandbox:
     ) -> Iterator[Drawing | MeshError]:
         """The same as `draw` for files that each have an axis that is up and a folder they may read from."""
 
-        def attempt(path: Path, up: Up, within: Path | None) -> Drawing | MeshError:
+        def attempt(mesh: tuple[Path, Up, Path | None]) -> Drawing | MeshError:
+            path, up, within = mesh
             try:
                 return self.draw(path, None, rig, size, background, up, within)
             except MeshError as error:
                 return error
 
-        pending: deque[Future[Drawing | MeshError]] = deque()
-        with ThreadPoolExecutor(self.workers) as threads:
-            for path, up, within in meshes:
-                pending.append(threads.submit(attempt, path, up, within))
-                if len(pending) > 2 * self.workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+        return ahead(attempt, meshes, self.workers, 2 * self.workers + 1)
 
     def close(self) -> None:
         """End the workers; those still drawing end when they are done."""

@@ -32,20 +32,32 @@ def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
     return found
 
 
-def held_out(recipe: Recipe, cache: Path) -> tuple[list[Entry], UInt8[np.ndarray, "i v h w 3"]]:
-    """What a model is tested on: items it never saw, and their views."""
-    items = entries(recipe, cache, recipe.data.test_split)[: recipe.data.test_items]
-    return items, load_views(items, view_spec(recipe), image_spec(recipe), cache)
+def held_out(
+    recipe: Recipe, cache: Path, split: str, most: int
+) -> tuple[list[Entry], UInt8[np.ndarray, "i v h w 3"]]:
+    """What a model is measured on: items of a split that it does not learn from, and their views."""
+    items = entries(recipe, cache, split)[:most]
+    return items, views(recipe, items, cache)
+
+
+def views(recipe: Recipe, items: Sequence[Entry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
+    """What the recipe's image tower sees of items."""
+    return load_views(items, view_spec(recipe), image_spec(recipe), cache)
+
+
+def reader(recipe: Recipe, tokenizer: TrainedTokenizer) -> Tokenizer:
+    """What turns texts into what the recipe's text tower reads."""
+    return Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
 
 
 def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, cache: Path) -> Groups:
     """What the loop draws its batches from."""
-    tokens = Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
+    tokens = reader(recipe, tokenizer)
     ends = np.cumsum([len(entry.texts) for entry in items]).tolist()
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
-    views = load_views(items, view_spec(recipe), image_spec(recipe), cache)
     ids = [entry.id for entry in items]
-    return Groups(np.asarray(views), tokens([text for e in items for text in e.texts]).ids, rows, ids)
+    texts = tokens([text for entry in items for text in entry.texts]).ids
+    return Groups(np.asarray(views(recipe, items, cache)), texts, rows, ids)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

@@ -10,7 +10,6 @@ from jaxtyping import UInt8
 from multifold.metrics import ranks, recall_at_k
 from multifold.tokens import Tokenizer
 from training import prepare
-from training.data.views import load_views
 from training.evaluate.live import LiveEncoder
 from training.evaluate.retrieval import CUTS, directions, encode
 from training.recipe import Recipe
@@ -46,10 +45,8 @@ def held_out(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> HeldOu
     """The recipe's validation items, if it wants any."""
     if not recipe.validation.every:
         return None
-    items = prepare.entries(recipe, cache, recipe.data.val_split)[: recipe.validation.items]
-    views = load_views(items, prepare.view_spec(recipe), prepare.image_spec(recipe), cache)
-    reader = Tokenizer(tokenizer.definition, prepare.text_spec(recipe, tokenizer))
-    return HeldOut(np.asarray(views), [entry.texts for entry in items], reader)
+    items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
+    return HeldOut(np.asarray(views), [entry.texts for entry in items], prepare.reader(recipe, tokenizer))
 
 
 def score(numbers: Mapping[str, float], measure: str) -> float:

@@ -120,15 +120,9 @@ def _plan(
         entries = list(manifest.read(args.what[0], args.split))
         drawn = Drawn(settings.data / "drawn", encoder.bundle.views)
         return intake_manifest.plan(entries, collection, drawn, contents)
-    layout = Layout(EXTENSIONS, contents.companions, args.item, _skipped_folders(settings))
+    layout = Layout(EXTENSIONS, contents.companions, args.item, _skipped_folders(settings), CONVERTERS)
     whole = args.what[0].is_dir()
     found = folder.read(source.root, layout, None if whole else args.what, below=_home(args.what))
-    for path in list(found.others):
-        suffix = path.suffix.lower()
-        if suffix in CONVERTERS:
-            found.others.remove(path)
-            reason = f"{suffix[1:]} files are not read; convert it to glb with {CONVERTERS[suffix]}"
-            found.problems.append(folder.Problem(folder.shown(path), reason))
     scope = _home(args.what) if whole else None
     plan = intake_plan.plan(found, source, scope, collection, contents, names=not args.no_names)
     if plan.deleted and not found.entries and not args.allow_empty:

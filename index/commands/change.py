@@ -1,15 +1,11 @@
 """Adding and removing single items, through the service if one runs."""
 
 import argparse
-import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from PIL import Image
 
 from index.blobs import Blobs
 from index.collection import Collection
@@ -17,8 +13,8 @@ from index.commands.opening import add_bundle, myself, service_of, space_of, vec
 from multifold.client import Client
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.preprocess import decode
-from multifold.types import Item, Observation
+from multifold.preprocess import decode, suffix_of
+from multifold.types import Item, Observation, captions_of, pictures_of
 
 
 class AddError(MultifoldError):
@@ -43,8 +39,9 @@ def add(args: argparse.Namespace) -> int:
     if not isinstance(space, Encoder):
         raise AddError("A collection of plain embeddings has no encoder: use `multifold index import`.")
     with Collection.open(args.data, space, writer=myself("add"), probes=probes) as collection:
-        seen = [*_captions(space, args.text), *_photos(space, collection.blobs, args.image)]
-        version = collection.upsert([Item(args.id, tuple(seen), payload)])
+        said = captions_of(args.text, space.texts(args.text).features)
+        seen = _photos(space, collection.blobs, args.image)
+        version = collection.upsert([Item(args.id, (*said, *seen), payload)])
     print(f"{args.id} written, version {version}")
     return 0
 
@@ -68,21 +65,17 @@ def _client(address: str) -> Client:
     return Client(address, api_key=os.environ.get("MULTIFOLD_KEY"))
 
 
-def _captions(encoder: Encoder, texts: Sequence[str]) -> Iterator[Observation]:
-    for n, (text, feature) in enumerate(zip(texts, encoder.texts(texts).features, strict=True)):
-        yield Observation("caption", n, feature, text=text)
+def _photos(encoder: Encoder, blobs: Blobs, paths: Sequence[Path]) -> tuple[Observation, ...]:
+    files = [_file(path) for path in paths]
+    features = encoder.pictures([decode(data) for data in files])
+    return pictures_of("photo", features, [blobs.put(data, suffix_of(data)) for data in files])
 
 
-def _photos(encoder: Encoder, blobs: Blobs, paths: Sequence[Path]) -> Iterator[Observation]:
-    for n, path in enumerate(paths):
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise AddError(f"{path} cannot be read: {error.strerror}.") from error
-        feature = np.asarray(encoder.pictures([decode(data)])[0], np.float32)
-        form = (Image.open(io.BytesIO(data)).format or "").lower()
-        suffix = {"jpeg": ".jpg"}.get(form, f".{form}")
-        yield Observation("photo", n, feature, blob=blobs.put(data, suffix))
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AddError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _payload(told: str) -> dict[str, Any]:

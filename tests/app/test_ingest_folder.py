@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app import intake_plan
-from app.intake import Intake, ahead
+from app.intake import Intake
 from app.intake_content import Contents
 from app.intake_names import captions
 from app.intake_report import Report, report_of
@@ -285,20 +285,6 @@ def test_a_killed_run_goes_on_where_it_was(root: Path, bundle: Path) -> None:
 )
 def test_names_are_split_into_words(name: str, told: tuple[str, ...]) -> None:
     assert captions(Path(name)) == told
-
-
-def test_threads_stay_at_most_so_far_ahead() -> None:
-    taken: list[int] = []
-
-    def numbers() -> Iterator[int]:
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    for place, number in enumerate(ahead(lambda one: one, numbers(), threads=2, most=8)):
-        assert number == place
-        assert len(taken) <= place + 8
-    assert len(taken) == 100
 
 
 def test_a_glance_sees_every_change(root: Path) -> None:

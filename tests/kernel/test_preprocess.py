@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jaxtyping import Float32, UInt8
 from PIL import Image, ImageFile
 
-from multifold.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels
+from multifold.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels, suffix_of
 from tests.kernel import pictures
 
 Resize = Literal["shortest", "squash"]
@@ -243,3 +243,10 @@ def test_normalise_is_the_formula() -> None:
     seen = np.array([[[0, 255, 51]] * 2] * 2, np.uint8)
     expected = np.array([0.0, 1.0, (0.2 - 1.0) / 0.25], np.float32)
     np.testing.assert_allclose(normalise(seen, spec)[:, 0, 0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"), [("JPEG", ".jpg"), ("TIFF", ".tif"), ("PNG", ".png"), ("GIF", ".gif")]
+)
+def test_a_picture_tells_its_suffix(kind: str, suffix: str) -> None:
+    assert suffix_of(pictures.saved(Image.new("RGB", (9, 9)), kind)) == suffix

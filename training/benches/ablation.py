@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from multifold.metrics import ranks, recall_at_k
-from multifold.tokens import Tokenizer
 from training import checkpoint, loop, prepare, start
+from training.cookbook import merged
 from training.evaluate.live import LiveEncoder
 from training.evaluate.retrieval import directions, encode
 from training.recipe import Recipe, parse
@@ -89,18 +89,16 @@ def studies() -> dict[str, dict[str, dict[str, Any]]]:
 def changed(changes: Changes, seed: int, steps: int | None) -> Recipe:
     """The small recipe with a run's changes; `after` is none of them."""
     raw = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
-    for section, values in changes.items():
-        if section != AFTER:
-            raw[section] = {**raw.get(section, {}), **values}
-    raw["train"] |= {"seed": seed} | ({} if steps is None else {"steps": steps})
-    return parse(raw, str(STUDIES))
+    raw = merged(raw, {section: values for section, values in changes.items() if section != AFTER})
+    run = {"seed": seed} | ({} if steps is None else {"steps": steps})
+    return parse(merged(raw, {"train": run}), str(STUDIES))
 
 
 def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.Namespace) -> Result:
     """Train and test once; what the run goes on from is trained before, and not counted."""
     if AFTER in changes:
         before = base(changes[AFTER], seed, args)
-        changes = {**changes, "train": {**changes.get("train", {}), "start": str(before)}}
+        changes = merged(changes, {"train": {"start": str(before)}})
     recipe = changed(changes, seed, args.steps)
     path, spent, images = _train(recipe, args.out, args.cache)
     hits = test(path, recipe, args.cache)
@@ -132,9 +130,8 @@ def _train(recipe: Recipe, out: Path, cache: Path) -> tuple[Path, float, int]:
 def test(path: Path, recipe: Recipe, cache: Path) -> dict[str, dict[str, list[float]]]:
     """Each test item's share of hits, in all directions."""
     trained = checkpoint.load(path)
-    items, views = prepare.held_out(recipe, cache)
-    reader = Tokenizer(trained.tokenizer.definition, prepare.text_spec(recipe, trained.tokenizer))
-    encoder = LiveEncoder(trained.model, reader)
+    items, views = prepare.held_out(recipe, cache, recipe.data.test_split, recipe.data.test_items)
+    encoder = LiveEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     asked = directions(encoder, encode(encoder, np.asarray(views), [entry.texts for entry in items]))
     hits: dict[str, dict[str, list[float]]] = {}
     for name, direction in asked.items():

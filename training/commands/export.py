@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, evaluate on the test split, print the report."""
     trained = checkpoint.load(args.checkpoint)
     recipe = trained.recipe
-    items, views = prepare.held_out(recipe, args.cache)
+    items, views = prepare.held_out(recipe, args.cache, recipe.data.test_split, recipe.data.test_items)
     provenance = {
         "code": version("multifold"),
         "checkpoint": file_hash(args.checkpoint),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.telemetry import request_id, who
-from index.durable import make_folder
+from multifold.durable import make_folder
 
 SHOWN = 100  # ids of one line
 

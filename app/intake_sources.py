@@ -4,10 +4,10 @@ The name, not the place, is what clients of the service see. It is written down 
 """
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from multifold.durable import make_folder, write
 from multifold.errors import MultifoldError
 
 FILE = "sources.json"
@@ -42,13 +42,9 @@ def remember(data: Path, source: Source) -> None:
     known = _read(data)
     if known.get(source.name) == source.root:
         return
-    data.mkdir(parents=True, exist_ok=True)
-    beside = data / f"{FILE}.tmp"
-    with open(beside, "w", encoding="utf-8") as out:
-        json.dump({**{name: str(root) for name, root in known.items()}, source.name: str(source.root)}, out)
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(data / FILE)
+    make_folder(data)
+    roots = {**{name: str(root) for name, root in known.items()}, source.name: str(source.root)}
+    write(data / FILE, json.dumps(roots).encode())
 
 
 def _read(data: Path) -> dict[str, Path]:

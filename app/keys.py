@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from multifold.durable import make_folder, write
 from multifold.errors import MultifoldError
 
 Scope: TypeAlias = Literal["read", "write", "admin"]
@@ -86,9 +87,8 @@ def write_keys(path: Path, keys: Iterable[Key]) -> None:
     text = "".join(
         f"[{key.name}]\nscope = {_quoted(key.scope)}\nsha256 = {_quoted(key.sha256)}\n\n" for key in keys
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8")
+    make_folder(path.parent)
+    write(path, text.encode(), mode=0o600)
 
 
 def parse_keys(text: str) -> list[Key]:

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from app.keys import Keys, parse_keys, read_keys
+from app.keys import ApiKeyError, Keys, parse_keys, read_keys
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -68,7 +68,11 @@ class Settings(BaseSettings):
     def known_keys(self) -> Keys:
         """The keys of the environment and of the file."""
         found = parse_keys(self.keys.get_secret_value())
-        return Keys([*found, *(read_keys(self.keys_file) if self.keys_file else [])])
+        if self.keys_file:
+            found += read_keys(self.keys_file)
+            if not found:
+                raise ApiKeyError(f"{self.keys_file} holds no key: add one, or do not name the file")
+        return Keys(found)
 
     @property
     def url(self) -> str:

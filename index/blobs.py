@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from index.durable import ASIDE, make_folder, replacing, sync_folder
+from multifold import durable
+from multifold.durable import make_folder, replacing, sync_folder
 from multifold.errors import MultifoldError
 
 SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
@@ -66,5 +67,5 @@ class Blobs:
 
     def sweep(self) -> None:
         """Remove what a killed writer left half-written; for the writing process, before it writes."""
-        for left in self.folder.glob(f"*/{ASIDE}*"):
-            left.unlink(missing_ok=True)
+        for folder in self.folder.glob("*/"):
+            durable.sweep(folder)

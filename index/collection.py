@@ -21,7 +21,6 @@ from index.blobs import Blobs
 from index.browse import Facet
 from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
-from index.durable import make_folder
 from index.engines import Engines
 from index.filters import Filter
 from index.lock import WriterLock
@@ -33,6 +32,7 @@ from index.report import Report
 from index.saved import SavedEngines
 from index.snapshot import Taken, snapshot
 from index.store import Store
+from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 from multifold.types import SIDES, Features, Hit, Item, Kind, Query, Side
 

@@ -12,16 +12,15 @@ import sqlite3
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
-from uuid import uuid4
 
 from index.archive import ArchiveError, ArchiveReader, Member
 from index.blobs import BlobError, Blobs
 from index.changelog import last_change
-from index.durable import ASIDE, make_folder, sync_folder
 from index.mounts import refuse_network
 from index.schema import VERSION, items, observations, tables
 from index.snapshot import BLOBS, FORMAT, HEAD, STORE, Contents, SnapshotError, Told, blob_keys
 from index.store import Store
+from multifold.durable import aside, make_folder, sync_folder
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -41,17 +40,17 @@ def restore(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SnapshotError(f"{folder} is not empty: restore into a new folder.")
     make_folder(folder.resolve().parent)
-    aside = folder.resolve().with_name(f"{ASIDE}{uuid4().hex}")
+    unpacked = aside(folder.resolve())
     try:
-        aside.mkdir()
-        contents = _unpacked(path, aside, vector_id, told)
-        _sync_folders(aside)
-        os.rename(aside, folder.resolve())
+        unpacked.mkdir()
+        contents = _unpacked(path, unpacked, vector_id, told)
+        _sync_folders(unpacked)
+        os.rename(unpacked, folder.resolve())
         sync_folder(folder.resolve().parent)
     except OSError as error:
         raise SnapshotError(f"{path} cannot be restored: {error.strerror or error}.") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(unpacked, ignore_errors=True)
     return contents
 
 
@@ -64,14 +63,14 @@ def read_contents(path: Path) -> Contents:
         raise SnapshotError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _unpacked(path: Path, aside: Path, vector_id: str | None, told: Told) -> Contents:
-    blobs = Blobs(aside / "blobs")
+def _unpacked(path: Path, into: Path, vector_id: str | None, told: Told) -> Contents:
+    blobs = Blobs(into / "blobs")
     with open(path, "rb") as source:
         archive = ArchiveReader(path, source)
         members = archive.members()
         contents = _contents(next(members, None), path)
         _recognise(contents, path, vector_id)
-        _take_store(next(members, None), aside / STORE, contents, path)
+        _take_store(next(members, None), into / STORE, contents, path)
         count = 0
         for member in members:
             _take_blob(member, blobs, path)
@@ -82,8 +81,8 @@ def _unpacked(path: Path, aside: Path, vector_id: str | None, told: Told) -> Con
     absent = archive.end.get("absent")
     if not isinstance(absent, list) or not all(isinstance(key, str) for key in absent):
         raise ArchiveError(f"{path} is damaged: it does not say which pictures are absent.")
-    _check_store(aside / STORE, path)
-    _check_contents(aside / STORE, blobs, contents, set(absent), count, path)
+    _check_store(into / STORE, path)
+    _check_contents(into / STORE, blobs, contents, set(absent), count, path)
     return contents
 
 

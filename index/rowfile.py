@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from index.base import EngineError, Paired
-from index.durable import replacing
+from multifold.durable import replacing
 from multifold.types import Metric, Vectors
 
 Header: TypeAlias = dict[str, Any]

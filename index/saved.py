@@ -13,8 +13,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from index.base import Engine, EngineError, Segment
-from index.durable import make_folder, replacing
 from index.plan import Plan
+from multifold.durable import make_folder, replacing
 
 log = logging.getLogger(__name__)
 

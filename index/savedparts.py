@@ -16,11 +16,11 @@ import numpy as np
 
 from index import segmentfile
 from index.base import EngineError, Ids, Paired
-from index.durable import make_folder, sync_folder
 from index.parts import Part
 from index.plan import Device
 from index.report import Report
 from index.rowfile import FLOATS, IDS, array_of, as_bytes, read_blocks, rows_of, write_blocks
+from multifold.durable import make_folder, sync_folder
 from multifold.types import Metric, Vectors
 
 

@@ -10,17 +10,16 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 from index.archive import ArchiveWriter
 from index.blobs import BlobError, Blobs
 from index.changelog import last_change
-from index.durable import ASIDE, replacing
 from index.lock import blobs_kept
 from index.schema import VERSION, items, observations
 from index.store import Store
 from index.transfer import copy_to_file
 from multifold.bundle import file_hash
+from multifold.durable import aside, replacing
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -68,20 +67,20 @@ def snapshot(
         raise SnapshotError(f"{path} is there already: choose another name, or remove it.")
     if not path.parent.is_dir():
         raise SnapshotError(f"There is no folder {path.parent}: make it first.")
-    aside = path.with_name(f"{ASIDE}{uuid4().hex}")
+    copied = aside(path)
     try:
         with blobs_kept(blobs.folder.parent), replacing(path) as out:
-            contents, keys = _copied(store, aside, pictures=pictures)
+            contents, keys = _copied(store, copied, pictures=pictures)
             archive = ArchiveWriter(out)
             archive.add_bytes(HEAD, json.dumps(asdict(contents), indent=1).encode())
-            with open(aside, "rb") as copy:
-                archive.add(STORE, aside.stat().st_size, copy)
+            with open(copied, "rb") as copy:
+                archive.add(STORE, copied.stat().st_size, copy)
             absent = [key for key in keys if not _added(archive, blobs, key, told)]
             archive.finish({"blobs": len(keys) - len(absent), "absent": absent})
     except OSError as error:
         raise SnapshotError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
-        aside.unlink(missing_ok=True)
+        copied.unlink(missing_ok=True)
     return Taken(contents, path.stat().st_size, len(keys) - len(absent), tuple(absent))
 
 
@@ -91,10 +90,10 @@ def blob_keys(connection: Connection) -> list[str]:
     return sorted(connection.scalars(named))
 
 
-def _copied(store: Store, aside: Path, *, pictures: bool) -> tuple[Contents, list[str]]:
+def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[Contents, list[str]]:
     """A copy of the store as it is now, what it holds, and the blobs to go with it."""
     with store.moment() as now:
-        copy_to_file(now, aside)
+        copy_to_file(now, into)
         version, keys = last_change(now), blob_keys(now) if pictures else []
         counts = [now.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
     made = datetime.now(UTC).isoformat(timespec="seconds")
@@ -107,7 +106,7 @@ def _copied(store: Store, aside: Path, *, pictures: bool) -> tuple[Contents, lis
         counts[1] or 0,
         pictures,
         made,
-        file_hash(aside),
+        file_hash(into),
     ), keys
 
 

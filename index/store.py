@@ -15,11 +15,11 @@ from index import browse, candidates, codec, stamp, transfer
 from index.changelog import Progress, last_change, log, prune, pruned
 from index.codec import Card, Row
 from index.database import Database, StoreError
-from index.durable import make_folder, sync_folder
 from index.filters import Filter
 from index.plan import Plan
 from index.schema import items, meta, observations, tables
 from index.sqlite import SQLite
+from multifold.durable import make_folder, sync_folder
 from multifold.errors import needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation
 

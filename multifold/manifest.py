@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from multifold.durable import replacing
 from multifold.errors import MultifoldError
 
 FIELDS = ("id", "images", "mesh", "texts", "split", "meta")
@@ -51,11 +52,11 @@ def read(path: Path, split: str | None = None) -> Iterator[Entry]:
 
 
 def write(path: Path, entries: Iterable[Entry]) -> None:
-    """Write a manifest; the paths of the entries become relative to it."""
+    """Write a manifest, whole or not at all; the paths of the entries become relative to it."""
     folder = path.resolve().parent
-    with open(path, "w", encoding="utf-8") as out:
+    with replacing(path) as out:
         for entry in entries:
-            out.write(json.dumps(_unparse(entry, folder), ensure_ascii=False) + "\n")
+            out.write(json.dumps(_unparse(entry, folder), ensure_ascii=False).encode() + b"\n")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

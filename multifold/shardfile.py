@@ -6,13 +6,13 @@ The JSON holds the sha256 of the features, and is written after them: a shard wi
 import hashlib
 import io
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
 
+from multifold import durable
 from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, Features, Kind
 
@@ -49,10 +49,10 @@ def save(folder: Path, name: str, shard: Shard) -> str:
     """Write a shard; gives the sha256 of its JSON, which vouches for all of it."""
     packed = io.BytesIO()
     np.save(packed, shard.features)
-    write(folder / f"{name}.npy", packed.getvalue())
+    durable.write(folder / f"{name}.npy", packed.getvalue())
     rows = [astuple(row) for row in shard.rows]
     told = json.dumps({"vector_id": shard.vector_id, "sha256": digest(packed.getvalue()), "rows": rows})
-    write(folder / f"{name}.json", told.encode())
+    durable.write(folder / f"{name}.json", told.encode())
     return digest(told.encode())
 
 
@@ -67,21 +67,6 @@ def load(folder: Path, name: str, expected: str | None = None) -> Shard:
         return Shard(raw["vector_id"], rows, _features(folder / f"{name}.npy", raw["sha256"], rows))
     except (KeyError, TypeError, ValueError) as error:
         raise ShardError(f"shard {name} in {folder} is not what this version writes: {error!r}") from error
-
-
-def write(path: Path, data: bytes) -> None:
-    """The file is there whole or not at all, even after a power cut."""
-    aside = path.with_name(f"{path.name}.partial")
-    with open(aside, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    aside.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def digest(data: bytes) -> str:

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import numpy as np
 
-from multifold import shardfile
+from multifold import durable, shardfile
 from multifold.shardfile import Row, Shard, ShardError
 from multifold.types import Features, Kind
 
@@ -51,7 +51,8 @@ class ShardWriter:
         self._features: list[Features] = []
         self._finished: dict[str, str] = {}  # name -> sha256
         self._known: set[tuple[str, Kind, int]] = set()
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
+        durable.sweep(folder)
         self._resume()
 
     def __enter__(self) -> "ShardWriter":
@@ -102,7 +103,7 @@ class ShardWriter:
     def _seal(self) -> None:
         told = {"format": FORMAT, "vector_id": self.vector_id, "dim": self.dim, "rows": len(self._known)}
         hashes = dict(sorted(self._finished.items()))
-        shardfile.write(self.folder / MANIFEST, json.dumps({**told, "shards": hashes}, indent=1).encode())
+        durable.write(self.folder / MANIFEST, json.dumps({**told, "shards": hashes}, indent=1).encode())
 
     def _resume(self) -> None:
         """Take over what is whole; a damaged shard is written anew."""

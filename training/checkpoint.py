@@ -1,17 +1,16 @@
 """A trained model on disk: the recipe, the tokenizer and the weights, in one file written whole."""
 
-import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from multifold.durable import replacing
 from multifold.errors import MultifoldError
 from training import recipe as recipes
 from training.recipe import Recipe
@@ -47,28 +46,14 @@ def save(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = Non
     }
     if run is not None:
         content["run"] = run
-    with _whole(path) as file:
+    with replacing(path) as file:
         torch.save(content, file)
 
 
 def copy(source: Path, path: Path) -> None:
     """The same checkpoint in another place, whole or not at all."""
-    with open(source, "rb") as given, _whole(path) as file:
+    with open(source, "rb") as given, replacing(path) as file:
         shutil.copyfileobj(given, file)
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name when it is complete and on the disk."""
-    partial = path.with_suffix(".partial")
-    with open(partial, "wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)  # the new name itself
-    os.close(folder)
 
 
 def read(path: Path) -> Stored:

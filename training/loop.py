@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from multifold.durable import sweep
 from multifold.errors import MultifoldError
 from training import checkpoint
 from training.batches import Batch, Groups
@@ -37,6 +38,7 @@ def train(
 ) -> Path:
     """Follow the recipe, from the start or from `last.pt`; the path of the checkpoint in `out`."""
     run = Run(recipe, groups, tokenizer, torch.device(device), fresh=not resume)
+    sweep(out)
     if resume:
         run.restore(out / LAST)
     else:

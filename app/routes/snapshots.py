@@ -9,8 +9,8 @@ from app.errors import ApiError
 from app.offload import Desk, desk
 from app.routes.refusals import refusals
 from app.schemas.snapshots import Snapshot, Snapshots, SnapshotTaken
-from index.durable import make_folder
 from index.snapshot import Taken
+from multifold.durable import make_folder
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

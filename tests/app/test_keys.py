@@ -186,6 +186,17 @@ class TestFiles:
         assert main(["keys", "remove", "ci", "--file", str(file)]) == 2
         assert read_keys(file) == []
 
+    def test_a_service_told_of_a_file_without_keys_is_not_left_open(
+        self, tmp_path: Path, bundle: Path
+    ) -> None:
+        file = tmp_path / "keys.toml"
+        file.touch()
+        with (
+            pytest.raises(ApiKeyError, match="holds no key"),
+            house(tmp_path / "data", bundle, keys_file=file),
+        ):
+            pass
+
     @pytest.mark.parametrize(
         "text",
         [

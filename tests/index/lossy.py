@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from index import durable
 from index.collection import Collection
 from index.sqlite import SQLite
+from multifold import durable
 from tests.index.shots import SPACE
 from tests.index.storm import change
 

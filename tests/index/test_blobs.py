@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index import durable
 from index.blobs import BlobError, Blobs
+from multifold import durable
 
 DATA = b"a picture"
 KEY = hashlib.sha256(DATA).hexdigest()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from multifold.durable import aside
 from multifold.shards import Row, ShardError, Shards, ShardWriter, describe, read
 from multifold.types import Features, Kind
 
@@ -108,8 +109,10 @@ def test_a_half_written_shard_is_written_anew(tmp_path: Path) -> None:
     fill(tmp_path, rows)
     (tmp_path / "00001.json").unlink()
     (tmp_path / "00003.npy").write_bytes(b"cut short")
-    (tmp_path / "00000.npy.partial").write_bytes(b"left behind")
+    left = aside(tmp_path / "00000.npy")
+    left.write_bytes(b"left behind")
     fill(tmp_path, rows)
+    assert not left.exists()
     assert content(tmp_path) == expected(rows)
 
 

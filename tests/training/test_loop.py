@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from multifold import durable
 from multifold.errors import MultifoldError
 from tests.training import small
 from training import checkpoint, loop
@@ -87,4 +88,4 @@ def test_a_checkpoint_holds_what_it_was_given(tmp_path: Path) -> None:
     checkpoint.save(again, loaded)
     weights = loaded.model.state_dict()
     assert all(torch.equal(weights[n], w) for n, w in checkpoint.load(again).model.state_dict().items())
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob(f"{durable.ASIDE}*"))

@@ -1,7 +1,6 @@
 """What an adapter found: items for a manifest, and a sentence for everything that was left out or odd."""
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,9 +40,7 @@ def write(found: Found, path: Path) -> list[str]:
         first = found.problems[0] if found.problems else "nothing was found"
         raise SourceError(f"no item is left to write: {first}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    manifest.write(partial, found.entries)
-    os.replace(partial, path)
+    manifest.write(path, found.entries)
     lines = [f"{split}: {items} items, {texts} texts" for split, (items, texts) in found.counts().items()]
     shown = found.problems[:SHOWN]
     if len(found.problems) > SHOWN:

@@ -10,19 +10,36 @@ from uuid import uuid4
 ASIDE = ".writing-"
 
 
+def aside(path: Path) -> Path:
+    """A name beside `path` that nobody else uses, for what is not whole yet."""
+    return path.with_name(f"{ASIDE}{uuid4().hex}")
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name `path` once the block ends well, and is durable then."""
-    aside = path.with_name(f"{ASIDE}{uuid4().hex}")
+    unfinished = aside(path)
     try:
-        with open(aside, "xb") as out:
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        aside.replace(path)
+        unfinished.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def write(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """A file of these bytes, there whole or not at all, even after a power cut."""
+    with replacing(path, mode) as out:
+        out.write(data)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed writer left half-written; for the only writer of a folder, before it writes."""
+    for left in folder.glob(f"{ASIDE}*"):
+        left.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -17,6 +17,7 @@ from tests.index.things import query
 
 ITEMS = 8
 SEARCHES = 12
+EDITIONS = 12
 
 
 def edition(name: int, version: int) -> Item:
@@ -33,14 +34,10 @@ def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) ->
     writer.upsert([edition(name, 0) for name in range(ITEMS)])
     apart = readers == "another opening"
     reader = Collection.open(tmp_path, Sphere(FEATURE), read_only=True) if apart else writer
-    done = threading.Event()
 
-    def write() -> int:
-        number = 0
-        while not done.is_set():
-            number += 1
-            writer.upsert([edition(name, number) for name in range(ITEMS)])
-        return number
+    def write() -> None:
+        for version in range(1, EDITIONS):
+            writer.upsert([edition(name, version) for name in range(ITEMS)])
 
     def search(number: int) -> None:
         pooled: Pool = "mean" if number % 2 else "max"
@@ -56,11 +53,9 @@ def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) ->
 
     with ThreadPoolExecutor(4) as pool:
         changes = pool.submit(write)
-        try:
-            list(pool.map(search, range(3 * SEARCHES)))
-        finally:
-            done.set()
-        assert changes.result() > 1
+        while not changes.done():
+            list(pool.map(search, range(SEARCHES)))
+        changes.result()
     reader.close()
     writer.close()
 

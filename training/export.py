@@ -13,12 +13,14 @@ from multifold import bundle as bundles
 from multifold import canary
 from multifold.bundle import Bundle, GeometrySpec, Tolerance
 from multifold.encoder import Encoder
-from training import prepare
+from training import prepare, promotion
 from training.checkpoint import Checkpoint
 from training.evaluate import retrieval
 from training.evaluate.retrieval import Labelled
 from training.geometries.base import Geometry
 from training.graphs import check_parity, write_graphs
+from training.promotion import Rival
+from training.staging import staged
 
 CANARIES = 8
 PROBES = 256
@@ -35,10 +37,27 @@ def export(
     captions: Sequence[Sequence[str]],
     folder: Path,
     provenance: Mapping[str, object],
+    rival: Rival | None = None,
+    force: bool = False,
 ) -> Bundle:
-    """Write a bundle, its report measured on the given held-out items; none is left that fails parity."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / bundles.DESCRIPTION).unlink(missing_ok=True)
+    """Write a bundle, its report measured on the given held-out items.
+
+    None is written that fails parity, or that finds less than its rival unless it is forced.
+    """
+    with staged(folder) as aside:
+        _write(checkpoint, views, captions, aside, provenance, rival, force)
+    return bundles.load(folder)
+
+
+def _write(
+    checkpoint: Checkpoint,
+    views: UInt8[np.ndarray, "i v h w 3"],
+    captions: Sequence[Sequence[str]],
+    folder: Path,
+    provenance: Mapping[str, object],
+    rival: Rival | None,
+    force: bool,
+) -> None:
     (folder / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
     draft = _draft(checkpoint, folder, provenance)
     write_graphs(checkpoint.model, draft.image, draft.text, folder)
@@ -49,9 +68,19 @@ def export(
     _write_canaries(encoder, views, captions)
     _write_probes(labelled, folder)
     numbers = retrieval.report(encoder, labelled)
-    (folder / "report.md").write_text(_markdown(draft, numbers), encoding="utf-8")
+    report = _markdown(draft, numbers)
+    if rival is not None:
+        differences = promotion.compare(retrieval.directions(encoder, labelled), rival.asked)
+        promotion.check(differences, rival.name, force)
+        draft = _compared(draft, promotion.described(differences, rival, force))
+        report += "\n" + promotion.markdown(differences, rival)
+    (folder / "report.md").write_text(report, encoding="utf-8")
     geometry = replace(draft.geometry, root=_root(checkpoint.model.geometry, labelled))
-    return bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
+    bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
+
+
+def _compared(draft: Bundle, described: Mapping[str, object]) -> Bundle:
+    return replace(draft, provenance={**draft.provenance, "against": described})
 
 
 def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:

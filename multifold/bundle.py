@@ -22,6 +22,7 @@ FORMAT = 1
 DESCRIPTION = "bundle.json"
 REQUIRED = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
 DECIDING = ("image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json")
+POOL = "pool.json"
 ID_LENGTH = 16
 
 
@@ -122,6 +123,12 @@ class Bundle:
         """Held-out query features of each side, for an index to measure its recall with."""
         with np.load(self.path("probe.npz")) as stored:
             return {side: stored[side] for side in SIDES if side in stored}
+
+    def pool(self) -> tuple[str, ...]:
+        """Captions from the general to the special, to be met on traversals; none where it brings none."""
+        if not self.has(POOL):
+            return ()
+        return tuple(json.loads(self.path(POOL).read_text(encoding="utf-8")))
 
     def tolerance(self, provider: str) -> Tolerance:
         """What a canary run on this provider may differ by."""

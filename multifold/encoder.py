@@ -96,6 +96,11 @@ class Encoder:
         return vectors
 
     @property
+    def entails(self) -> bool:
+        """Whether general features hold special ones in cones."""
+        return self._entail is not None
+
+    @property
     def rescores(self) -> bool:
         """Whether what an index finds is but a list of candidates, to be ordered by `rescore`."""
         return self._rescore is not None

@@ -34,7 +34,9 @@ SPEC = Bundle(
     folder=Path(),
     name="tiny",
     about="Knows six colours and how to say them.",
-    geometry=GeometrySpec("sphere", FEATURE, FEATURE, "ip"),
+    geometry=GeometrySpec(
+        "sphere", FEATURE, FEATURE, "ip", root=(0.5, 0.5, 0.5, *[0.0] * (FEATURE - 4), 0.5)
+    ),
     image=ImageSpec(SIZE, "squash", "bilinear"),
     text=TextSpec("clip", context=12, start=None, end=1, pad=0, length="dynamic"),
     views=ViewSpec("ring6", 48, "white", "auto", 6, "software-1"),

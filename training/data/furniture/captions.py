@@ -78,7 +78,7 @@ class Writer:
             (after if tail else before).append(self._pick(fact.tails if tail else fact.words))
         phrase = " ".join([*before, self._pick(thing.nouns), *after])
         settled = thing.plural or any(fact.attribute in ("count", "absent") for fact in facts)
-        return phrase if settled else f"{_article(phrase)} {phrase}"
+        return phrase if settled else f"{article(phrase)} {phrase}"
 
     def _predicates(self, facts: Sequence[Fact]) -> str:
         return _listed([self._pick(fact.words) for fact in facts])
@@ -98,5 +98,6 @@ def _listed(phrases: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _article(phrase: str) -> str:
+def article(phrase: str) -> str:
+    """The indefinite one."""
     return "an" if phrase[0] in "aeiou" else "a"

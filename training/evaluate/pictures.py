@@ -1,0 +1,64 @@
+"""What evaluation shows, as pieces of HTML that bring their pictures along, and as pictures."""
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+
+from PIL import Image
+
+from multifold.traversal import ROOT, Path
+from training.evaluate.traversal import Histogram
+
+COLOURS = ("#2f6db3", "#c2562b", "#4d8a3d")
+STYLE = """
+body{font:15px/1.4 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}
+.strip{display:flex;gap:1rem;align-items:flex-start;margin:1.2rem 0;padding:1rem 0;border-top:1px solid #ddd}
+.strip img{width:9rem;height:9rem;object-fit:contain}
+.strip ol{flex:1;margin:0;padding:0;list-style:none}
+.strip li{display:flex;gap:.8rem}.strip i{width:3rem;color:#777;font-style:normal;text-align:right}
+svg text{font:11px system-ui,sans-serif;fill:#444}
+"""
+
+
+def page(title: str, pieces: Sequence[str]) -> str:
+    """A whole page of pieces, in one file."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{STYLE}</style><h1>{html.escape(title)}</h1>{''.join(pieces)}</html>\n"
+    )
+
+
+def strip(path: Path, picture: Image.Image | None, title: str) -> str:
+    """A thing, and what is met on its way to the root."""
+    face = "" if picture is None else f'<img src="{data_uri(picture)}" alt="">'
+    width = "" if path.k is None else f", cones of width {path.k:g}"
+    met = [(f"{one.position:.2f}", one.text) for one in path.met] + [("1.00", ROOT)]
+    lines = "".join(f"<li><i>{place}</i><span>{html.escape(text)}</span></li>" for place, text in met)
+    said = html.escape(f"{title}{width}")
+    return f'<section class="strip">{face}<div><b>{said}</b><ol>{lines}</ol></div></section>'
+
+
+def distances_chart(sides: Mapping[str, Histogram], width: int = 640, height: int = 220) -> str:
+    """Histograms of distances to the root, one colour a side."""
+    top = max(max(one.shares) for one in sides.values()) or 1.0
+    lines, labels = [], []
+    for place, (side, one) in enumerate(sides.items()):
+        colour, step = COLOURS[place % len(COLOURS)], width / len(one.shares)
+        points = " ".join(
+            f"{(i + 0.5) * step:.1f},{height - share / top * (height - 20):.1f}"
+            for i, share in enumerate(one.shares)
+        )
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        told = f"{side}: {one.mean:.3f} ± {one.deviation:.3f}"
+        labels.append(f'<text x="8" y="{16 + 15 * place}" style="fill:{colour}">{html.escape(told)}</text>')
+    far = next(iter(sides.values())).edges[-1]
+    axis = f'<text x="0" y="{height + 14}">0</text><text x="{width - 30}" y="{height + 14}">{far:.2f}</text>'
+    return f'<svg viewBox="0 0 {width} {height + 18}" role="img">{"".join(lines + labels)}{axis}</svg>'
+
+
+def data_uri(picture: Image.Image) -> str:
+    """A picture as an address that holds it."""
+    out = io.BytesIO()
+    picture.save(out, "WEBP", quality=85)
+    return f"data:image/webp;base64,{base64.b64encode(out.getvalue()).decode()}"

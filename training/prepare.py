@@ -88,8 +88,10 @@ def manifest_path(recipe: Recipe, cache: Path) -> Path:
     data = recipe.data
     if data.manifest is not None:
         return Path(data.manifest)
-    folder = cache / f"furniture-{data.furniture_items}-{data.furniture_seed}"
+    name = ["furniture", data.furniture_items, data.furniture_seed, *sorted(data.furniture_unsaid)]
+    folder = cache / "-".join(map(str, name))
     path = folder / "manifest.jsonl"
     if not path.exists():
-        write(Order(folder, data.furniture_seed), data.furniture_items, workers=cores())
+        order = Order(folder, data.furniture_seed, unsaid=data.furniture_unsaid)
+        write(order, data.furniture_items, workers=cores())
     return path

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from multifold.errors import MultifoldError
+from training.data.furniture.facts import Attribute
 from training.sections import TOWERS, Count, ImageSection, Section, SmallImage, SmallText, TextSection
 
 UNREAD = "extra_forbidden"  # pydantic's word for it
@@ -21,6 +22,7 @@ class Data(Section):
     manifest: str | None = None
     furniture_items: int = 0
     furniture_seed: int = 0
+    furniture_unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
     train_split: str = "train"
     val_split: str = "val"
     test_split: str = "test"

@@ -49,6 +49,23 @@ def test_a_table_gives_means_and_intervals_over_seeds_and_items() -> None:
     assert cells[-2:] == ["1,440", "60"]
 
 
+def test_a_lead_is_taken_pair_by_pair() -> None:
+    """Items differ far more than runs do: what each gains is told apart from what all have in common."""
+    base, run = list(studies()["losses"])[:2]
+    rng = np.random.default_rng(0)
+    found = [Result("losses", run, 2, 10, 1440, 60.0, {})]  # nothing of this seed to hold it against
+    for seed in (0, 1):
+        shares = rng.random(300) * 0.8
+        for name, lead in ((base, 0.0), (run, 0.1)):
+            each = {"R@1": (shares + lead).tolist(), "R@10": shares.tolist()}
+            hits = dict.fromkeys(("text_to_shape", "shape_to_text", "text_to_image"), each)
+            found.append(Result("losses", name, seed, 10, 1440, 60.0, hits))
+    rows = table("losses", found, against=base).splitlines()[5:]
+    assert len(rows) == 1
+    cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
+    assert cells[:4] == [run, "2", "10.0 [10.0, 10.0]", "0.0 [0.0, 0.0]"]
+
+
 @pytest.mark.slow
 def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps on sixty items, from meshes to hits; the second call finds them in the log."""
@@ -56,12 +73,20 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     runs = {"one pair": small, "one pair, tuned": {**small, "after": small}}
     monkeypatch.setattr(ablation, "studies", lambda: {"losses": runs})
     args = argparse.Namespace(
-        study=["losses"], seeds=[0], steps=2, out=tmp_path / "out", cache=tmp_path / "cache", table=False
+        study=["losses"],
+        runs=None,
+        seeds=[0],
+        sets=[0, 1],
+        steps=2,
+        out=tmp_path / "out",
+        cache=tmp_path / "cache",
+        table=False,
+        against=None,
     )
     assert ablation.run(args) == 0
     found = results(tmp_path / "out" / "results.jsonl")
     assert [(run.name, run.steps, run.images) for run in found] == [(name, 2, 16) for name in runs]
-    assert all(len(run.hits["text_to_image"]["R@10"]) == 4 for run in found)
+    assert all(len(run.hits["text_to_image"]["R@10"]) == 8 for run in found)
     (before,) = (tmp_path / "out").glob("base-*/checkpoint.pt")
     assert checkpoint.read(before).recipe.train.start is None
     tuned = checkpoint.read(tmp_path / "out" / "checkpoint.pt")

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, UInt8
 
+from multifold.manifest import Entry
 from multifold.metrics import ranks, recall_at_k
 from training import checkpoint, loop, prepare, start
 from training.cookbook import merged
@@ -52,9 +53,14 @@ class Result:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--study", nargs="+", choices=sorted(studies()), default=sorted(studies()))
+    parser.add_argument("--runs", nargs="+", metavar="RUN", help="only these of the studies' runs")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
     parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="folder of the results")
+    parser.add_argument(
+        "--sets", nargs="+", type=int, default=[0], help="furniture sets to ask about, by seed"
+    )
+    parser.add_argument("--against", metavar="RUN", help="show each run's lead over this one, pair by pair")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
     parser.add_argument("--table", action="store_true", help="print what is there, and run nothing")
 
@@ -70,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         with open(log, "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(found[-1])) + "\n")
     for study in args.study:
-        print(table(study, [r for r in found if r.study == study and r.seed in args.seeds]))
+        print(table(study, [r for r in found if r.study == study and r.seed in args.seeds], args.against))
     return 0
 
 
@@ -78,7 +84,7 @@ def _missing(args: argparse.Namespace, found: Sequence[Result]) -> list[tuple[st
     """Study, name and seed of the runs that are asked for and not made yet, seed by seed."""
     there = {(result.study, result.name, result.seed) for result in found}
     asked = ((study, name, seed) for seed in args.seeds for study in args.study for name in studies()[study])
-    return [one for one in asked if one not in there]
+    return [one for one in asked if one not in there and (args.runs is None or one[1] in args.runs)]
 
 
 def studies() -> dict[str, dict[str, dict[str, Any]]]:
@@ -101,7 +107,7 @@ def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.N
         changes = merged(changes, {"train": {"start": str(before)}})
     recipe = changed(changes, seed, args.steps)
     path, spent, images = _train(recipe, args.out, args.cache)
-    hits = test(path, recipe, args.cache)
+    hits = test(path, recipe, args.sets, args.cache)
     return Result(study, name, seed, recipe.train.steps, images, round(spent, 1), hits)
 
 
@@ -127,12 +133,14 @@ def _train(recipe: Recipe, out: Path, cache: Path) -> tuple[Path, float, int]:
     return path, time.process_time() - started, recipe.train.steps * recipe.train.items * views
 
 
-def test(path: Path, recipe: Recipe, cache: Path) -> dict[str, dict[str, list[float]]]:
-    """Each test item's share of hits, in all directions."""
+def test(path: Path, recipe: Recipe, sets: Sequence[int], cache: Path) -> dict[str, dict[str, list[float]]]:
+    """Each test item's share of hits, in all directions; the gallery is the test items of all the sets."""
     trained = checkpoint.load(path)
-    items, views = prepare.held_out(recipe, cache, recipe.data.test_split, recipe.data.test_items)
+    unseen = [_held_out(recipe, seed, cache) for seed in sets]
+    items = [item for found, _ in unseen for item in found]
+    views = np.concatenate([seen for _, seen in unseen])
     encoder = LiveEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
-    asked = directions(encoder, encode(encoder, np.asarray(views), [entry.texts for entry in items]))
+    asked = directions(encoder, encode(encoder, views, [entry.texts for entry in items]))
     hits: dict[str, dict[str, list[float]]] = {}
     for name, direction in asked.items():
         found = ranks(direction.scores, direction.relevant)
@@ -142,6 +150,12 @@ def test(path: Path, recipe: Recipe, cache: Path) -> dict[str, dict[str, list[fl
     return hits
 
 
+def _held_out(recipe: Recipe, seed: int, cache: Path) -> tuple[list[Entry], UInt8[np.ndarray, "i v h w 3"]]:
+    data = recipe.data.model_copy(update={"furniture_seed": seed})
+    other = recipe.model_copy(update={"data": data})
+    return prepare.held_out(other, cache, data.test_split, data.test_items)
+
+
 def results(log: Path) -> list[Result]:
     """What has been measured so far."""
     if not log.exists():
@@ -149,8 +163,8 @@ def results(log: Path) -> list[Result]:
     return [Result(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def table(study: str, found: Sequence[Result]) -> str:
-    """Markdown: each run's recalls in percent with 95 % intervals over seeds and items."""
+def table(study: str, found: Sequence[Result], against: str | None = None) -> str:
+    """Markdown: each run's recalls in percent, or its lead, with 95 % intervals over seeds and items."""
     columns = [
         (direction, cut) for direction in ("text_to_shape", "shape_to_text", "text_to_image") for cut in CUTS
     ]
@@ -158,16 +172,33 @@ def table(study: str, found: Sequence[Result]) -> str:
     lines = [f"\n### {study}\n", f"| run | seeds | {' | '.join(names)} | images | CPU s |"]
     lines.append("|---" * (len(columns) + 4) + "|")
     for name in studies()[study]:
-        mine = [result for result in found if result.name == name]
-        if mine:
-            shown = [_interval([r.hits[direction][f"R@{cut}"] for r in mine]) for direction, cut in columns]
-            cost = f"{mine[0].images:,} | {np.mean([r.cpu_seconds for r in mine]):.0f}"
+        pairs = _pairs(found, name, against)
+        if pairs:
+            shown = [_interval(_hits(pairs, *column)) for column in columns]
+            mine = [run for run, _ in pairs]
+            cost = f"{mine[0].images:,} | {np.mean([run.cpu_seconds for run in mine]):.0f}"
             lines.append(f"| {name} | {len(mine)} | {' | '.join(shown)} | {cost} |")
     return "\n".join(lines)
 
 
-def _interval(hits: Sequence[Sequence[float]]) -> str:
-    means = np.concatenate(list(_draws(np.array(hits))))
+def _pairs(found: Sequence[Result], name: str, against: str | None) -> list[tuple[Result, Result | None]]:
+    """Each run of a name, beside the run of the same seed that it is held against."""
+    others = {run.seed: run for run in found if run.name == against}
+    mine = [run for run in found if run.name == name and name != against]
+    return [(run, others.get(run.seed)) for run in mine if against is None or run.seed in others]
+
+
+def _hits(
+    pairs: Sequence[tuple[Result, Result | None]], direction: str, cut: int
+) -> Float64[np.ndarray, "s i"]:
+    """Hits by seed and item; less those of the other run, where there is one."""
+    mine = [run.hits[direction][f"R@{cut}"] for run, _ in pairs]
+    others = [other.hits[direction][f"R@{cut}"] if other else [0.0] for _, other in pairs]
+    return np.subtract(mine, others, dtype=np.float64)
+
+
+def _interval(hits: Float64[np.ndarray, "s i"]) -> str:
+    means = np.concatenate(list(_draws(hits)))
     low, high = np.quantile(means, [0.025, 0.975])
     return f"{100 * np.mean(hits):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from multifold.machine import cores
 from training.data.furniture.dataset import Order
 from training.data.furniture.dataset import write as write_furniture
+from training.data.furniture.facts import ATTRIBUTES
 from training.data.furniture.workshop import CAPTIONS
 from training.data.sources import captioned, check, folder, text2shape
 from training.data.sources.found import Found, compare, shares, write
@@ -48,13 +49,20 @@ def _add_furniture(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--captions", type=int, default=CAPTIONS, help="captions an item, default: %(default)s"
     )
+    parser.add_argument(
+        "--unsaid",
+        nargs="+",
+        choices=ATTRIBUTES,
+        default=[],
+        help="what captions are silent about",
+    )
     parser.add_argument("--workers", type=int, default=workers, help="processes, default: %(default)s")
     parser.add_argument("--allow-twins", action="store_true", help="let near-twins cross the splits")
     parser.set_defaults(make=_furniture)
 
 
 def _furniture(args: argparse.Namespace) -> int:
-    order = Order(args.out, args.seed, args.captions, args.allow_twins)
+    order = Order(args.out, args.seed, args.captions, args.allow_twins, tuple(args.unsaid))
     print(f"making {args.items} pieces of furniture (seed {args.seed}) in {args.out}")
     entries = write_furniture(order, args.items, args.workers)
     splits = Counter(entry.split for entry in entries)

@@ -18,6 +18,7 @@ from training.commands import data
 from training.data import furniture
 from training.data.furniture import kinds
 from training.data.furniture.dataset import FurnitureError, Order, describe, write
+from training.data.furniture.facts import ATTRIBUTES
 from training.data.furniture.palette import Finish
 from training.data.furniture.split import SHARES, signature, split
 from training.data.furniture.textures import texture
@@ -44,6 +45,16 @@ def test_a_piece_does_not_depend_on_how_many_there_are(tmp_path: Path) -> None:
     assert digests(tmp_path / "few").items() - digests(tmp_path / "more").items() == {
         ("manifest.jsonl", digests(tmp_path / "few")["manifest.jsonl"])
     }
+
+
+def test_captions_can_be_silent(tmp_path: Path) -> None:
+    for entry in write(Order(tmp_path / "set", seed=3, unsaid=("colour", "count")), 6):
+        assert any(".colour=" in fact for fact in entry.meta["facts"])
+        told = {fact for claims in entry.meta["captions"] for fact in claims}
+        assert told
+        assert not any(".colour=" in fact or ".count=" in fact for fact in told)
+    mute = write(Order(tmp_path / "mute", seed=3, unsaid=ATTRIBUTES), 2)
+    assert all(entry.texts for entry in mute)
 
 
 def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:

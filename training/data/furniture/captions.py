@@ -46,6 +46,8 @@ class Writer:
         return Caption(text, tuple(claimed))
 
     def _choose(self) -> list[Fact]:
+        if not self.facts:
+            return []
         number = min(int(self.rng.choice(SIZES, p=SIZE_ODDS)), len(self.facts))
         weights = np.array([_weight(fact) for fact in self.facts])
         places = self.rng.choice(len(self.facts), number, replace=False, p=weights / weights.sum())

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from multifold import manifest
 from multifold.errors import MultifoldError
+from training.data.furniture.facts import Attribute
 from training.data.furniture.gltf import glb
 from training.data.furniture.piece import Piece
 from training.data.furniture.split import signature, split
@@ -34,6 +35,7 @@ class Order:
     seed: int
     captions: int = CAPTIONS
     allow_twins: bool = False
+    unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
 
 
 def write(order: Order, items: int, workers: int = 1) -> list[manifest.Entry]:
@@ -77,7 +79,7 @@ def _written(order: Order, items: int, workers: int) -> Iterator[manifest.Entry]
 
 
 def _write_item(order: Order, index: int) -> manifest.Entry:
-    piece = make(order.seed, index, order.captions)
+    piece = make(order.seed, index, order.captions, order.unsaid)
     name = f"furniture-{order.seed}-{index:05d}"
     path = order.folder / "meshes" / f"{name}.glb"
     path.write_bytes(glb(piece))

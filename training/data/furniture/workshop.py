@@ -1,23 +1,25 @@
 """Make one piece from a seed and an index; no piece depends on any other."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
 from training.data.furniture import kinds
 from training.data.furniture.captions import Writer
-from training.data.furniture.facts import Fact
+from training.data.furniture.facts import Attribute, Fact
 from training.data.furniture.piece import Piece, Workbench
 
 CAPTIONS = 5
 
 
-def make(seed: int, index: int, captions: int = CAPTIONS) -> Piece:
-    """The piece at a place in the set of a seed: parts, facts and captions."""
+def make(seed: int, index: int, captions: int = CAPTIONS, unsaid: Collection[Attribute] = ()) -> Piece:
+    """The piece at a place in the set of a seed: parts, facts, and captions silent about what is `unsaid`."""
     rng = np.random.default_rng([seed, index])
     piece = build(str(rng.choice(kinds.names())), rng)
     is_a = Fact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
-    return replace(piece, captions=Writer(rng, is_a, piece.facts).write(captions))
+    told = tuple(fact for fact in piece.facts if fact.attribute not in unsaid)
+    return replace(piece, captions=Writer(rng, is_a, told).write(captions))
 
 
 def build(kind: str, rng: np.random.Generator) -> Piece:

@@ -11,7 +11,9 @@ with needs_extra("serve"):
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
+from index.blobs import BlobError
 from index.check import ItemError, QueryError
+from index.database import StoreError
 from index.filters import FilterError
 from renderers.errors import MeshError
 
@@ -29,12 +31,15 @@ CODES = {
     503: "not_ready",
 }
 
+STORAGE = (BlobError, StoreError)  # nobody's request is at fault
+
 REFUSALS: dict[type[Exception], str] = {
     ImageError: "bad_image",
     MeshError: "bad_mesh",
     FilterError: "bad_filter",
     QueryError: "bad_query",
     ItemError: "bad_item",
+    **dict.fromkeys(STORAGE, "storage"),
 }
 
 
@@ -76,7 +81,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    status = error.status if isinstance(error, ApiError) else 422
+    status = error.status if isinstance(error, ApiError) else 503 if isinstance(error, STORAGE) else 422
     response = answer(request.state.request_id, status, code_of(error), str(error))
     if isinstance(error, ApiError) and error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)

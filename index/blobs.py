@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from multifold import durable
-from multifold.durable import make_folder, replacing, sync_folder
+from multifold.durable import make_folder, sync_folder
 from multifold.errors import MultifoldError
 
 SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
@@ -14,7 +14,7 @@ KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
 
 
 class BlobError(MultifoldError):
-    """A blob that is not there, is damaged, or has a name that no blob can have."""
+    """A blob that is not there, is damaged, cannot be written, or has a name that no blob can have."""
 
 
 class Blobs:
@@ -28,14 +28,21 @@ class Blobs:
         if not SUFFIX.fullmatch(suffix):
             raise BlobError(f"{suffix!r} is no suffix: a dot, then up to 16 small letters or digits")
         key = hashlib.sha256(data).hexdigest() + suffix
-        path = self.path(key)
+        try:
+            self._write(self.path(key), data)
+        except OSError as error:
+            raise BlobError(
+                f"{self.folder} takes no more: {error.strerror or error}. Nothing was changed; check the "
+                "disk's space and health, then try again."
+            ) from error
+        return key
+
+    def _write(self, path: Path, data: bytes) -> None:
         if path.is_file():
             sync_folder(path.parent)  # another thread may have named it a moment ago
-            return key
+            return
         make_folder(path.parent)
-        with replacing(path) as out:
-            out.write(data)
-        return key
+        durable.write(path, data)
 
     def get(self, key: str) -> bytes:
         """The bytes of a key, checked against it."""

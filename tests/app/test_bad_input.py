@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
+from index.database import StoreError
+from index.store import Store
 from tests.app.house import House, box, encoded, glb, png, triangle_with
 
 JSON = {"content-type": "application/json"}
@@ -282,3 +285,29 @@ def test_a_request_keeps_the_id_that_its_sender_gave(shop: House) -> None:
     assert given.headers["x-request-id"] == "trace-7"
     made_up = shop.client.get("/healthz", headers={"x-request-id": "not an id"})
     assert made_up.headers["x-request-id"] != "not an id"
+
+
+def test_a_full_disk_is_nobodys_fault_and_changes_nothing(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    picture, before = {"images": png("green")}, shop.client.get("/v1/info").json()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        refused(shop.client.put("/v1/items/late", files=picture), 503, "storage", "No space left on device")
+    assert shop.client.get("/v1/items/late").status_code == 404
+    assert shop.client.get("/v1/info").json() == before
+    assert shop.client.put("/v1/items/late", files=picture).status_code == 200
+    assert shop.client.delete("/v1/items/late").status_code == 200
+
+
+def test_a_store_that_fails_is_nobodys_fault(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise StoreError("The store failed: database or disk is full.")
+
+    monkeypatch.setattr(Store, "upsert", fails)
+    refused(shop.put("late", "green"), 503, "storage", "disk is full")
+    monkeypatch.undo()
+    assert shop.client.get("/v1/items/late").status_code == 404

@@ -68,7 +68,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
     (tmp_path / KEY[:2]).mkdir()
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(BlobError, match=r"No space left on device\. Nothing was changed"):
         Blobs(tmp_path).put(DATA)
     assert not Blobs(tmp_path).exists(KEY)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -20,13 +20,14 @@ class Audit:
         self._path, self._lock = path, threading.Lock()
         make_folder(path.parent)
 
-    def tell(self, action: str, ids: Sequence[str], count: int, version: int) -> None:
+    def tell(self, action: str, collection: str, ids: Sequence[str], count: int, version: int) -> None:
         """Write one line."""
         line = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "request_id": request_id.get(),
             "key": who.get(),
             "action": action,
+            "collection": collection,
             "ids": list(ids[:SHOWN]),
             "count": count,
             "version": version,

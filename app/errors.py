@@ -15,6 +15,8 @@ from index.blobs import BlobError
 from index.check import ItemError, QueryError
 from index.database import StoreError
 from index.filters import FilterError
+from index.names import CollectionNameError, NameTakenError, NoSuchCollectionError
+from index.plan import PlanError
 from renderers.errors import MeshError
 
 CODES = {
@@ -23,6 +25,7 @@ CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    409: "taken",
     413: "too_large",
     415: "unsupported_media_type",
     422: "bad_request",
@@ -34,12 +37,21 @@ CODES = {
 STORAGE = (BlobError, StoreError)  # nobody's request is at fault
 
 REFUSALS: dict[type[Exception], str] = {
+    CollectionNameError: "bad_name",
+    NoSuchCollectionError: "no_such_collection",
+    NameTakenError: "taken",
+    PlanError: "bad_index",
     ImageError: "bad_image",
     MeshError: "bad_mesh",
     FilterError: "bad_filter",
     QueryError: "bad_query",
     ItemError: "bad_item",
     **dict.fromkeys(STORAGE, "storage"),
+}
+STATUSES: dict[type[Exception], int] = {
+    NoSuchCollectionError: 404,
+    NameTakenError: 409,
+    **dict.fromkeys(STORAGE, 503),
 }
 
 
@@ -81,11 +93,15 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    status = error.status if isinstance(error, ApiError) else 503 if isinstance(error, STORAGE) else 422
+    status = error.status if isinstance(error, ApiError) else _status(error)
     response = answer(request.state.request_id, status, code_of(error), str(error))
     if isinstance(error, ApiError) and error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)
     return response
+
+
+def _status(error: Exception) -> int:
+    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 422)
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:

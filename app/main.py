@@ -9,13 +9,26 @@ from app import errors
 from app.bodies import describing
 from app.guard import Guard
 from app.middleware import BodyLimit, Envelope, LastNet, Patience
-from app.offload import Desk
-from app.routes import bulk, embeddings, facets, health, info, items, metrics, pages, search, snapshots
+from app.naming import Named
+from app.offload import Office
+from app.routes import (
+    bulk,
+    collections,
+    embeddings,
+    facets,
+    health,
+    info,
+    items,
+    metrics,
+    pages,
+    search,
+    snapshots,
+)
 from app.schemas.embeddings import EmbeddingsBody
 from app.schemas.items import BulkBody
 from app.schemas.search import BatchBody, SearchBody
-from app.service import Service, opened
 from app.settings import Settings
+from app.shelf import Shelf, opened
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -27,20 +40,24 @@ CROSS_ORIGIN: dict[str, Any] = {
     "allow_headers": ["authorization", "content-type", "x-api-key", "x-request-id"],
     "expose_headers": ["x-request-id", "retry-after"],
 }
-ABOUT = "Find things by any of their sides: text, photo, 3D shape."
+ABOUT = (
+    "Find things by any of their sides: text, photo, 3D shape. What begins with /v1/search, /v1/items, "
+    "/v1/facets, /v1/embeddings, /v1/models, /v1/snapshots or /v1/info is about the default collection; with "
+    "/v1/collections/NAME in place of /v1 it is about the one of that name or alias."
+)
 
 
-def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
-    """The service over HTTP. It opens what the settings name, unless a service is given that is open."""
+def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
+    """The service over HTTP. It opens what the settings name, unless a shelf is given that is open."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if service is not None:
-            async with Desk.of(service) as app.state.desk:
+        if shelf is not None:
+            async with Office.of(shelf) as app.state.office:
                 yield
             return
         with opened(settings) as own:
-            async with Desk.of(own) as app.state.desk:
+            async with Office.of(own) as app.state.office:
                 yield
 
     # The interactive documentation pages would load code from other hosts; the schema itself stays.
@@ -56,11 +73,24 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, limit=settings.max_body)
     app.add_middleware(Patience, seconds=settings.patience)
     app.add_middleware(Guard, keys=settings.known_keys(), open_read=settings.open_read)
+    app.add_middleware(Named)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
     app.add_middleware(LastNet)
     app.add_middleware(Envelope)
-    for part in (search, bulk, items, facets, embeddings, snapshots, info, health, metrics, pages):
+    for part in (
+        search,
+        bulk,
+        items,
+        facets,
+        embeddings,
+        snapshots,
+        collections,
+        info,
+        health,
+        metrics,
+        pages,
+    ):
         app.include_router(part.router)
     app.mount("/web", pages.files())
     own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody)

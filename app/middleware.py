@@ -64,7 +64,7 @@ class Envelope:
             await self.app(scope, receive, sealed)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            numbers: telemetry.Telemetry = scope["app"].state.desk.telemetry
+            numbers: telemetry.Telemetry = scope["app"].state.office.telemetry
             numbers.request(scope["method"], route, status, time.perf_counter() - start)
 
 

@@ -1,5 +1,6 @@
 """From what people hand in to features: decode or draw it, then encode it."""
 
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -21,8 +22,13 @@ Squares: TypeAlias = UInt8[np.ndarray, "v s s 3"]
 
 
 def encoder_of(settings: Settings) -> Encoder:
-    """The verified encoder that the settings name, if we can draw shapes the way it knows them."""
-    encoder = open_encoder(settings.bundle, settings.threads)
+    """The verified encoder that the settings name."""
+    return encoder_at(settings.bundle, settings.threads)
+
+
+def encoder_at(folder: Path, threads: int) -> Encoder:
+    """The verified encoder of a bundle, if we can draw shapes the way it knows them."""
+    encoder = open_encoder(folder, threads)
     _check_views(encoder.bundle)
     return encoder
 

@@ -1,10 +1,12 @@
 """Work leaves the event loop: encoding and searching in batches, the rest in bounded pools.
 
-Drawing a mesh has a pool of its own, as it takes seconds and must not keep others waiting.
+Drawing a mesh has a pool of its own, as it takes seconds and must not keep others waiting. Every collection
+has a desk; they share the pools, the perception of their encoder and the numbers.
 """
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
@@ -15,11 +17,14 @@ from app.batching import Batcher
 from app.drafting import Parts
 from app.errors import ApiError
 from app.ingest import Draft, Made
+from app.observer import Observer
 from app.pools import Pool
 from app.questions import Clue, Question
-from app.senses import Sensed, Senses
+from app.senses import Perception, Sensed, Senses
 from app.service import Answer, Look, Service
+from app.shelf import Shelf
 from app.telemetry import Telemetry
+from index.names import DEFAULT, MAIN
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -30,29 +35,23 @@ T = TypeVar("T")
 
 
 class Desk:
-    """The service as one event loop asks it."""
+    """One collection as one event loop asks it."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        settings = service.settings
-        room = settings.queue
-        self.telemetry, self._audit = Telemetry(service), Audit(settings.data / "audit.jsonl")
-        watch = self.telemetry.watch
-        self._quick = Pool("quick", settings.workers, room, watch("items"))
-        self._slow = Pool("slow", settings.renderers, room, watch("draw"))
-        self.senses = Senses(service, self.telemetry, self._quick, self._slow)
-        self._searches = Batcher(service.search, most=settings.batch, room=room, watch=watch("search"))
-        self.telemetry.queues(self._waiting, room)
+    def __init__(self, office: "Office", service: Service) -> None:
+        self.office, self.service = office, service
+        self.senses = Senses(office.perception(service.observer), service.collection, office.quick)
+        self._searches = Batcher(
+            service.search,
+            most=service.settings.batch,
+            room=service.settings.queue,
+            watch=office.telemetry.watch("search"),
+        )
 
-    @classmethod
-    @asynccontextmanager
-    async def of(cls, service: Service) -> AsyncIterator["Desk"]:
-        """A desk that is closed in the end; what was accepted is finished first."""
-        desk = cls(service)
-        try:
-            yield desk
-        finally:
-            await run_in_threadpool(desk.close)
+    @property
+    def address(self) -> str:
+        """Where its routes are."""
+        plain = self.service.name == MAIN == self.office.shelf.default
+        return "/v1" if plain else f"/v1/collections/{self.service.name}"
 
     async def ask(self, question: Question) -> Answer:
         """Sense the clues and search with them."""
@@ -65,18 +64,18 @@ class Desk:
         searched = time.perf_counter()
         hits = [hit for hit in found.hits if options.min_score is None or hit.score >= options.min_score]
         warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
-        return Answer(hits, encoded - start, searched - encoded, found.version, warnings)
+        return Answer(hits, encoded - start, searched - encoded, found.version, warnings, self.address)
 
     async def put(self, parts: Parts) -> Made:
         """Draw and encode what an item is made of."""
         mesh = parts.mesh
-        views = None if mesh is None else await self._slow.run(lambda: self.service.observer.draw(mesh))
+        views = None if mesh is None else await self.office.draw.run(lambda: self.service.observer.draw(mesh))
         draft = Draft(parts.id, parts.texts, parts.photos, views, parts.payload)
         return await self.run(lambda: self.service.make(draft))
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
         """Write down that something was changed."""
-        self._audit.tell(action, ids, count, self.service.collection.version)
+        self.office.audit.tell(action, self.service.name, ids, count, self.service.collection.version)
 
     def check_many(self, count: int, what: str) -> None:
         """Refuse what is too much for one request."""
@@ -86,25 +85,102 @@ class Desk:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do it in a thread."""
-        return await self._quick.run(work)
+        return await self.office.quick.run(work)
 
     async def _sensed(self, clues: Sequence[Clue]) -> list[Sensed]:
         if len(clues) == 1:
             return [await clues[0].sense(self.senses)]
         return list(await asyncio.gather(*(clue.sense(self.senses) for clue in clues)))
 
-    def _waiting(self) -> dict[str, int]:
-        return {**self.senses.waiting, "items": self._quick.waiting, "search": self._searches.waiting}
+    @property
+    def waiting(self) -> int:
+        """How many wait to be searched for."""
+        return self._searches.waiting
 
     def close(self) -> None:
         """Finish what was accepted."""
-        self.senses.close()
         self._searches.close()
-        self._quick.close()
-        self._slow.close()
 
 
-def desk(request: Request) -> Desk:
-    """The desk of the service that this request came to."""
-    found: Desk = request.app.state.desk
+class Office:
+    """All desks of one event loop, and what they share."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        settings = shelf.settings
+        self.telemetry, self.audit = Telemetry(shelf), Audit(settings.data / "audit.jsonl")
+        watch = self.telemetry.watch
+        self.quick = Pool("quick", settings.workers, settings.queue, watch("items"))
+        self.draw = Pool("slow", settings.renderers, settings.queue, watch("draw"))
+        self._perceptions: dict[Observer, Perception] = {}
+        self._desks: dict[str, Desk] = {}
+        self.telemetry.queues(self._waiting, settings.queue)
+        self.telemetry.cache(self._cached)
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, shelf: Shelf) -> AsyncIterator["Office"]:
+        """An office that is closed in the end; what was accepted is finished first."""
+        office = cls(shelf)
+        try:
+            yield office
+        finally:
+            await run_in_threadpool(office.close)
+
+    async def desk(self, name: str = DEFAULT) -> Desk:
+        """The desk of a collection, by its name or an alias."""
+        shelf = self.shelf
+        place = await run_in_threadpool(shelf.place, name) if shelf.shared else shelf.place(name)
+        if place not in self._desks:
+            service = await run_in_threadpool(shelf.service, name)
+            if place not in self._desks:  # another request may have been first
+                self._desks[place] = Desk(self, service)
+        return self._desks[place]
+
+    async def drop(self, name: str) -> None:
+        """Drop a collection; what was accepted is finished first."""
+        entry = await run_in_threadpool(self.shelf.forget, name)
+        desk = self._desks.pop(entry.place, None)
+        if desk is not None:
+            await run_in_threadpool(desk.close)
+        await run_in_threadpool(self.shelf.discard, entry)
+
+    def perception(self, observer: Observer) -> Perception:
+        """What reads and looks for all collections of an encoder."""
+        if observer not in self._perceptions:
+            self._perceptions[observer] = Perception(observer, self.shelf.settings, self.telemetry, self.draw)
+        return self._perceptions[observer]
+
+    def _waiting(self) -> dict[str, int]:
+        waiting = Counter({"items": self.quick.waiting, "draw": self.draw.waiting, "search": 0})
+        for perception in list(self._perceptions.values()):
+            waiting.update(perception.waiting)
+        for desk in list(self._desks.values()):
+            waiting["search"] += desk.waiting
+        return dict(waiting)
+
+    def _cached(self) -> tuple[int, int, int]:
+        found = [one.cached for one in list(self._perceptions.values())]
+        return sum(one[0] for one in found), sum(one[1] for one in found), sum(one[2] for one in found)
+
+    def close(self) -> None:
+        """Finish what was accepted."""
+        for perception in self._perceptions.values():
+            perception.close()
+        for desk in self._desks.values():
+            desk.close()
+        self.quick.close()
+        self.draw.close()
+
+
+async def desk(request: Request) -> Desk:
+    """The desk of the collection that this request is for."""
+    office: Office = request.app.state.office
+    name: str = getattr(request.state, "collection", DEFAULT)
+    return await office.desk(name)
+
+
+def office(request: Request) -> Office:
+    """All collections of the service that this request came to."""
+    found: Office = request.app.state.office
     return found

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from app.main import create_app
 from app.service import Service
 from app.settings import Settings
+from app.shelf import Shelf
+from index.names import DEFAULT
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -44,14 +46,16 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
         yield taken
 
 
-def run_until_stopped(service: Service, taken: socket.socket) -> int:
+def run_until_stopped(shelf: Shelf, taken: socket.socket) -> int:
     """Serve until a signal comes; 0 if all went well."""
-    app = create_app(service.settings, service)
+    app = create_app(shelf.settings, shelf)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE
     )
     server = uvicorn.Server(config)
-    proof = Proof(server, service.settings.url, _known_text(service), bool(service.settings.known_keys()))
+    proof = Proof(
+        server, shelf.settings.url, _known_text(shelf.service(DEFAULT)), bool(shelf.settings.known_keys())
+    )
     # uvicorn hands the signal on when it has stopped; stopping when told to is no failure.
     for stop in STOPS:
         signal.signal(stop, lambda *_: None)

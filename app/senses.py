@@ -1,6 +1,6 @@
 """From what people ask with to index vectors: decode or draw in bounded pools, encode in batches.
 
-The vectors of what was asked lately are remembered.
+The vectors of what was asked lately are remembered. All collections of one encoder share its perception.
 """
 
 import asyncio
@@ -13,11 +13,12 @@ import numpy as np
 from app.batching import Batcher
 from app.errors import ApiError
 from app.lru import Lru
-from app.observer import Squares
+from app.observer import Observer, Squares
 from app.pools import Pool
-from app.service import Service
+from app.settings import Settings
 from app.telemetry import Telemetry
 from app.uploads import Mesh
+from index.collection import Collection
 from multifold.types import SIDE_OF, Feature, Pixels, Side, Vector, pool_mean
 
 NOTHING: Feature = np.empty(0, np.float32)
@@ -32,20 +33,18 @@ class Sensed:
     warnings: tuple[str, ...] = ()
 
 
-class Senses:
-    """Reads words, looks at pictures, draws meshes; for one event loop."""
+class Perception:
+    """Reads words, looks at pictures, draws meshes with one encoder; for one event loop."""
 
-    def __init__(self, service: Service, telemetry: Telemetry, quick: Pool, draw: Pool) -> None:
-        settings = service.settings
-        self._service, self._observer = service, service.observer
+    def __init__(self, observer: Observer, settings: Settings, telemetry: Telemetry, draw: Pool) -> None:
+        self._observer = observer
         self._known: Lru[Hashable, Sensed] = Lru(settings.cache)
         room, most = settings.queue, settings.batch
         watch = telemetry.watch
         self._words = Batcher(self._read, most=most, room=room, watch=watch("text"))
         self._pictures = Batcher(self._see, most=most, room=room, watch=watch("image"))
         self._decode = Pool("decode", settings.decoders, room, watch("decode"))
-        self._quick, self._draw = quick, draw
-        telemetry.cache(lambda: (self._known.hits, self._known.misses, len(self._known)))
+        self._draw = draw
 
     async def text(self, text: str) -> Sensed:
         """Read words."""
@@ -74,10 +73,6 @@ class Senses:
             self._known.put(key, known)
         return known
 
-    async def item(self, name: str, sides: Sequence[Side]) -> Sensed:
-        """Recall the first of these sides that an item has."""
-        return await self._quick.run(lambda: self._recalled(name, sides))
-
     def given(self, numbers: Sequence[float]) -> Sensed:
         """An index vector that is there already."""
         dim = self._observer.encoder.dim
@@ -86,18 +81,15 @@ class Senses:
         with np.errstate(over="ignore"):  # what overflows is refused by the index
             return Sensed(NOTHING, np.asarray(numbers, np.float32))
 
-    def _recalled(self, name: str, sides: Sequence[Side]) -> Sensed:
-        item = self._service.collection.get(name)
-        if item is None:
-            raise ApiError(404, "not_found", f"there is no item {name!r}")
-        for side in sides:
-            seen = [one.feature for one in item.observations if SIDE_OF[one.kind] == side]
-            if seen:
-                return self._of(pool_mean(np.stack(seen)))
-        raise ApiError(422, "no_such_side", f"the item {name!r} has no {' and no '.join(sides)}")
+    def of(self, feature: Feature) -> Sensed:
+        """What is sensed of a feature that is there already."""
+        vector: Vector = self._observer.encoder.vectors(feature[None])[0]
+        return Sensed(feature, vector)
 
-    def _of(self, feature: Feature) -> Sensed:
-        return Sensed(feature, self._service.vector(feature))
+    @property
+    def cached(self) -> tuple[int, int, int]:
+        """How the memory does: hits, misses, size."""
+        return self._known.hits, self._known.misses, len(self._known)
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -106,7 +98,6 @@ class Senses:
             "text": self._words.waiting,
             "image": self._pictures.waiting,
             "decode": self._decode.waiting,
-            "draw": self._draw.waiting,
         }
 
     def close(self) -> None:
@@ -117,7 +108,7 @@ class Senses:
 
     async def _look_around(self, views: Squares) -> Sensed:
         seen = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
-        return self._of(pool_mean(np.stack([one.feature for one in seen])))
+        return self.of(pool_mean(np.stack([one.feature for one in seen])))
 
     def _views(self, mesh: Mesh) -> Squares:
         return self._observer.look_at_views(self._observer.draw(mesh))
@@ -134,3 +125,26 @@ class Senses:
         encoder = self._observer.encoder
         features = encoder.pixels(np.stack(pictures))
         return [Sensed(*both) for both in zip(features, encoder.vectors(features), strict=True)]
+
+
+class Senses:
+    """What one collection is asked with: seeing and reading are its encoder's, recalling is its own."""
+
+    def __init__(self, perception: Perception, collection: Collection, quick: Pool) -> None:
+        self.text, self.image, self.mesh = perception.text, perception.image, perception.mesh
+        self.given, self._of = perception.given, perception.of
+        self._collection, self._quick = collection, quick
+
+    async def item(self, name: str, sides: Sequence[Side]) -> Sensed:
+        """Recall the first of these sides that an item has."""
+        return await self._quick.run(lambda: self._recalled(name, sides))
+
+    def _recalled(self, name: str, sides: Sequence[Side]) -> Sensed:
+        item = self._collection.get(name)
+        if item is None:
+            raise ApiError(404, "not_found", f"there is no item {name!r}")
+        for side in sides:
+            seen = [one.feature for one in item.observations if SIDE_OF[one.kind] == side]
+            if seen:
+                return self._of(pool_mean(np.stack(seen)))
+        raise ApiError(422, "no_such_side", f"the item {name!r} has no {' and no '.join(sides)}")

@@ -1,14 +1,14 @@
-"""The service without its wire: an encoder, a collection and a sandbox that answer questions together."""
+"""One collection without its wire: an encoder, a collection and a sandbox that answer questions together."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from app.errors import ApiError
 from app.ingest import Draft, Made, captions, make, write
-from app.observer import Observer, encoder_of
+from app.observer import Observer
 from app.patching import merged
 from app.settings import Settings
 from index.collection import Collection
@@ -16,7 +16,6 @@ from index.filters import Filter
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.types import Feature, Hit, Item, Query, Vector
-from renderers.sandbox import Sandbox
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Answer:
     search: float
     version: int
     warnings: tuple[str, ...]
+    address: str  # of the collection that they are of
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Service:
     encoder: Encoder
     collection: Collection
     observer: Observer
+    name: str
+    home: Path  # the folder of the collection
     writing: threading.Lock = field(default_factory=threading.Lock)
 
     def search(self, looks: Sequence[Look]) -> list[Found]:
@@ -118,21 +120,3 @@ class Service:
         """The index vector of one feature."""
         vector: Vector = self.encoder.vectors(feature[None])[0]
         return vector
-
-
-@contextmanager
-def opened(settings: Settings, address: str | None = None) -> Iterator[Service]:
-    """A service at work: bundle verified, collection locked for writing, workers warm."""
-    encoder = encoder_of(settings)
-    collection = Collection.open(
-        settings.data,
-        encoder,
-        writer=address or settings.url,
-        probes=encoder.bundle.probes(),
-        database=settings.items_at,
-    )
-    try:
-        with Sandbox(workers=settings.renderers, seconds=settings.render_seconds) as sandbox:
-            yield Service(settings, encoder, collection, Observer(encoder, sandbox, settings))
-    finally:
-        collection.close()

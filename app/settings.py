@@ -30,6 +30,9 @@ class Settings(BaseSettings):
         Field(description="postgresql:// address for the items; the folder holds the pictures"),
     ] = None
     bundle: Annotated[Path, Field(description="folder of the encoder")] = Path("bundles/furniture")
+    bundles: Annotated[
+        Path | None, Field(description="folder of more bundles, for collections of other encoders")
+    ] = None
     host: Annotated[str, Field(description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8000
     max_body: Annotated[int, Field(ge=1024, description="largest request body, in bytes")] = 16 * MIB

@@ -15,7 +15,7 @@ def answer(found: Answer, bundle: str) -> SearchAnswer:
     """The answer to a search."""
     encode, search = 1000 * found.encode, 1000 * found.search
     return SearchAnswer(
-        hits=[hit(one) for one in found.hits],
+        hits=[hit(one, found.address) for one in found.hits],
         took_ms=Took(encode=round(encode, 2), search=round(search, 2), total=round(encode + search, 2)),
         version=found.version,
         bundle=bundle,
@@ -23,9 +23,9 @@ def answer(found: Answer, bundle: str) -> SearchAnswer:
     )
 
 
-def hit(found: Hit) -> Found:
+def hit(found: Hit, address: str) -> Found:
     """One item found."""
-    matched = seen(found.id, found.matched)
+    matched = seen(found.id, found.matched, address)
     return Found(
         id=found.id,
         score=found.score,
@@ -36,9 +36,9 @@ def hit(found: Hit) -> Found:
     )
 
 
-def item(stored: Item) -> ItemShown:
+def item(stored: Item, address: str) -> ItemShown:
     """An item with all its observations."""
-    shown = [seen(stored.id, observation) for observation in stored.observations]
+    shown = [seen(stored.id, observation, address) for observation in stored.observations]
     return ItemShown(id=stored.id, payload=dict(stored.payload), observations=shown)
 
 
@@ -51,10 +51,13 @@ def written(stored: Stored) -> ItemWritten:
     return ItemWritten(id=made.id, version=stored.version, observations=counts, warnings=warnings)
 
 
-def seen(owner: str, observation: Observation) -> Seen:
-    """An observation with the address of its picture; the address changes when the picture does."""
+def seen(owner: str, observation: Observation, address: str) -> Seen:
+    """An observation with the address of its picture, which changes when the picture does.
+
+    `address` is that of the collection.
+    """
     url = None
     if observation.blob is not None:
         place = f"{PLACES[observation.kind]}/{observation.index}"
-        url = f"/v1/items/{quote(owner, safe='')}/{place}?v={observation.blob[:TAG_LENGTH]}"
+        url = f"{address}/items/{quote(owner, safe='')}/{place}?v={observation.blob[:TAG_LENGTH]}"
     return Seen(kind=observation.kind, index=observation.index, url=url, text=observation.text)

@@ -4,9 +4,10 @@ import json
 import logging
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from typing import Literal
 from app.batching import Watch
 from app.metrics import SECONDS, SIZES, Counter, Histogram, Labels, Reading, Registry
 from app.service import Service
+from app.shelf import Shelf
 
 access = logging.getLogger("multifold.access")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -24,8 +26,8 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Telemetry:
     """The numbers of one service."""
 
-    def __init__(self, service: Service) -> None:
-        self._log_all = service.settings.log == "all"
+    def __init__(self, shelf: Shelf) -> None:
+        self._log_all = shelf.settings.log == "all"
         self.registry = Registry()
         self._requests, self._seconds = Counter("method", "route", "status"), Histogram(SECONDS, "route")
         self._sizes = Histogram(SIZES, "work")
@@ -36,7 +38,7 @@ class Telemetry:
         add("multifold_batch_size", "Requests that were worked on together.", self._sizes)
         add("multifold_wait_seconds", "How long the first of a batch waited.", self._waits)
         add("multifold_work_seconds", "How long a batch took.", self._works)
-        self._describe(service)
+        self._describe(shelf)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request; log it too, if all are logged or it failed on our side."""
@@ -79,18 +81,20 @@ class Telemetry:
         )
         add("multifold_cache_size", "Vectors remembered.", _one(lambda: float(used()[2])))
 
-    def _describe(self, service: Service) -> None:
-        collection, bundle = service.collection, service.encoder.bundle
-        add = self.registry.add
-        about = {"version": version("multifold"), "bundle": bundle.name, "vector_id": bundle.vector_id}
-        add("multifold_info", "What runs here.", Reading(lambda: [(about, 1.0)]))
-        add("multifold_items", "Items in the collection.", _one(lambda: float(collection.count())))
+    def _describe(self, shelf: Shelf) -> None:
+        add, each = self.registry.add, partial(_each, shelf)
+        add("multifold_info", "What runs here.", each(lambda one: [(_about(one), 1.0)]))
+        add("multifold_items", "Items in the collection.", each(lambda one: [({}, one.collection.count())]))
         add(
             "multifold_observations",
             "Observations in the collection.",
-            Reading(lambda: [({"kind": k}, float(n)) for k, n in collection.observations().items()]),
+            each(lambda one: [({"kind": k}, n) for k, n in one.collection.observations().items()]),
         )
-        add("multifold_version", "Last change that searches see.", _one(lambda: float(collection.version)))
+        add(
+            "multifold_version",
+            "Last change that searches see.",
+            each(lambda one: [({}, one.collection.version)]),
+        )
         add("multifold_resident_bytes", "Memory in use.", _one(_resident))
         add("multifold_cpu_seconds_total", "Processor time used.", _one(_cpu, "counter"))
 
@@ -118,6 +122,22 @@ def log_as_json() -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     access.setLevel(logging.INFO)
+
+
+def _each(shelf: Shelf, look: Callable[[Service], Iterable[tuple[Labels, float]]]) -> Reading:
+    """The same of every collection."""
+
+    def found() -> Iterator[tuple[Labels, float]]:
+        for service in shelf.services():
+            for labels, value in look(service):
+                yield {"collection": service.name, **labels}, float(value)
+
+    return Reading(found)
+
+
+def _about(service: Service) -> Labels:
+    bundle = service.encoder.bundle
+    return {"version": version("multifold"), "bundle": bundle.name, "vector_id": bundle.vector_id}
 
 
 def _one(look: Callable[[], float], kind: Literal["gauge", "counter"] = "gauge") -> Reading:

@@ -65,7 +65,7 @@ class Collection:
         self._changing = threading.Lock()
         self._closed = False
         self._bitmaps = Bitmaps()
-        self._plan = plan
+        self.plan = plan
         self._derived = derived
         self._derived.restore(store)
         self._derived.catch_up(store)
@@ -212,7 +212,7 @@ class Collection:
         """What the indexes have that the store does not say, or the other way round; see agree.py."""
         with self._changing, self._readable().moment():
             self._derived.catch_up(self._store)
-            return list(disagreements(self._derived.engines, self._store, self._space, self._plan.recall))
+            return list(disagreements(self._derived.engines, self._store, self._space, self.plan.recall))
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then let go of everything."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from index import gpu
+from index.ann import check
 from index.base import Engine, RowKind, Segment, Space
 from index.exact import ExactEngine
 from index.faiss_engine import FaissEngine
@@ -12,6 +14,12 @@ from multifold.types import SIDES, Features, Side, Vectors
 
 FEWEST = 32  # queries that are worth measuring with
 SEEN: RowKind = "observation"
+
+
+def check_plan(plan: Plan, dim: int) -> None:
+    """Refuse an index that nobody can build, before there is anything to build it of."""
+    if plan.type != EXACT:
+        check(plan, dim, on_gpu=gpu.chosen(plan.device))
 
 
 class Engines:

@@ -71,6 +71,15 @@ class Postgres(Database):
             connection.exec_driver_sql(f"VACUUM ANALYZE {name}")
 
 
+def within(url: str, schema: str) -> str:
+    """The address of another schema of the same database."""
+    address = _address(url)
+    told = address.query.get("options", "")
+    options = [told] if isinstance(told, str) else [*told]
+    moved = address.update_query_dict({"options": " ".join([*options, f"-csearch_path={schema}"]).strip()})
+    return moved.render_as_string(hide_password=False)
+
+
 def _address(url: str) -> URL:
     try:
         address = make_url(url)

@@ -62,7 +62,7 @@ class Store:
         as they are, and so does its session.
         """
         fresh = not read_only and vector_id is not None
-        self._database = _database(where, read_only=read_only, fresh=fresh)
+        self._database = database_at(where, read_only=read_only, fresh=fresh)
         try:
             if not read_only:
                 with self._database.writing() as connection:
@@ -161,7 +161,7 @@ class Store:
 
     def move(self, where: str, told: Callable[[int], object]) -> int:
         """Copy all of it into an empty database, in one transaction; returns the version of the copy."""
-        target = _database(where, read_only=False, fresh=True)
+        target = database_at(where, read_only=False, fresh=True)
         try:
             with self._database.reading() as source, target.writing() as connection:
                 if inspect(connection).has_table(meta.name):
@@ -210,7 +210,8 @@ class Store:
         return length
 
 
-def _database(where: Path | str, *, read_only: bool, fresh: bool) -> Database:
+def database_at(where: Path | str, *, read_only: bool, fresh: bool) -> Database:
+    """A file, made if it may be `fresh`, or a PostgreSQL database by its address."""
     if isinstance(where, str):
         from index.postgres import Postgres  # its driver is an extra
 

@@ -7,6 +7,7 @@ with Client("http://127.0.0.1:8000") as client:
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from multifold import answers, uploads
@@ -14,17 +15,27 @@ from multifold.answers import BulkResult, Facet, Model, Refused, SearchResult, S
 from multifold.asking import Clue, Filter, Modality, NewItem, Search, embeddable, refuse_text
 from multifold.errors import MultifoldError
 from multifold.types import Pool, Side, Target, Vectors
+from multifold.upkeep import Upkeep
 from multifold.uploads import File, Picture
-from multifold.wire import ServiceError, Wire, item_path
+from multifold.wire import ServiceError, address_of, segment
 
 __all__ = ["Client", "Clue", "NewItem", "Search", "ServiceError"]
 
 
-class Client(Wire):
-    """Talks to one service. Safe to share between threads; close it, or use it in a `with`."""
+class Client(Upkeep):
+    """Talks to one service. Safe to share between threads; close it, or use it in a `with`.
+
+    Items and searches are those of its default collection, or of the one that is named.
+    """
 
     def __enter__(self) -> "Client":
         return self
+
+    def collection(self, name: str) -> "Client":
+        """The same service, asked about one collection, by its name or an alias. Shares the connections."""
+        other = copy(self)
+        other._at = address_of(name)
+        return other
 
     def search(
         self,
@@ -67,12 +78,12 @@ class Client(Wire):
         )
         form = asked.form()
         sent: dict[str, Any] = {"json": asked.json()} if form is None else {"files": form}
-        return self._ask(answers.search_result, "POST", "/v1/search", **sent)
+        return self._ask(answers.search_result, "POST", f"{self._at}/search", **sent)
 
     def search_many(self, searches: Sequence[Search]) -> tuple[SearchResult | Refused, ...]:
         """Several searches at once, answered in their order."""
         body = {"searches": [search.json() for search in searches]}
-        return self._ask(answers.search_results, "POST", "/v1/search/batch", json=body)
+        return self._ask(answers.search_results, "POST", f"{self._at}/search/batch", json=body)
 
     def similar(
         self,
@@ -88,7 +99,7 @@ class Client(Wire):
         """Items that are like this one."""
         asked = Search(id=id, side=side, target=target, limit=limit, offset=offset, filter=filter, pool=pool)
         body = asked.options | ({"side": side} if side else {})
-        return self._ask(answers.search_result, "POST", f"{item_path(id)}/similar", json=body)
+        return self._ask(answers.search_result, "POST", f"{self._item(id)}/similar", json=body)
 
     def upsert(
         self,
@@ -106,12 +117,12 @@ class Client(Wire):
         parts += [uploads.image("images", image) for image in images]
         parts += uploads.mesh(mesh, mesh_format)
         parts.append(uploads.field("payload", json.dumps(payload or {})))
-        return self._ask(answers.written, "PUT", item_path(id), files=parts)
+        return self._ask(answers.written, "PUT", self._item(id), files=parts)
 
     def upsert_many(self, items: Sequence[NewItem]) -> BulkResult:
         """Write items; one that is refused does not keep the others out."""
         return self._ask(
-            answers.bulk_result, "POST", "/v1/items", json={"items": [item.json() for item in items]}
+            answers.bulk_result, "POST", f"{self._at}/items", json={"items": [item.json() for item in items]}
         )
 
     def update(
@@ -125,25 +136,27 @@ class Client(Wire):
         refuse_text(texts)
         given = {"payload": payload, "texts": None if texts is None else list(texts)}
         body = {name: value for name, value in given.items() if value is not None}
-        return self._ask(answers.written, "PATCH", item_path(id), json=body)
+        return self._ask(answers.written, "PATCH", self._item(id), json=body)
 
     def get(self, id: str) -> Stored:  # noqa: A002 (the service's word)
         """An item with all that was seen and said of it."""
-        return self._ask(answers.stored, "GET", item_path(id))
+        return self._ask(answers.stored, "GET", self._item(id))
 
     def items(self, filter: Filter | None = None, page: int = 100) -> Iterator[Stored]:  # noqa: A002
         """All items in the order of their ids, or those that a filter lets through; read page by page."""
         after: str | None = None
         while True:
             body = {"filter": filter, "after": after, "limit": page}
-            found, after = self._ask(answers.page, "POST", "/v1/items/scroll", json=body)
+            found, after = self._ask(answers.page, "POST", f"{self._at}/items/scroll", json=body)
             yield from found
             if after is None:
                 return
 
     def count(self, filter: Filter | None = None) -> int:  # noqa: A002 (the service's word)
         """How many items there are, or how many of them a filter lets through."""
-        return self._ask(lambda raw: int(raw["count"]), "POST", "/v1/items/count", json={"filter": filter})
+        return self._ask(
+            lambda raw: int(raw["count"]), "POST", f"{self._at}/items/count", json={"filter": filter}
+        )
 
     def facets(
         self,
@@ -153,16 +166,16 @@ class Client(Wire):
     ) -> Mapping[str, tuple[Facet, ...]]:
         """For each key of the payload the values that most items have."""
         body = {"keys": list(keys), "filter": filter, "limit": limit}
-        return self._ask(answers.facets, "POST", "/v1/facets", json=body)
+        return self._ask(answers.facets, "POST", f"{self._at}/facets", json=body)
 
     def delete(self, id: str) -> int:  # noqa: A002 (the service's word)
         """Remove an item; gives how many were removed, 0 or 1."""
-        return self._ask(answers.removed, "DELETE", item_path(id))
+        return self._ask(answers.removed, "DELETE", self._item(id))
 
     def delete_many(self, ids: Sequence[str] | None = None, *, filter: Filter | None = None) -> int:  # noqa: A002
         """Remove the items of these ids, or those that a filter lets through; gives how many there were."""
         body = {"filter": filter} if ids is None else {"ids": list(ids)}
-        return self._ask(answers.removed, "POST", "/v1/items/delete", json=body)
+        return self._ask(answers.removed, "POST", f"{self._at}/items/delete", json=body)
 
     def embed(
         self,
@@ -179,21 +192,21 @@ class Client(Wire):
             "encoding_format": "base64",
             "mesh_format": mesh_format,
         }
-        return self._ask(answers.vectors, "POST", "/v1/embeddings", json=body)
+        return self._ask(answers.vectors, "POST", f"{self._at}/embeddings", json=body)
 
     def models(self) -> tuple[Model, ...]:
         """The bundles that are loaded."""
-        return self._ask(answers.models, "GET", "/v1/models")
+        return self._ask(answers.models, "GET", f"{self._at}/models")
 
     def picture(self, url: str) -> bytes:
         """The bytes of a view or photo, by the `url` of an observation."""
         if not url.startswith("/") or url.startswith("//"):
-            raise MultifoldError(f"{url!r} is not the url of an observation; those begin with /v1/items/")
+            raise MultifoldError(f"{url!r} is not the url of an observation; those begin with /v1/")
         return self._send("GET", url).content
 
     def info(self) -> Mapping[str, Any]:
         """What runs there: its version, bundle, collection and limits."""
-        return self._ask(dict, "GET", "/v1/info")
+        return self._ask(dict, "GET", f"{self._at}/info")
 
     def ready(self) -> bool:
         """Whether the service answers queries now."""
@@ -202,3 +215,6 @@ class Client(Wire):
         except ServiceError:
             return False
         return True
+
+    def _item(self, id: str) -> str:  # noqa: A002 (the service's word)
+        return f"{self._at}/items/{segment(id)}"

@@ -1,6 +1,7 @@
 """One service at the end of a wire: requests go out, answers come back typed, every failure is a sentence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -39,11 +40,13 @@ class Wire:
         url: str = "http://127.0.0.1:8000",
         timeout: float = 60.0,
         api_key: str | None = None,
+        collection: str | None = None,
         *,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         self.url = url
+        self._at = address_of(collection)
         try:
             self._http = httpx.Client(base_url=url, timeout=timeout, headers=headers, transport=transport)
         except httpx.InvalidURL as error:
@@ -77,8 +80,24 @@ class Wire:
             ) from error
 
     def _send(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 (httpx has its own)
-        try:
+        with self._told():
             response = self._http.request(method, path, **content)
+        if not response.is_success:
+            raise _refusal(response)
+        return response
+
+    def _stream(self, path: str) -> Iterator[bytes]:
+        """The bytes of something large, as they come."""
+        with self._told(), self._http.stream("GET", path) as response:
+            if not response.is_success:
+                response.read()
+                raise _refusal(response)
+            yield from response.iter_bytes()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
         except httpx.TimeoutException as error:
             raise ServiceError(
                 f"{self.url} did not answer in time; try again, or wait longer", "timeout"
@@ -87,16 +106,18 @@ class Wire:
             raise ServiceError(
                 f"{self.url} cannot be reached ({error}); is it running?", "unreachable"
             ) from error
-        if not response.is_success:
-            raise _refusal(response)
-        return response
 
 
-def item_path(id: str) -> str:  # noqa: A002 (the service's word)
-    """The address of an item; its id is one segment, whatever it holds."""
-    if id in ("", ".", ".."):
-        raise MultifoldError(f"an address cannot hold the id {id!r}; choose another")
-    return f"/v1/items/{quote(id, safe='')}"
+def segment(name: str) -> str:
+    """An id or a name as one segment of an address, whatever it holds."""
+    if name in ("", ".", ".."):
+        raise MultifoldError(f"an address cannot hold the id {name!r}; choose another")
+    return quote(name, safe="")
+
+
+def address_of(collection: str | None) -> str:
+    """Where the routes of a collection are; without a name, those of the default one."""
+    return "/v1" if collection is None else f"/v1/collections/{segment(collection)}"
 
 
 def _refusal(response: httpx.Response) -> ServiceError:

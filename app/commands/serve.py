@@ -8,8 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from app.running import listening, run_until_stopped
-from app.service import Service, opened
+from app.service import Service
 from app.settings import read_settings
+from app.shelf import Shelf, opened
 from app.telemetry import log_as_json
 
 
@@ -33,18 +34,25 @@ def run(args: argparse.Namespace) -> int:
         print(
             f"multifold {version('multifold')}: opening {settings.data} with {settings.bundle} …", flush=True
         )
-        with opened(settings) as service:
-            _introduce(service)
-            return run_until_stopped(service, socket)
+        with opened(settings) as shelf:
+            _introduce(shelf)
+            return run_until_stopped(shelf, socket)
 
 
-def _introduce(service: Service) -> None:
-    encoder, collection, settings = service.encoder, service.collection, service.settings
+def _introduce(shelf: Shelf) -> None:
+    for service in shelf.services():
+        _introduce_one(service)
+    for name, trouble in shelf.troubles.items():
+        print(f"  collection  {name} is not served: {trouble}")
+    skipped = {"data", "bundle", "host", "port"}
+    rest = shelf.settings.model_dump(exclude=skipped).items()
+    print("  settings    " + ", ".join(f"{name} {value}" for name, value in rest), flush=True)
+
+
+def _introduce_one(service: Service) -> None:
+    encoder, collection = service.encoder, service.collection
     bundle, seen = encoder.bundle, collection.observations()
     print(f"  encoder     {bundle.name}: {bundle.about}")
     print(f"              {bundle.geometry.name}, {encoder.dim} numbers a vector, {encoder.provider}")
     counts = ", ".join(f"{number} {kind}s" for kind, number in seen.items() if number)
-    print(f"  collection  {settings.data}: {collection.count()} items" + (f" ({counts})" if counts else ""))
-    skipped = {"data", "bundle", "host", "port"}
-    rest = settings.model_dump(exclude=skipped).items()
-    print("  settings    " + ", ".join(f"{name} {value}" for name, value in rest), flush=True)
+    print(f"  collection  {service.home}: {collection.count()} items" + (f" ({counts})" if counts else ""))

@@ -74,7 +74,7 @@ async def scroll(at: At, body: ScrollBody) -> Page:
     chosen = where(body.filter)
     found = await at.run(lambda: at.service.collection.scroll(body.after, body.limit, chosen))
     last = found[-1].id if len(found) == body.limit else None
-    return Page(items=[shown.item(item) for item in found], next=last)
+    return Page(items=[shown.item(item, at.address) for item in found], next=last)
 
 
 @router.post("/count", responses=refusals(413, 422, 429, 503))

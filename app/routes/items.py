@@ -98,7 +98,7 @@ async def similar(at: At, item_id: str, body: SimilarBody) -> SearchAnswer:
 @router.get("/{item_id:path}", responses=refusals(404, 422))
 async def get(at: At, item_id: str) -> ItemShown:
     """An item with its payload and everything that was seen and said of it."""
-    return shown.item(await _item(at, item_id))
+    return shown.item(await _item(at, item_id), at.address)
 
 
 @router.delete("/{item_id:path}", responses=refusals(422))

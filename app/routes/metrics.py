@@ -19,5 +19,5 @@ TEXT: dict[int | str, dict[str, Any]] = {
 @router.get("/metrics", response_class=Response, responses={**TEXT, **refusals(429, 503)})
 async def metrics(at: Annotated[Desk, Depends(desk)]) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
-    text = await at.run(at.telemetry.registry.text)
+    text = await at.run(at.office.telemetry.registry.text)
     return Response(text, media_type=MEDIA_TYPE)

@@ -9,6 +9,7 @@ SENTENCES = {
     401: "a key is needed; the message says of which scope",
     403: "the key may not do this",
     404: "there is no such thing",
+    409: "the name, or the thing, is in use",
     413: "the body is too large",
     415: "the body is of a kind that is not understood",
     422: "the request cannot be answered; the message says why",

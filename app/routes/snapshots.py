@@ -60,7 +60,7 @@ async def remove(at: At, name: Name) -> Snapshots:
 
 
 def _folder(at: Desk) -> Path:
-    return at.service.settings.data / "snapshots"
+    return at.service.home / "snapshots"
 
 
 def _take(at: Desk, path: Path) -> Taken:

@@ -21,8 +21,9 @@ from trimesh.visual.material import PBRMaterial
 
 from app.main import create_app
 from app.running import listening
-from app.service import Service, opened
+from app.service import Service
 from app.settings import Settings
+from app.shelf import Shelf, opened
 from tests import tiny
 
 BOXES = ("red", "green", "blue", "yellow")
@@ -32,10 +33,15 @@ BOXES = ("red", "green", "blue", "yellow")
 class House:
     """A running service, and a client of it."""
 
-    service: Service
+    shelf: Shelf
     client: httpx.Client
     url: str
     server: uvicorn.Server
+
+    @property
+    def service(self) -> Service:
+        """The main collection."""
+        return self.shelf.main
 
     def search(self, **asked: Any) -> httpx.Response:  # noqa: ANN401 (any JSON)
         """Search in JSON."""
@@ -64,8 +70,8 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
     settings = Settings(data=data, bundle=bundle, port=0, threads=1, **changes)
     with listening(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
-        with opened(settings) as service:
-            config = uvicorn.Config(create_app(settings, service), log_level="critical", lifespan="on")
+        with opened(settings) as shelf:
+            config = uvicorn.Config(create_app(settings, shelf), log_level="critical", lifespan="on")
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
             thread.start()
@@ -73,7 +79,7 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
                 while not server.started:
                     time.sleep(0.01)
                 with httpx.Client(base_url=settings.url, trust_env=False, timeout=60) as client:
-                    yield House(service, client, settings.url, server)
+                    yield House(shelf, client, settings.url, server)
             finally:
                 server.should_exit = True
                 thread.join()

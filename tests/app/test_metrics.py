@@ -58,8 +58,8 @@ def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
     assert after[bad] == before.get(bad, 0) + 1
     hit = 'multifold_cache_requests_total{result="hit"}'
     assert after[hit] == before[hit] + 1
-    assert after["multifold_items"] == 4
-    assert after["multifold_version"] == shop.service.collection.version
+    assert after['multifold_items{collection="main"}'] == 4
+    assert after['multifold_version{collection="main"}'] == shop.service.collection.version
     for work in ("text", "image", "search", "draw", "decode", "items"):
         assert f'multifold_queue_waiting{{work="{work}"}}' in after or work == "items"
     assert after['multifold_work_seconds_count{work="text"}'] >= 1

@@ -218,6 +218,6 @@ def test_a_collection_asks_for_its_index(tmp_path: Path) -> None:
         assert collection._store.plan() is None
         collection.ask_for(plan)
     with Collection.open(tmp_path, SPACE) as collection:
-        assert collection._plan == plan
+        assert collection.plan == plan
     with Collection.open(tmp_path, SPACE, plan=Plan("exact")) as collection:
-        assert collection._plan == Plan("exact")
+        assert collection.plan == Plan("exact")

@@ -1,0 +1,65 @@
+"""The bundles at hand, and the encoders of those that are at work: one each, whatever collections use it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from app.errors import ApiError
+from app.observer import Observer, encoder_at
+from app.settings import Settings
+from multifold import bundle as bundles
+from multifold.bundle import Bundle, BundleError
+from renderers.sandbox import Sandbox
+
+
+class Encoders:
+    """Observers by the `vector_id` of their bundle, each opened when it is first needed."""
+
+    def __init__(self, settings: Settings, sandbox: Sandbox) -> None:
+        self._settings, self._sandbox = settings, sandbox
+        self._opened: dict[str, Observer] = {}
+        self._opening = threading.Lock()
+        self.first = self._open(settings.bundle)
+
+    def of(self, vector_id: str) -> Observer:
+        """The observer that makes these vectors."""
+        found = self._opened.get(vector_id)
+        if found is not None:
+            return found
+        sentence = f"no bundle here makes the vectors of {vector_id}; put it into the folder of bundles"
+        return self._open(self._folder(lambda one: one.vector_id == vector_id, sentence))
+
+    def named(self, name: str) -> Observer:
+        """The observer of a bundle at hand, by the bundle's name or by that of its folder."""
+        sentence = f"there is no bundle {name!r} here"
+        return self._open(self._folder(lambda one: name in (one.name, one.folder.name), sentence))
+
+    def at_hand(self) -> Iterator[tuple[Path, Bundle | BundleError]]:
+        """Every bundle here, or what is wrong with it."""
+        for folder in self._folders():
+            try:
+                yield folder, bundles.load(folder)
+            except BundleError as error:
+                yield folder, error
+
+    def _folder(self, fits: Callable[[Bundle], bool], sentence: str) -> Path:
+        for folder, bundle in self.at_hand():
+            if isinstance(bundle, Bundle) and fits(bundle):
+                return folder
+        raise ApiError(404, "no_such_bundle", sentence)
+
+    def _folders(self) -> list[Path]:
+        """The service's own first; what lies beside it is looked for anew each time."""
+        settings = self._settings
+        beside = sorted(settings.bundles.iterdir()) if settings.bundles and settings.bundles.is_dir() else []
+        own = settings.bundle.resolve()
+        others = [one for one in beside if (one / bundles.DESCRIPTION).is_file() and one.resolve() != own]
+        return [settings.bundle, *others]
+
+    def _open(self, folder: Path) -> Observer:
+        with self._opening:
+            encoder = encoder_at(folder, self._settings.threads)
+            known = self._opened.get(encoder.vector_id)
+            if known is None:
+                known = self._opened[encoder.vector_id] = Observer(encoder, self._sandbox, self._settings)
+        return known

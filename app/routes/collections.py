@@ -1,0 +1,127 @@
+"""/v1/collections and /v1/aliases: several collections in one service.
+
+What /v1/search, /v1/items and their like do for the default collection, /v1/collections/NAME/search and so
+on do for the one of that name or alias (see naming.py).
+"""
+
+from typing import Annotated
+
+from app.offload import Office, office
+from app.routes.refusals import refusals
+from app.schemas.collections import (
+    AliasBody,
+    Aliases,
+    AliasMoved,
+    CollectionBody,
+    Collections,
+    CollectionShown,
+    Dropped,
+    IndexBody,
+)
+from app.service import Service
+from app.shelf import Shelf
+from index.names import DEFAULT, MAIN, Entry, Listing
+from index.plan import Plan
+from multifold.errors import MultifoldError, needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends
+
+router = APIRouter(prefix="/v1", tags=["collections"])
+Here = Annotated[Office, Depends(office)]
+
+
+@router.post("/collections", status_code=201, responses=refusals(404, 409, 413, 422, 429, 503))
+async def create(here: Here, body: CollectionBody) -> CollectionShown:
+    """Make an empty collection."""
+    plan = None if body.index is None else Plan(**body.index.model_dump())
+    made = await here.quick.run(lambda: here.shelf.create(body.name, body.bundle, plan))
+    here.audit.tell("create collection", made.name, [], 1, made.collection.version)
+    return await here.quick.run(lambda: _shown(made, here.shelf.listing()))
+
+
+@router.get("/collections", responses=refusals(429))
+async def collections(here: Here) -> Collections:
+    """All collections."""
+    return Collections(collections=await here.quick.run(lambda: _all(here.shelf)))
+
+
+@router.get("/collections/{name}", responses=refusals(404, 422, 429))
+async def collection(here: Here, name: str) -> CollectionShown:
+    """One collection, by its name or an alias."""
+    return await here.quick.run(lambda: _one(here.shelf, name))
+
+
+@router.delete("/collections/{name}", responses=refusals(404, 409, 422, 429))
+async def drop(here: Here, name: str) -> Dropped:
+    """Remove a collection with all that it holds. What it is also called must be moved or removed first."""
+    await here.drop(name)
+    here.audit.tell("drop collection", name, [], 1, 0)
+    return Dropped(removed=name)
+
+
+@router.get("/aliases", responses=refusals(429))
+async def aliases(here: Here) -> Aliases:
+    """The collection of each alias; `default` is the one where none is named."""
+    listing = await here.quick.run(here.shelf.listing)
+    return Aliases(aliases={DEFAULT: MAIN, **listing.aliases})
+
+
+@router.put("/aliases/{alias}", responses=refusals(404, 409, 413, 422, 429))
+async def set_alias(here: Here, alias: str, body: AliasBody) -> AliasMoved:
+    """Call a collection so from now on, in one step."""
+    former = await here.quick.run(lambda: here.shelf.set_alias(alias, body.collection))
+    here.audit.tell(f"set alias {alias}", body.collection, [], 1, 0)
+    return AliasMoved(alias=alias, collection=body.collection, former=former)
+
+
+@router.delete("/aliases/{alias}", responses=refusals(404, 422, 429))
+async def drop_alias(here: Here, alias: str) -> Dropped:
+    """Call no collection so any more; `default` goes back to the main one."""
+    await here.quick.run(lambda: here.shelf.drop_alias(alias))
+    here.audit.tell(f"drop alias {alias}", "", [], 1, 0)
+    return Dropped(removed=alias)
+
+
+def _all(shelf: Shelf) -> list[CollectionShown]:
+    return [_one(shelf, name) for name in (MAIN, *shelf.listing().entries)]
+
+
+def _one(shelf: Shelf, name: str) -> CollectionShown:
+    listing = shelf.listing()
+    real = listing.resolve(name)
+    try:
+        return _shown(shelf.service(real), listing)
+    except MultifoldError as error:
+        if real == MAIN:
+            raise
+        return _troubled(listing.entries[real], listing, str(error))
+
+
+def _shown(service: Service, listing: Listing) -> CollectionShown:
+    collection, bundle, plan = service.collection, service.encoder.bundle, service.collection.plan
+    return CollectionShown(
+        name=service.name,
+        aliases=listing.aliases_of(service.name),
+        vector_id=bundle.vector_id,
+        bundle=bundle.name,
+        items=collection.count(),
+        observations=collection.observations(),
+        version=collection.version,
+        index=IndexBody(type=plan.type, device=plan.device, recall=plan.recall),
+        trouble=None,
+    )
+
+
+def _troubled(entry: Entry, listing: Listing, trouble: str) -> CollectionShown:
+    return CollectionShown(
+        name=entry.name,
+        aliases=listing.aliases_of(entry.name),
+        vector_id=entry.vector_id,
+        bundle=None,
+        items=None,
+        observations=None,
+        version=None,
+        index=None,
+        trouble=trouble,
+    )

@@ -1,0 +1,80 @@
+"""Collections, and what else they are called."""
+
+from typing import Annotated
+
+from index.plan import AUTO, Device, Plan
+from multifold.errors import needs_extra
+from multifold.types import Kind
+
+with needs_extra("serve"):
+    from pydantic import BaseModel, ConfigDict, Field
+
+
+class IndexBody(BaseModel):
+    """The index that a collection asks for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str = Field(AUTO, max_length=64, description="auto, exact, or a FAISS factory string")
+    device: Device = "auto"
+    recall: Annotated[float, Field(gt=0, le=1, description="target, measured when the index is built")] = (
+        Plan().recall
+    )
+
+
+class CollectionBody(BaseModel):
+    """A collection to be made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(description="lower-case letters, digits, - and _; at most 40")
+    bundle: str | None = Field(None, description="a bundle at hand, by its name; else the service's own")
+    index: IndexBody | None = Field(None, description="the index that it asks for; else it chooses itself")
+
+
+class AliasBody(BaseModel):
+    """What an alias stands for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    collection: str
+
+
+class CollectionShown(BaseModel):
+    """One collection."""
+
+    name: str
+    aliases: list[str]
+    vector_id: str
+    bundle: str | None = Field(description="null where no bundle here makes its vectors")
+    items: int | None
+    observations: dict[Kind, int] | None
+    version: int | None
+    index: IndexBody | None
+    trouble: str | None = Field(description="why it is not served")
+
+
+class Collections(BaseModel):
+    """All collections, the main one first."""
+
+    collections: list[CollectionShown]
+
+
+class Aliases(BaseModel):
+    """The collection of each alias."""
+
+    aliases: dict[str, str]
+
+
+class AliasMoved(BaseModel):
+    """What an alias stands for now, and stood for before."""
+
+    alias: str
+    collection: str
+    former: str | None
+
+
+class Dropped(BaseModel):
+    """What was removed."""
+
+    removed: str

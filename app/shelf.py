@@ -1,0 +1,166 @@
+"""All collections of a service by name: opened once, kept open, each with the encoder that made it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from app.encoders import Encoders
+from app.observer import Observer
+from app.service import Service
+from app.settings import Settings
+from index.collection import Collection
+from index.engines import check_plan
+from index.names import DEFAULT, MAIN, Entry, Listing
+from index.plan import Plan
+from index.registry import Registry
+from multifold.errors import MultifoldError
+from renderers.sandbox import Sandbox
+
+MAIN_PLACE = ""
+
+
+class Shelf:
+    """Its methods may be called from several threads; made by `opened`."""
+
+    def __init__(self, settings: Settings, encoders: Encoders, main: Service, registry: Registry) -> None:
+        self.settings, self.encoders, self.main = settings, encoders, main
+        self._registry = registry
+        self._services = {MAIN_PLACE: main}
+        self._changing = threading.RLock()
+        self._listing = registry.listing()
+        self.troubles: dict[str, str] = {}  # why a collection could not be opened, by its name
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may add and remove collections too."""
+        return self._registry.shared
+
+    @property
+    def default(self) -> str:
+        """The collection that is meant where none is named."""
+        return self._listing.resolve(DEFAULT)
+
+    def services(self) -> list[Service]:
+        """The collections that are at work."""
+        return list(self._services.values())
+
+    def listing(self) -> Listing:
+        """All names now."""
+        if self.shared:
+            self._listing = self._registry.listing()
+        return self._listing
+
+    def place(self, name: str) -> str:
+        """Where the collection of a name or alias lies."""
+        listing = self.listing()
+        real = listing.resolve(name)
+        return MAIN_PLACE if real == MAIN else listing.entries[real].place
+
+    def service(self, name: str) -> Service:
+        """The collection of a name or alias at work; it is opened if it is not yet."""
+        found = self._services.get(self.place(name))
+        if found is not None:
+            return found
+        with self._changing:
+            listing = self.listing()
+            entry = listing.entries[listing.resolve(name)]
+            if entry.place not in self._services:
+                self._services[entry.place] = self._open(entry, self.encoders.of(entry.vector_id))
+                self.troubles.pop(entry.name, None)
+            return self._services[entry.place]
+
+    def open_all(self) -> None:
+        """Open every collection; one that cannot be is told, and keeps the others from nothing."""
+        for name in self.listing().entries:
+            try:
+                self.service(name)
+            except MultifoldError as error:
+                self.troubles[name] = str(error)
+
+    def create(self, name: str, bundle: str | None, plan: Plan | None) -> Service:
+        """A new, empty collection, for a bundle at hand or the one that the service was started with."""
+        observer = self.encoders.first if bundle is None else self.encoders.named(bundle)
+        if plan is not None:
+            check_plan(plan, observer.encoder.dim)
+        with self._changing:
+            entry = self._registry.create(name, observer.encoder.vector_id)
+            self._listing = self._registry.listing()
+            service = self._services[entry.place] = self._open(entry, observer, plan)
+        if plan is not None:
+            service.collection.ask_for(plan)
+        return service
+
+    def forget(self, name: str) -> Entry:
+        """Drop a collection from the list: nobody gets it from now on, who has it may finish."""
+        with self._changing:
+            entry = self._registry.drop(name)
+            self._listing = self._registry.listing()
+            self.troubles.pop(name, None)
+        return entry
+
+    def discard(self, entry: Entry) -> None:
+        """Close a forgotten collection, and remove its files."""
+        service = self._services.pop(entry.place, None)
+        if service is not None:
+            service.collection.close()
+        self._registry.clear(entry)
+
+    def set_alias(self, alias: str, name: str) -> str | None:
+        """Call a collection so; returns which one was called so before."""
+        with self._changing:
+            former = self._registry.set_alias(alias, name)
+            self._listing = self._registry.listing()
+        return former
+
+    def drop_alias(self, alias: str) -> None:
+        """Call no collection so any more."""
+        with self._changing:
+            self._registry.drop_alias(alias)
+            self._listing = self._registry.listing()
+
+    def close(self) -> None:
+        """Close every collection."""
+        for service in self._services.values():
+            service.collection.close()
+        self._registry.close()
+
+    def _open(self, entry: Entry, observer: Observer, plan: Plan | None = None) -> Service:
+        home, database = self._registry.home(entry), self._registry.database(entry)
+        return _service(self.settings, observer, entry.name, home, database, plan)
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Shelf]:
+    """A service at work: bundles verified, collections locked for writing, workers warm."""
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(Sandbox(workers=settings.renderers, seconds=settings.render_seconds))
+        encoders = Encoders(settings, sandbox)
+        main = _service(settings, encoders.first, MAIN, settings.data, settings.items_at)
+        stack.callback(main.collection.close)
+        registry = Registry(settings.data, settings.items_at)
+        shelf = Shelf(settings, encoders, main, registry)
+        stack.callback(shelf.close)
+        if not shelf.shared:
+            registry.sweep()
+        shelf.open_all()
+        yield shelf
+
+
+def _service(
+    settings: Settings,
+    observer: Observer,
+    name: str,
+    home: Path,
+    database: str | None,
+    plan: Plan | None = None,
+) -> Service:
+    collection = Collection.open(
+        home,
+        observer.encoder,
+        writer=settings.url,
+        probes=observer.encoder.bundle.probes(),
+        database=database,
+        plan=plan,
+    )
+    return Service(settings, observer.encoder, collection, observer, name, home)

@@ -1,0 +1,156 @@
+"""Which collections there are beside the main one, and what they are called besides.
+
+The lines lie in the main collection's database, in tables of their own: a copy of that collection is without
+them. A line is the truth: what belongs to it is made after it and removed after it (on PostgreSQL a schema,
+in the same transaction). A folder without a line is what a crash left behind, and is swept.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+from index.database import Database
+from index.names import (
+    DEFAULT,
+    MAIN,
+    Entry,
+    Listing,
+    NameTakenError,
+    NoSuchCollectionError,
+    check_name,
+    new_place,
+)
+from index.store import database_at
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Column, Connection, MetaData, String, Table, delete, insert, inspect, select
+
+FOLDER = "collections"
+PLACE = re.compile(r"c_[a-z0-9_]+_[0-9a-f]{8}")
+
+tables = MetaData()
+collections = Table(
+    "collections",
+    tables,
+    Column("name", String(64), primary_key=True),
+    Column("place", String(64), nullable=False, unique=True),
+    Column("vector_id", String(128), nullable=False),
+)
+aliases = Table(
+    "aliases",
+    tables,
+    Column("alias", String(64), primary_key=True),
+    Column("collection", String(64), nullable=False),
+)
+
+
+class Registry:
+    """The collections of a data folder, and of a database if the items are there.
+
+    In a folder only the process that holds the writer's lock may change it.
+    """
+
+    def __init__(self, data: Path, database: str | None = None, *, read_only: bool = False) -> None:
+        self._data, self._url = data, database
+        self._database: Database = database_at(
+            database or data / "store.sqlite", read_only=read_only, fresh=not read_only
+        )
+        if not read_only:
+            with self._database.writing() as connection:
+                tables.create_all(connection)
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may change it too."""
+        return self._database.shared
+
+    def listing(self) -> Listing:
+        """All names now."""
+        with self._database.reading() as connection:
+            return _listing(connection)
+
+    def create(self, name: str, vector_id: str) -> Entry:
+        """A new, empty collection for an encoder."""
+        check_name(name)
+        with self._database.writing() as connection:
+            known = _listing(connection)
+            if name in (MAIN, DEFAULT) or name in known.entries or name in known.aliases:
+                raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
+            entry = Entry(name, new_place(name), vector_id)
+            connection.execute(insert(collections), vars(entry))
+            if self.shared:
+                connection.exec_driver_sql(f"CREATE SCHEMA {entry.place}")
+        return entry
+
+    def drop(self, name: str) -> Entry:
+        """Forget a collection that nobody calls by an alias; with `clear` its files go too."""
+        with self._database.writing() as connection:
+            known = _listing(connection)
+            entry = known.entries.get(name)
+            if name == MAIN:
+                raise NameTakenError("the main collection stays; remove its items instead")
+            if entry is None:
+                raise NoSuchCollectionError(f"there is no collection {name!r}")
+            if called := known.aliases_of(name):
+                raise NameTakenError(
+                    f"{name!r} is also called {', '.join(called)}; move or remove that first"
+                )
+            connection.execute(delete(collections).where(collections.c.name == name))
+            if self.shared:
+                connection.exec_driver_sql(f"DROP SCHEMA {entry.place} CASCADE")
+        return entry
+
+    def set_alias(self, alias: str, name: str) -> str | None:
+        """Call a collection so, from now on; returns which one was called so before."""
+        check_name(alias)
+        with self._database.writing() as connection:
+            known = _listing(connection)
+            if alias == MAIN or alias in known.entries:
+                raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
+            if name != MAIN and name not in known.entries:
+                raise NoSuchCollectionError(f"there is no collection {name!r}")
+            connection.execute(delete(aliases).where(aliases.c.alias == alias))
+            connection.execute(insert(aliases), {"alias": alias, "collection": name})
+        return MAIN if alias == DEFAULT and alias not in known.aliases else known.aliases.get(alias)
+
+    def drop_alias(self, alias: str) -> None:
+        """Call no collection so any more; `default` goes back to the main one."""
+        with self._database.writing() as connection:
+            if connection.execute(delete(aliases).where(aliases.c.alias == alias)).rowcount == 0:
+                raise NoSuchCollectionError(f"there is no alias {alias!r}")
+
+    def home(self, entry: Entry) -> Path:
+        """The folder of a collection."""
+        return self._data / FOLDER / entry.place
+
+    def database(self, entry: Entry) -> str | None:
+        """The address of its items, if they are not in its folder."""
+        if self._url is None:
+            return None
+        from index.postgres import within  # its driver is an extra
+
+        return within(self._url, entry.place)
+
+    def clear(self, entry: Entry) -> None:
+        """Remove the files of a collection that was dropped."""
+        shutil.rmtree(self.home(entry), ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove folders that a crash left behind; for the one process that writes."""
+        known = {entry.place for entry in self.listing().entries.values()}
+        for folder in (self._data / FOLDER).glob("c_*"):
+            if PLACE.fullmatch(folder.name) and folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+
+def _listing(connection: Connection) -> Listing:
+    if not inspect(connection).has_table(collections.name):
+        return Listing({}, {})
+    entries = [Entry(**row) for row in connection.execute(select(collections)).mappings()]
+    called = {row.alias: row.collection for row in connection.execute(select(aliases))}
+    return Listing({entry.name: entry for entry in sorted(entries, key=lambda one: one.name)}, called)

@@ -1,0 +1,128 @@
+"""What the typed client asks of a service itself: its collections, their aliases, snapshots and numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from multifold.errors import MultifoldError
+from multifold.types import Kind
+from multifold.wire import Wire, segment
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CollectionInfo:
+    """A collection; without counts where it is not served, for the `trouble` that is told."""
+
+    name: str
+    aliases: tuple[str, ...]
+    vector_id: str
+    bundle: str | None
+    items: int | None
+    observations: Mapping[Kind, int] | None
+    version: int | None
+    trouble: str | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A file that holds a whole collection as it was."""
+
+    name: str
+    bytes: int
+
+
+class Upkeep(Wire):
+    """Looks after a service. Most of it needs an admin key where there are keys."""
+
+    def create_collection(
+        self,
+        name: str,
+        *,
+        bundle: str | None = None,
+        index: str | None = None,
+        device: str = "auto",
+        recall: float | None = None,
+    ) -> CollectionInfo:
+        """Make an empty collection. Without `index` and `recall` it chooses its index itself."""
+        body: dict[str, Any] = {"name": name, "bundle": bundle}
+        if index is not None or recall is not None:
+            asked = {"type": index, "device": device, "recall": recall}
+            body["index"] = {key: value for key, value in asked.items() if value is not None}
+        return self._ask(_collection, "POST", "/v1/collections", json=body)
+
+    def collections(self) -> tuple[CollectionInfo, ...]:
+        """All collections, the main one first."""
+        return self._ask(lambda raw: tuple(map(_collection, raw["collections"])), "GET", "/v1/collections")
+
+    def drop_collection(self, name: str) -> None:
+        """Remove a collection with all that it holds."""
+        self._send("DELETE", f"/v1/collections/{segment(name)}")
+
+    def aliases(self) -> dict[str, str]:
+        """The collection of each alias."""
+        return self._ask(lambda raw: dict(raw["aliases"]), "GET", "/v1/aliases")
+
+    def set_alias(self, alias: str, collection: str) -> str | None:
+        """Call a collection so from now on; gives the one that was called so before."""
+        path = f"/v1/aliases/{segment(alias)}"
+        former: str | None = self._ask(
+            lambda raw: raw["former"], "PUT", path, json={"collection": collection}
+        )
+        return former
+
+    def drop_alias(self, alias: str) -> None:
+        """Call no collection so any more; `default` goes back to the main one."""
+        self._send("DELETE", f"/v1/aliases/{segment(alias)}")
+
+    def take_snapshot(self) -> Snapshot:
+        """The whole collection in one file, at the service."""
+        return self._ask(_snapshot, "POST", f"{self._at}/snapshots")
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots that are at the service, oldest first."""
+        return self._ask(lambda raw: tuple(map(_snapshot, raw["snapshots"])), "GET", f"{self._at}/snapshots")
+
+    def fetch_snapshot(self, name: str, path: Path | str) -> Path:
+        """Write a snapshot into a new file here; `multifold index restore` makes a collection of it."""
+        path = Path(path)
+        if path.exists():
+            raise MultifoldError(f"{path} is there already: choose another name, or remove it.")
+        aside = path.with_name(f".{path.name}.part")
+        try:
+            with open(aside, "wb") as out:
+                for piece in self._stream(f"{self._at}/snapshots/{segment(name)}"):
+                    out.write(piece)
+            aside.replace(path)
+        except OSError as error:
+            raise MultifoldError(f"{path} cannot be written: {error.strerror or error}.") from error
+        finally:
+            aside.unlink(missing_ok=True)
+        return path
+
+    def remove_snapshot(self, name: str) -> None:
+        """Remove a snapshot at the service."""
+        self._send("DELETE", f"{self._at}/snapshots/{segment(name)}")
+
+    def metrics(self) -> str:
+        """The service's numbers, as Prometheus reads them."""
+        return self._send("GET", "/metrics").text
+
+
+def _collection(raw: Raw) -> CollectionInfo:
+    return CollectionInfo(
+        raw["name"],
+        tuple(raw["aliases"]),
+        raw["vector_id"],
+        raw["bundle"],
+        raw["items"],
+        raw["observations"],
+        raw["version"],
+        raw["trouble"],
+    )
+
+
+def _snapshot(raw: Raw) -> Snapshot:
+    return Snapshot(raw["name"], raw["bytes"])

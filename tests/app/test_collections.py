@@ -1,0 +1,316 @@
+"""Several collections in one service: made, asked by name, called by aliases, dropped."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from app.shelf import opened
+from index.collection import Collection
+from multifold.canary import open_encoder
+from multifold.client import Client, ServiceError
+from tests import tiny
+from tests.app.house import House, house, png
+from tests.app.test_bad_input import refused
+from tests.index.servers import Server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> str | None:
+    """Where the items are: in the folder, or in a database."""
+    if request.param == "sqlite":
+        return None
+    running: Server = request.getfixturevalue("server")
+    return running.place()
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of bundles, with one that makes other vectors."""
+    folder = tmp_path_factory.mktemp("others")
+    tiny.build(folder / "second", seed=1, name="second")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mall(
+    tmp_path_factory: pytest.TempPathFactory, bundle: Path, other: Path, place: str | None
+) -> Iterator[House]:
+    """A service for many collections; each test makes those that it needs."""
+    with house(tmp_path_factory.mktemp("mall"), bundle, bundles=other, database=place) as opened:
+        opened.put("red-box", "red")
+        yield opened
+
+
+@pytest.fixture
+def client(mall: House) -> Iterator[Client]:
+    with Client(mall.url) as opened:
+        yield opened
+        for name, meant in opened.aliases().items():
+            if meant != "main":
+                opened.drop_alias(name)
+        for one in opened.collections():
+            if one.name != "main":
+                opened.drop_collection(one.name)
+
+
+def test_each_collection_has_its_own_items(client: Client) -> None:
+    client.create_collection("chairs", index="Flat", device="cpu", recall=0.9)
+    chairs = client.collection("chairs")
+    chairs.upsert("a/chair", texts=["a blue chair"], images=[png("blue")], payload={"is": "blue"})
+    assert (client.count(), chairs.count()) == (1, 1)
+    (hit,) = chairs.search(text="a red box", target="image").hits
+    assert hit.id == "a/chair"
+    assert hit.matched.url is not None
+    assert hit.matched.url.startswith("/v1/collections/chairs/items/a%2Fchair/photos/0?v=")
+    assert client.picture(hit.matched.url) == png("blue")
+    assert chairs.similar("a/chair").hits == ()
+    assert [item.id for item in chairs.items()] == ["a/chair"]
+    assert chairs.facets(["is"])["is"][0].value == "blue"
+    assert chairs.info()["collection"]["items"] == 1
+    told = {one.name: one for one in client.collections()}
+    assert list(told) == ["main", "chairs"]
+    assert (told["chairs"].items, told["main"].aliases) == (1, ("default",))
+    assert chairs.delete("a/chair") == 1
+    assert client.count() == 1
+
+
+def test_an_alias_moves_at_once_and_back(client: Client) -> None:
+    for name in ("one", "two"):
+        client.create_collection(name)
+        client.collection(name).upsert(name, texts=["a red box"])
+    assert client.set_alias("shop", "one") is None
+    shop = client.collection("shop")
+    assert [hit.id for hit in shop.search(text="red", target="text").hits] == ["one"]
+    assert client.set_alias("shop", "two") == "one"
+    assert [hit.id for hit in shop.search(text="red", target="text").hits] == ["two"]
+    assert client.set_alias("default", "two") == "main"
+    assert client.get("two").id == "two"
+    assert client.collection("main").search(text="red").hits[0].matched.url is not None
+    for hit in client.collection("main").search(text="red").hits:
+        assert client.picture(str(hit.matched.url))  # main is not the default now
+    client.drop_alias("default")
+    assert client.get("red-box").id == "red-box"
+
+
+def test_a_collection_may_have_another_encoder(client: Client, mall: House) -> None:
+    made = client.create_collection("others", bundle="second")
+    assert made.bundle == "second"
+    assert made.vector_id != client.info()["bundle"]["vector_id"]
+    others = client.collection("others")
+    others.upsert("red-box", texts=["a red box"], images=[png("red")])
+    assert others.info()["bundle"]["name"] == "second"
+    assert [model.id for model in others.models()] == ["second"]
+    mine, theirs = client.embed(["a red box"]), others.embed(["a red box"])
+    assert abs(mine - theirs).max() > 1e-3
+    assert others.search(text="a red box", target="text").hits[0].score == pytest.approx(1.0, abs=1e-3)
+    with pytest.raises(ServiceError, match="no bundle 'third'") as caught:
+        client.create_collection("more", bundle="third")
+    assert caught.value.status == 404
+    assert 'multifold_items{collection="others"} 1' in client.metrics()
+
+
+def test_what_is_dropped_is_gone(client: Client, mall: House) -> None:
+    client.create_collection("gone")
+    client.collection("gone").upsert("x", images=[png("red")])
+    client.set_alias("kept", "gone")
+    with pytest.raises(ServiceError, match="also called kept") as caught:
+        client.drop_collection("gone")
+    assert (caught.value.status, caught.value.code) == (409, "taken")
+    client.drop_alias("kept")
+    client.drop_collection("gone")
+    with pytest.raises(ServiceError, match="no collection 'gone'") as caught:
+        client.collection("gone").count()
+    assert (caught.value.status, caught.value.code) == (404, "no_such_collection")
+    client.create_collection("gone")
+    assert client.collection("gone").count() == 0
+    folders = list((mall.service.settings.data / "collections").iterdir())
+    assert len(folders) == 1
+
+
+def test_snapshots_are_of_one_collection(client: Client, tmp_path: Path) -> None:
+    client.create_collection("kept")
+    kept = client.collection("kept")
+    kept.upsert("x", texts=["a red box"])
+    taken = kept.take_snapshot()
+    assert [one.name for one in kept.snapshots()] == [taken.name]
+    assert taken.name not in [one.name for one in client.snapshots()]
+    file = kept.fetch_snapshot(taken.name, tmp_path / "kept.tar")
+    assert file.stat().st_size == taken.bytes
+    kept.remove_snapshot(taken.name)
+    with pytest.raises(ServiceError, match="no snapshot"):
+        kept.fetch_snapshot(taken.name, tmp_path / "again.tar")
+    assert [one.name for one in tmp_path.iterdir()] == ["kept.tar"]
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2F..", "Chairs", "a b", "a.b", "%00", "c%22%3B", "-"])
+def test_no_name_leads_anywhere_else(mall: House, name: str) -> None:
+    before = sorted(path for path in mall.service.settings.data.rglob("*") if "blobs" not in path.parts)
+    for method, path in (
+        ("GET", f"/v1/collections/{name}"),
+        ("DELETE", f"/v1/collections/{name}"),
+        ("GET", f"/v1/collections/{name}/items/x"),
+        ("PUT", f"/v1/aliases/{name}"),
+        ("DELETE", f"/v1/aliases/{name}"),
+    ):
+        content = {"json": {"collection": "main"}} if method == "PUT" else {}
+        response = mall.client.request(method, path, **content)  # type: ignore[arg-type]
+        assert response.status_code in (404, 405, 422), (method, path, response.text)
+    refused(mall.client.post("/v1/collections", json={"name": name}), 422, "bad_name", "is no name")
+    after = sorted(path for path in mall.service.settings.data.rglob("*") if "blobs" not in path.parts)
+    assert [path for path in after if path not in before and path.suffix != ".jsonl"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"name": "main"}, 409, "taken"),
+        ({"name": "default"}, 409, "taken"),
+        ({"name": "x", "index": {"type": "nonsense"}}, 422, "bad_index"),
+        ({"name": "x", "index": {"type": "CAGRA", "device": "cpu"}}, 422, "bad_index"),
+        ({"name": "x", "index": {"recall": 0}}, 422, "bad_request"),
+        ({"name": "x", "bundle": "../second"}, 404, "no_such_bundle"),
+        ({"name": "x", "colour": "red"}, 422, "bad_request"),
+        ({}, 422, "bad_request"),
+    ],
+)
+def test_what_cannot_be_made_leaves_nothing(
+    mall: House, body: dict[str, object], status: int, code: str
+) -> None:
+    refused(mall.client.post("/v1/collections", json=body), status, code)
+    assert [one["name"] for one in mall.client.get("/v1/collections").json()["collections"]] == ["main"]
+
+
+def test_the_main_collection_stays(mall: House) -> None:
+    refused(mall.client.delete("/v1/collections/main"), 409, "taken", "stays")
+    refused(mall.client.delete("/v1/collections/default"), 404, "no_such_collection")
+    refused(mall.client.get("/v1/collections/main/collections"), 404, "not_found")
+
+
+def test_collections_are_there_after_a_restart(
+    tmp_path: Path, bundle: Path, other: Path, place: str | None, server: Server
+) -> None:
+    database = None if place is None else server.place()
+    with house(tmp_path, bundle, bundles=other, database=database) as shop, Client(shop.url) as client:
+        shop.put("a", "red")
+        client.create_collection("mine", recall=0.5, index="exact")
+        client.create_collection("others", bundle="second")
+        client.collection("others").upsert("b", texts=["a blue box"])
+        client.set_alias("default", "others")
+    with house(tmp_path, bundle, bundles=other, database=database) as shop, Client(shop.url) as client:
+        assert client.get("b").id == "b"
+        assert client.collection("main").get("a").id == "a"
+        told = shop.client.get("/v1/collections/mine").json()
+        assert told["index"] == {"type": "exact", "device": "auto", "recall": 0.5}
+    with house(tmp_path, bundle, database=database) as shop, Client(shop.url) as client:
+        troubled = {one.name: one.trouble for one in client.collections()}["others"]
+        assert troubled is not None
+        assert "no bundle here" in troubled  # the others are served
+        assert client.collection("main").count() == 1
+
+
+def test_replicas_agree(tmp_path: Path, bundle: Path, server: Server) -> None:
+    database = server.place()
+    with (
+        house(tmp_path, bundle, database=database) as one,
+        house(tmp_path, bundle, database=database) as two,
+        Client(one.url) as here,
+        Client(two.url) as there,
+    ):
+        here.create_collection("chairs")
+        there.collection("chairs").upsert("x", texts=["a red chair"])
+        assert here.collection("chairs").count() == 1
+        there.set_alias("default", "chairs")
+        assert here.get("x").id == "x"
+        there.drop_alias("default")
+        there.drop_collection("chairs")
+        with pytest.raises(ServiceError, match="no collection"):
+            here.collection("chairs").count()
+        here.create_collection("chairs")
+        assert there.collection("chairs").count() == 0
+
+
+def test_readers_never_see_a_mix_while_an_alias_moves(client: Client) -> None:
+    for name in ("one", "two"):
+        client.create_collection(name)
+        for number in range(5):
+            client.collection(name).upsert(f"{name}-{number}", texts=["a red box"])
+    client.set_alias("shop", "one")
+    done = threading.Event()
+
+    def read() -> set[frozenset[str]]:
+        with Client(client.url) as own:
+            seen = set()
+            while not done.is_set():
+                hits = own.collection("shop").search(text="red", target="text").hits
+                seen.add(frozenset(hit.id for hit in hits))
+            return seen
+
+    whole = {frozenset(f"{name}-{number}" for number in range(5)) for name in ("one", "two")}
+    with ThreadPoolExecutor(2) as readers:
+        reading = [readers.submit(read) for _ in range(2)]
+        for turn in range(30):
+            client.set_alias("shop", ("two", "one")[turn % 2])
+        done.set()
+        assert set().union(*(one.result() for one in reading)) <= whole
+
+
+def test_an_older_folder_opens_as_the_main_collection(tmp_path: Path, bundle: Path) -> None:
+    encoder = open_encoder(bundle)
+    Collection.open(tmp_path, encoder).close()
+    with opened(Settings(data=tmp_path, bundle=bundle)) as shelf:
+        assert shelf.default == "main"
+        assert shelf.services() == [shelf.main]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from app.settings import Settings
+from app.shelf import opened
+with opened(Settings(data=Path(sys.argv[1]), bundle=Path(sys.argv[2]))) as shelf:
+    print("ready", flush=True)
+    turn = 0
+    while True:
+        name = ("one", "two")[turn % 2]
+        shelf.set_alias("shop", name)
+        shelf.create(f"more-{turn}", None, None)
+        if turn:
+            shelf.discard(shelf.forget(f"more-{turn - 1}"))
+        print(name, flush=True)
+        turn += 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [1, 2, 5, 9])
+def test_a_kill_leaves_one_or_the_other(tmp_path: Path, bundle: Path, after: int) -> None:
+    with opened(Settings(data=tmp_path, bundle=bundle)) as shelf:
+        for name in ("one", "two"):
+            shelf.create(name, None, None)
+        shelf.set_alias("shop", "one")
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(bundle)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(1 + after)]
+        process.kill()
+        last = (lines + process.stdout.readlines())[-1].strip()
+    with opened(Settings(data=tmp_path, bundle=bundle)) as shelf:
+        listing = shelf.listing()
+        assert listing.aliases["shop"] in ("one", "two")
+        if listing.aliases["shop"] != last:  # what was not told yet may have been done
+            assert last in ("one", "two")
+        assert {"one", "two"} <= set(listing.entries)
+        assert shelf.troubles == {}
+        folders = {path.name for path in (tmp_path / "collections").iterdir()}
+        assert folders == {entry.place for entry in listing.entries.values()}

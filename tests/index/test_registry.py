@@ -1,0 +1,133 @@
+"""Collections beside the main one: named, found again, dropped, on either store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from index.collection import Collection
+from index.database import StoreError
+from index.names import (
+    CollectionNameError,
+    Entry,
+    NameTakenError,
+    NoSuchCollectionError,
+)
+from index.registry import FOLDER, Registry
+from index.restore import restore
+from tests.index.shots import SPACE, equal, furnish, held
+from tests.index.things import feature, query
+
+HOSTILE = ("", "..", "a/b", "A", "-a", "a.b", "a b", "ä", "a\x00", "a" * 41, "c;drop", 'c"', "a\n")
+
+
+@pytest.fixture
+def registry(tmp_path: Path, database: str | None) -> Iterator[Registry]:
+    with Collection.open(tmp_path, SPACE, database=database):
+        opened = Registry(tmp_path, database)
+        yield opened
+        opened.close()
+
+
+def collection(registry: Registry, entry: Entry) -> Collection:
+    return Collection.open(registry.home(entry), SPACE, database=registry.database(entry))
+
+
+def test_each_holds_its_own(registry: Registry, tmp_path: Path, database: str | None) -> None:
+    one, other = (registry.create(name, SPACE.vector_id) for name in ("chairs", "my-tables_2"))
+    with collection(registry, one) as chairs, collection(registry, other) as tables:
+        furnish(chairs)
+        assert (chairs.count(), tables.count()) == (20, 0)
+        assert tables.search(query(feature(1))) == []
+        before = held(chairs)
+    again = Registry(tmp_path, database)
+    assert list(again.listing().entries.values()) == [one, other]
+    with collection(again, one) as chairs:
+        assert equal(held(chairs), before)
+    again.close()
+
+
+def test_what_is_dropped_is_gone_and_its_name_is_free(registry: Registry) -> None:
+    entry = registry.create("chairs", SPACE.vector_id)
+    with collection(registry, entry) as chairs:
+        furnish(chairs)
+    assert registry.drop("chairs") == entry
+    registry.clear(entry)
+    assert not registry.home(entry).exists()
+    with pytest.raises(NoSuchCollectionError, match="'chairs'"):
+        registry.listing().resolve("chairs")
+    again = registry.create("chairs", SPACE.vector_id)
+    assert again.place != entry.place
+    with collection(registry, again) as chairs:
+        assert chairs.count() == 0
+    if registry.shared:
+        with pytest.raises(StoreError, match=r"schema|table"):
+            Collection.open(registry.home(entry), SPACE, database=registry.database(entry))
+
+
+def test_aliases_move_in_one_step(registry: Registry) -> None:
+    for name in ("one", "two"):
+        registry.create(name, SPACE.vector_id)
+    assert registry.listing().resolve("default") == "main"
+    assert registry.set_alias("shop", "one") is None
+    assert registry.set_alias("shop", "two") == "one"
+    assert registry.set_alias("default", "two") == "main"
+    listing = registry.listing()
+    assert (listing.resolve("shop"), listing.resolve("default")) == ("two", "two")
+    assert listing.aliases_of("two") == ["default", "shop"]
+    with pytest.raises(NameTakenError, match="also called default, shop"):
+        registry.drop("two")
+    registry.drop_alias("default")
+    assert registry.listing().resolve("default") == "main"
+    with pytest.raises(NoSuchCollectionError):
+        registry.drop_alias("default")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_safe_everywhere(registry: Registry, name: str) -> None:
+    for ask in (lambda: registry.create(name, "x"), lambda: registry.set_alias(name, "main")):
+        with pytest.raises(CollectionNameError, match="is no name"):
+            ask()
+    assert registry.listing().entries == {}
+
+
+def test_one_name_stands_for_one_thing(registry: Registry) -> None:
+    registry.create("one", SPACE.vector_id)
+    registry.set_alias("shop", "one")
+    for name in ("one", "shop", "main", "default"):
+        with pytest.raises(NameTakenError):
+            registry.create(name, SPACE.vector_id)
+    for alias in ("one", "main"):
+        with pytest.raises(NameTakenError):
+            registry.set_alias(alias, "main")
+    with pytest.raises(NoSuchCollectionError):
+        registry.set_alias("other", "shop")  # an alias of an alias
+    with pytest.raises(NameTakenError, match="stays"):
+        registry.drop("main")
+
+
+def test_what_a_crash_left_behind_is_swept(tmp_path: Path) -> None:
+    with Collection.open(tmp_path, SPACE):
+        registry = Registry(tmp_path)
+        kept, dropped = (registry.create(name, SPACE.vector_id) for name in ("kept", "dropped"))
+        for entry in (kept, dropped):
+            collection(registry, entry).close()
+        foreign = tmp_path / FOLDER / "mine"
+        foreign.mkdir()
+        registry.drop("dropped")  # and then the power goes
+        registry.sweep()
+        assert {one.name for one in (tmp_path / FOLDER).iterdir()} == {kept.place, "mine"}
+        registry.close()
+
+
+def test_a_copy_of_the_main_collection_has_no_others(tmp_path: Path) -> None:
+    with Collection.open(tmp_path / "things", SPACE) as main:
+        furnish(main)
+        registry = Registry(tmp_path / "things")
+        registry.create("other", SPACE.vector_id)
+        registry.close()
+        main.snapshot(tmp_path / "things.tar")
+    restore(tmp_path / "things.tar", tmp_path / "again")
+    registry = Registry(tmp_path / "again", read_only=True)
+    assert registry.listing().entries == {}
+    registry.close()

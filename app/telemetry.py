@@ -3,6 +3,7 @@
 import json
 import logging
 import resource
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -95,6 +96,9 @@ class Telemetry:
             "Last change that searches see.",
             each(lambda one: [({}, one.collection.version)]),
         )
+        disk = partial(shutil.disk_usage, shelf.settings.data)
+        add("multifold_disk_bytes", "The disk of the data folder.", _one(lambda: float(disk().total)))
+        add("multifold_disk_free_bytes", "What is free on it.", _one(lambda: float(disk().free)))
         add("multifold_resident_bytes", "Memory in use.", _one(_resident))
         add("multifold_cpu_seconds_total", "Processor time used.", _one(_cpu, "counter"))
 

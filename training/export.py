@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from multifold.encoder import Encoder
 from training import prepare, promotion
 from training.checkpoint import Checkpoint
 from training.evaluate import retrieval
-from training.evaluate.retrieval import Labelled
+from training.evaluate.observed import Observed
 from training.geometries.base import Geometry
 from training.graphs import check_parity, write_graphs
 from training.promotion import Rival
@@ -64,18 +65,18 @@ def _write(
     draft = replace(draft, files=bundles.hashes(folder))
     encoder = Encoder(draft)
     check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
-    labelled = retrieval.encode(encoder, views, captions)
+    observed = retrieval.encode(encoder, views, captions)
     _write_canaries(encoder, views, captions)
-    _write_probes(labelled, folder)
-    numbers = retrieval.report(encoder, labelled)
+    _write_probes(observed, folder)
+    numbers = retrieval.report(encoder, observed)
     report = _markdown(draft, numbers)
     if rival is not None:
-        differences = promotion.compare(retrieval.directions(encoder, labelled), rival.asked)
+        differences = promotion.compare(retrieval.directions(encoder, observed), rival.asked)
         promotion.check(differences, rival.name, force)
         draft = _compared(draft, promotion.described(differences, rival, force))
         report += "\n" + promotion.markdown(differences, rival)
     (folder / "report.md").write_text(report, encoding="utf-8")
-    geometry = replace(draft.geometry, root=_root(checkpoint.model.geometry, labelled))
+    geometry = replace(draft.geometry, root=_root(checkpoint.model.geometry, observed))
     bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
 
 
@@ -106,9 +107,9 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
     )
 
 
-def _root(geometry: Geometry, labelled: Labelled) -> tuple[float, ...]:
+def _root(geometry: Geometry, observed: Observed) -> tuple[float, ...]:
     """Where traversals end; both sides have the same say in it."""
-    sides = (geometry.root(torch.from_numpy(side)) for side in (labelled.shapes, labelled.texts))
+    sides = (geometry.root(torch.from_numpy(side)) for side in _sides(observed).values())
     return tuple(torch.stack([*sides]).mean(0).tolist())
 
 
@@ -123,9 +124,15 @@ def _write_canaries(
     canary.record(encoder, texts, [np.asarray(picture) for picture in pictures])
 
 
-def _write_probes(labelled: Labelled, folder: Path) -> None:
+def _write_probes(observed: Observed, folder: Path) -> None:
     """Held-out query features of each side, for an index to measure its recall with."""
-    np.savez(folder / "probe.npz", text=labelled.texts[:PROBES], shape=labelled.shapes[:PROBES])
+    probes: dict[str, Any] = {side: features[:PROBES] for side, features in _sides(observed).items()}
+    np.savez(folder / "probe.npz", **probes)
+
+
+def _sides(observed: Observed) -> dict[str, np.ndarray]:
+    """The features that queries have, by side."""
+    return {"text": observed.text.features, "shape": observed.shape.pooled().features}
 
 
 def _markdown(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:

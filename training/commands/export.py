@@ -56,5 +56,5 @@ def rival(folder: Path, items: list[Entry], cache: Path) -> Rival:
     """What the bundle in use makes of the same items, seen as it sees them."""
     encoder = open_encoder(folder)
     views = load_views(items, encoder.bundle.views, encoder.bundle.image, cache)
-    labelled = retrieval.encode(encoder, views, [entry.texts for entry in items])
-    return Rival(encoder.bundle.name, encoder.bundle.bundle_id, retrieval.directions(encoder, labelled))
+    observed = retrieval.encode(encoder, views, [entry.texts for entry in items])
+    return Rival(encoder.bundle.name, encoder.bundle.bundle_id, retrieval.directions(encoder, observed))

@@ -1,0 +1,113 @@
+"""`multifold eval`: a bundle and the service that runs it give the same numbers, and a report of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multifold.cli import main
+from multifold.manifest import Entry, read, write
+from tests import tiny
+from tests.app.house import box, house, png
+
+COLOURS = ("red", "green", "blue", "yellow", "black")
+DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles") / "tiny"
+    tiny.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Boxes with two photos each, the second of another's colour: not everything is found."""
+    folder = tmp_path_factory.mktemp("boxes")
+    entries = []
+    for place, colour in enumerate(COLOURS):
+        photos = (folder / f"{colour}-0.png", folder / f"{colour}-1.png")
+        photos[0].write_bytes(png(colour))
+        photos[1].write_bytes(png(COLOURS[place - 1]))
+        (folder / f"{colour}.glb").write_bytes(box(colour))
+        texts = (f"a {colour} box", f"a {COLOURS[place - 1]} thing")
+        meta = {"dark": colour in ("black", "blue")}
+        entries.append(Entry(f"{colour}-box", photos, folder / f"{colour}.glb", texts, "test", meta))
+    path = folder / "boxes.jsonl"
+    write(path, entries)
+    return path
+
+
+def measured(encoder: str | Path, manifest: Path, out: Path, *more: str) -> dict[str, Any]:
+    words = [
+        "eval",
+        str(encoder),
+        str(manifest),
+        "--out",
+        str(out),
+        "--cache",
+        str(manifest.parent / "cache"),
+        *more,
+    ]
+    assert main(words) == 0
+    told: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return told
+
+
+def test_a_bundle_and_its_service_give_the_same_numbers(bundle: Path, manifest: Path, tmp_path: Path) -> None:
+    with house(tmp_path / "data", bundle) as shop:
+        texts = {entry.id.removesuffix("-box"): list(entry.texts) for entry in read(manifest)}
+        for colour in COLOURS:
+            files: list[Any] = [("mesh", ("box.glb", box(colour)))]
+            files += [
+                ("images", (name, (manifest.parent / name).read_bytes()))
+                for name in (f"{colour}-0.png", f"{colour}-1.png")
+            ]
+            answer = shop.client.put(f"/v1/items/{colour}-box", data={"texts": texts[colour]}, files=files)
+            assert answer.status_code == 200
+        asked = measured(shop.url, manifest, tmp_path / "service")["retrieval"]
+    ours = measured(bundle, manifest, tmp_path / "bundle")["retrieval"]
+    assert set(asked) == DIRECTIONS
+    for name, pools in asked.items():
+        assert set(pools) == {"mean", "max"}
+        assert pools == {pool: ours[name][pool] for pool in pools}
+    assert any(one["R@1"][0] < 1 for one in asked["text_to_shape"].values())
+
+
+def test_a_report_says_where_its_numbers_come_from(
+    bundle: Path, manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = measured(bundle, manifest, tmp_path, "--split", "test", "--label", "dark")
+    assert told["encoder"]["bundle"] == "tiny"
+    assert told["data"]["items"] == 5
+    assert told["command"] == f"multifold eval {bundle} {manifest} --split test --label dark"
+    shares = told["retrieval"]["text_to_shape"]["mean"]["categories"]
+    assert {kind: one["queries"] for kind, one in shares.items()} == {"True": 4, "False": 6}
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert text in capsys.readouterr().out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert told["data"]["sha256"] in page
+    assert "<svg" in page
+    assert 'src="http' not in page
+
+
+def test_a_gallery_that_is_not_the_published_one_is_told(
+    bundle: Path, manifest: Path, tmp_path: Path
+) -> None:
+    told = measured(bundle, manifest, tmp_path, "--protocol", "text2shape-1492")
+    assert set(told["retrieval"]) == {"text_to_shape", "shape_to_text"}
+    assert "5 items where the protocol has 1,492" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_measured_is_said(
+    bundle: Path, manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, reason in (
+        ([str(tmp_path / "nothing"), str(manifest)], "neither a bundle nor a checkpoint"),
+        ([str(bundle), str(manifest), "--protocol", "mine"], "no protocol 'mine'"),
+        ([str(bundle), str(manifest), "--split", "none"], "no such item"),
+    ):
+        assert main(["eval", *words]) == 2
+        assert reason in capsys.readouterr().err

@@ -1,0 +1,161 @@
+"""Every direction on a gallery that is worked by hand, and the definitions of others on random features.
+
+Three items, two views and two captions each, features of two numbers, scores their products:
+
+    A  views (4,0) (2,2)  captions (1,0) (0,1)       means: A (3,1)  B (0,3)  C (2,2)
+    B  views (0,2) (0,4)  captions (0,1) (1,1)       captions' means: A (½,½)  B (½,1)  C (0,-½)
+    C  views (1,3) (3,1)  captions (1,-1) (-1,0)     the second caption of A and the first of B are one text
+
+A right answer stands behind every wrong one of equal score. For instance text → shape by means, caption by
+caption against (A, B, C): 3 0 2 → 1; 1 3 2 → 3; 1 3 2 → 1; 4 3 4 → 3; 2 -3 0 → 2; -3 0 -2 → 2. With equal
+texts B answers A's second caption too: rank 1.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from jaxtyping import Bool, Float32, Float64
+
+from multifold.encoder import EncodedTexts
+from multifold.metrics import ranks, recall_at_k
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from training.evaluate import protocols, retrieval
+from training.evaluate.observed import NOBODY, Observed, bank, text_bank
+from training.evaluate.retrieval import Direction, Key, available, direction, numbers
+
+VIEWS = [(4, 0), (2, 2), (0, 2), (0, 4), (1, 3), (3, 1)]
+CAPTIONS = [(1, 0), (0, 1), (0, 1), (1, 1), (1, -1), (-1, 0)]
+TEXTS = [["a", "Tall  one"], ["tall one", "b"], ["c", "d"]]
+OWN: dict[Key, list[int]] = {
+    ("text_to_shape", "mean"): [1, 3, 1, 3, 2, 2],
+    ("text_to_shape", "max"): [1, 3, 1, 3, 2, 2],
+    ("text_to_shape", "hero"): [1, 3, 2, 3, 3, 2],
+    ("shape_to_text", "each"): [2, 2, 5],
+    ("shape_to_text", "mean"): [2, 1, 3],
+    ("shape_to_text", "max"): [2, 2, 3],
+    ("text_to_image", "each"): [1, 4, 1, 5, 2, 3],
+    ("image_to_text", "each"): [3, 3, 2, 2, 5, 3],
+    ("image_to_text", "mean"): [2, 2, 1, 1, 3, 3],
+    ("image_to_text", "max"): [3, 2, 2, 2, 3, 3],
+    ("agg_text_to_image", "each"): [4, 1, 2],
+    ("agg_text_to_image", "mean"): [2, 2, 2],
+    ("agg_text_to_image", "max"): [3, 1, 2],
+    ("image_to_shape", "mean"): [2, 1, 3],
+    ("image_to_shape", "max"): [2, 1, 3],
+    ("image_to_shape", "hero"): [2, 1, 3],
+    ("shape_to_shape", "mean"): [2, 1, 3],
+    ("shape_to_shape", "max"): [2, 1, 3],
+    ("shape_to_shape", "hero"): [2, 1, 3],
+}
+EQUAL: dict[Key, list[int]] = {
+    ("text_to_shape", "mean"): [1, 1, 1, 3, 2, 2],
+    ("shape_to_text", "each"): [2, 1, 5],
+    ("text_to_image", "each"): [1, 1, 1, 5, 2, 3],
+    ("image_to_shape", "mean"): [2, 1, 3],
+}
+
+
+class Plain:
+    """Features are index vectors already."""
+
+    metric: Metric = "ip"
+    query_signs: Vector | None = None
+
+    def pixels(self, batch: PixelBatch) -> Features:
+        raise AssertionError
+
+    def texts(self, texts: Sequence[str]) -> EncodedTexts:
+        raise AssertionError
+
+    def vectors(self, features: Features) -> Vectors:
+        return features
+
+
+def toy() -> Observed:
+    views, said = np.array(VIEWS, np.float32), np.array(CAPTIONS, np.float32)
+    return Observed(TEXTS, text_bank(said, TEXTS), bank(NOBODY, [0, 0, 0]), bank(views, [2, 2, 2]))
+
+
+def places(asked: Direction) -> list[int]:
+    return [int(rank) for rank in ranks(asked.scores, asked.relevant)]
+
+
+@pytest.mark.parametrize("key", OWN, ids=lambda key: "-".join(key))
+def test_a_direction_ranks_as_worked_by_hand(key: Key) -> None:
+    assert places(direction(Plain(), toy(), *key)) == OWN[key]
+
+
+@pytest.mark.parametrize("key", EQUAL, ids=lambda key: "-".join(key))
+def test_an_equal_text_may_count_as_right(key: Key) -> None:
+    assert places(direction(Plain(), toy(), *key, equal_texts=True)) == EQUAL[key]
+
+
+def test_all_that_can_be_asked_is_worked_by_hand() -> None:
+    assert set(available(toy())) == set(OWN)
+
+
+def test_shapes_alone_and_texts_alone_are_not_asked() -> None:
+    none = text_bank(NOBODY, [[], [], []])
+    views = bank(np.array(VIEWS, np.float32), [2, 2, 2])
+    only = Observed([[], [], []], none, bank(NOBODY, [0, 0, 0]), views)
+    assert {name for name, _ in available(only)} == {"image_to_shape", "shape_to_shape"}
+
+
+def test_a_query_whose_item_lacks_the_side_is_left_out() -> None:
+    whole = toy()
+    views = bank(np.array(VIEWS[:4], np.float32), [2, 2, 0])
+    asked = direction(Plain(), Observed(TEXTS, whole.text, whole.image, views), "text_to_shape", "mean")
+    assert asked.scores.shape == (4, 2)
+    assert places(asked) == [1, 2, 1, 2]
+
+
+def test_the_numbers_of_a_direction() -> None:
+    told = numbers(direction(Plain(), toy(), "text_to_shape", "mean"))
+    assert (told["queries"], told["gallery"], told["median_rank"]) == (6, 3, 2.0)
+    assert told["R@1"][0] == pytest.approx(2 / 6, abs=1e-4)
+    # ranks 1, 3, 1, 3, 2, 2 with one right item each: (1 + .5 + 1 + .5 + 2 · .6309) / 6
+    assert told["NDCG@5"] == pytest.approx((3 + 2 / np.log2(3)) / 6, abs=1e-4)
+
+
+def test_a_protocol_says_how_its_gallery_differs() -> None:
+    for name in ("own", "equal-texts"):
+        assert protocols.differences(protocols.named(name), []) == []
+    (items, texts) = protocols.differences(protocols.named("text2shape-1492"), [])
+    assert "0 items" in items
+    assert "1,492" in items
+    assert "7,452" in texts
+    assert len(protocols.differences(protocols.named("text2shape-1434"), [])) == 1
+    for protocol in protocols.PROTOCOLS.values():
+        assert set(protocol.keys) <= set(protocols.EVERYTHING)
+
+
+def benchmark_recall(
+    scores: Float32[np.ndarray, "q g"], positive: Bool[np.ndarray, "q g"], k: int
+) -> Float64[np.ndarray, " q"]:
+    """CLIP_benchmark's recall_at_k: true positives among the top k, over the number of positives."""
+    top = np.argsort(-scores, axis=1)[:, :k]
+    return np.asarray(np.take_along_axis(positive, top, axis=1).sum(axis=1) / positive.sum(axis=1))
+
+
+def test_recalls_are_those_of_clip_benchmark() -> None:
+    """Flickr30K's protocol in small: 40 photos, five captions each; its number is mean(recall_at_k > 0)."""
+    rng = np.random.default_rng(5)
+    captions = [[f"{photo} {place}" for place in range(5)] for photo in range(40)]
+    photos, said = (rng.standard_normal((count, 8)).astype(np.float32) for count in (40, 200))
+    seen = Observed(captions, text_bank(said, captions), bank(photos, [1] * 40), bank(NOBODY, [0] * 40))
+    scores = said @ photos.T
+    positive = np.repeat(np.eye(40, dtype=bool), 5, axis=0)
+    theirs = {"text_to_image": (scores, positive), "image_to_text": (scores.T, positive.T)}
+    for name, pool in protocols.named("flickr30k-1k").keys:
+        asked = direction(Plain(), seen, name, pool)
+        for k in (1, 5, 10):
+            ours = recall_at_k(ranks(asked.scores, asked.relevant), k)
+            np.testing.assert_array_equal(ours, benchmark_recall(*theirs[name], k) > 0)
+
+
+def test_training_watches_the_same_implementation() -> None:
+    watched = retrieval.directions(Plain(), toy())
+    assert {name: places(asked) for name, asked in watched.items()} == {
+        name: OWN[name, pool] for name, pool in retrieval.STANDARD
+    }

@@ -1,0 +1,150 @@
+"""Measure an encoder on a manifest: retrieval by named protocols, with intervals, as JSON, Markdown and HTML.
+
+multifold eval bundles/furniture furniture/manifest.jsonl --split test --label kind
+multifold eval http://127.0.0.1:8000 furniture/manifest.jsonl --split test
+
+The encoder is a bundle, a checkpoint, or a running service that holds the items; the numbers are the same.
+"""
+
+import argparse
+import json
+import shlex
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from multifold import manifest
+from multifold.bundle import file_hash
+from multifold.client import Client
+from multifold.errors import MultifoldError
+from multifold.manifest import Entry
+from training.evaluate import measured, page, protocols, retrieval, service
+from training.evaluate.looking import look
+from training.evaluate.sections import sections
+from training.evaluate.subject import open_subject
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("encoder", help="a bundle's folder, a checkpoint, or the address of a service")
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument("--split", help="only items of this split")
+    parser.add_argument("--items", type=int, help="only the first so many")
+    parser.add_argument(
+        "--ids", type=Path, metavar="LIST", help="only the items that this file names, one a line"
+    )
+    parser.add_argument(
+        "--protocol", default="own", help=f"one of {', '.join(protocols.PROTOCOLS)}; %(default)s"
+    )
+    parser.add_argument("--label", metavar="KEY", help="a key of the items' metadata: tables by its values")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="write report.json, report.md and report.html"
+    )
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument("--key", help="API key of the service")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the tables, write the report."""
+    entries = chosen(args)
+    protocol = protocols.named(args.protocol)
+    print(f"measuring {args.encoder} on {len(entries):,} items, protocol {args.protocol}", flush=True)
+    told = {
+        "protocol": {
+            "name": args.protocol,
+            "about": protocol.about,
+            "differences": protocols.differences(protocol, entries),
+        },
+        "data": {
+            "manifest": args.manifest.name,
+            "sha256": file_hash(args.manifest),
+            "split": args.split or "all",
+            "items": len(entries),
+            "texts": sum(len(entry.texts) for entry in entries),
+        },
+        "command": command(args),
+    }
+    by = _by_service if args.encoder.startswith(("http://", "https://")) else _by_encoder
+    told |= by(args, protocol, entries)
+    _write(args.out, told)
+    return 0
+
+
+def chosen(args: argparse.Namespace) -> list[Entry]:
+    """The items that are measured on."""
+    entries = list(manifest.read(args.manifest, args.split))
+    if args.ids is not None:
+        wanted = set(args.ids.read_text(encoding="utf-8").split())
+        entries = [entry for entry in entries if entry.id in wanted]
+    entries = entries[: args.items]
+    if not entries:
+        raise MultifoldError(f"{args.manifest} has no such item")
+    return entries
+
+
+def command(args: argparse.Namespace) -> str:
+    """What repeats this."""
+    left_out = {"encoder", "manifest", "out", "cache", "key"}
+    options = [
+        word
+        for name, value in vars(args).items()
+        if name not in left_out and value not in (None, False) and (name, value) != ("protocol", "own")
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]
+    return shlex.join(["multifold", "eval", args.encoder, str(args.manifest), *options])
+
+
+def _by_service(
+    args: argparse.Namespace, protocol: protocols.Protocol, entries: list[Entry]
+) -> dict[str, Any]:
+    with Client(args.encoder, api_key=args.key) as client:
+        info = client.info()
+
+        def ask(name: str, pool: retrieval.Pooling) -> retrieval.Direction | None:
+            if name not in service.DIRECTIONS or pool not in service.POOLS:
+                return None
+            return service.direction(client, entries, name, pool, equal_texts=protocol.equal_texts)
+
+        numbers = measured.retrieval(protocol, entries, ask, args.label)
+    about = {
+        "service": info["version"],
+        "bundle": info["bundle"]["name"],
+        "bundle_id": info["bundle"]["bundle_id"],
+    }
+    return {"encoder": about, "retrieval": numbers}
+
+
+def _by_encoder(
+    args: argparse.Namespace, protocol: protocols.Protocol, entries: list[Entry]
+) -> dict[str, Any]:
+    subject = open_subject(Path(args.encoder))
+    test = look(subject, entries, args.cache)
+    possible = set(retrieval.available(test.observed))
+
+    def ask(name: str, pool: retrieval.Pooling) -> retrieval.Direction | None:
+        if (name, pool) not in possible:
+            return None
+        return retrieval.direction(
+            subject.encoder, test.observed, name, pool, equal_texts=protocol.equal_texts
+        )
+
+    numbers = measured.retrieval(protocol, entries, ask, args.label)
+    return {
+        "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
+        "retrieval": numbers,
+    }
+
+
+def _write(out: Path | None, told: Mapping[str, Any]) -> None:
+    encoder = told["encoder"]
+    title = f"{encoder.get('bundle') or encoder.get('recipe')} on {told['data']['manifest']}"
+    made = sections(told)
+    print(page.markdown(title, made))
+    if out is None:
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "report.md").write_text(page.markdown(title, made), encoding="utf-8")
+    (out / "report.html").write_text(page.html(title, made), encoding="utf-8")
+    print(f"wrote {out / 'report.html'}, and report.json and report.md beside it")

@@ -96,6 +96,7 @@ class Bundle:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     calibration: Mapping[str, Any] = field(default_factory=dict)
+    serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
 
     @property
@@ -199,6 +200,7 @@ def _check_files(bundle: Bundle) -> None:
 
 def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
     plain = ("name", "about", "variant", "provenance", "evaluation", "calibration", "files")
+    serves = raw.get("serves", {})  # only of variants
     return Bundle(
         folder=folder,
         geometry=GeometrySpec(**_tuples(raw["geometry"])),
@@ -206,6 +208,7 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         text=TextSpec(**_tuples(raw["text"])),
         views=ViewSpec(**raw["views"]),
         tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
+        serves=serves,
         **{key: raw[key] for key in plain},
     )
 
@@ -217,6 +220,8 @@ def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _describe(bundle: Bundle) -> dict[str, Any]:
     description = asdict(bundle)
     del description["folder"]
+    if not bundle.serves:
+        del description["serves"]
     return description
 
 

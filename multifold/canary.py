@@ -59,7 +59,7 @@ def record(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> No
 
 def check(encoder: Encoder) -> None:
     """Ask the canaries again; raise naming the stage whose answers differ."""
-    texts, pictures, expected = _read(encoder.bundle.path(FILE))
+    texts, pictures, expected = read(encoder.bundle.path(FILE))
     found = _try(encoder, texts, pictures)
     _check_lengths(encoder, found)
     tolerance = encoder.bundle.tolerance(encoder.provider)
@@ -121,7 +121,8 @@ def _refuse(encoder: Encoder, stage: str, what: str) -> None:
     )
 
 
-def _read(path: Path) -> tuple[list[str], list[np.ndarray], Answers]:
+def read(path: Path) -> tuple[list[str], list[np.ndarray], Answers]:
+    """The canaries of a bundle, and the answers that they should get."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             pictures = [stored[f"picture_{i}"] for i in range(len(stored["pixels"]))]

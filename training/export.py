@@ -67,9 +67,9 @@ def _write(
     check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
     observed = retrieval.encode(encoder, views, captions)
     _write_canaries(encoder, views, captions)
-    _write_probes(observed, folder)
+    write_probes(observed, folder)
     numbers = retrieval.report(encoder, observed)
-    report = _markdown(draft, numbers)
+    report = markdown(draft, numbers)
     if rival is not None:
         differences = promotion.compare(retrieval.directions(encoder, observed), rival.asked)
         promotion.check(differences, rival.name, force)
@@ -124,7 +124,7 @@ def _write_canaries(
     canary.record(encoder, texts, [np.asarray(picture) for picture in pictures])
 
 
-def _write_probes(observed: Observed, folder: Path) -> None:
+def write_probes(observed: Observed, folder: Path) -> None:
     """Held-out query features of each side, for an index to measure its recall with."""
     probes: dict[str, Any] = {side: features[:PROBES] for side, features in _sides(observed).items()}
     np.savez(folder / "probe.npz", **probes)
@@ -135,7 +135,7 @@ def _sides(observed: Observed) -> dict[str, np.ndarray]:
     return {"text": observed.text.features, "shape": observed.shape.pooled().features}
 
 
-def _markdown(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:
+def markdown(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:
     lines = [f"# {bundle.name}", "", bundle.about, ""]
     lines += ["| direction | queries | gallery | R@1 | R@5 | R@10 | NDCG@5 | median rank |"]
     lines += ["|---|---|---|---|---|---|---|---|"]

@@ -72,17 +72,26 @@ def check(differences: Sequence[Difference], name: str, force: bool) -> None:
 
 def described(differences: Sequence[Difference], rival: Rival, forced: bool) -> dict[str, Any]:
     """The comparison, for the bundle's provenance."""
-    told = {
+    told = {"name": rival.name, "bundle_id": rival.bundle_id, "forced": forced}
+    return {**told, "recalls": recalls(differences)}
+
+
+def recalls(differences: Sequence[Difference]) -> dict[str, list[float]]:
+    """By direction and cut: new, old, and the ends of the interval."""
+    return {
         f"{each.direction}/R@{each.cut}": [round(float(x), 4) for x in (each.new, each.old, *each.interval)]
         for each in differences
     }
-    return {"name": rival.name, "bundle_id": rival.bundle_id, "forced": forced, "recalls": told}
 
 
 def markdown(differences: Sequence[Difference], rival: Rival) -> str:
     """The comparison, for the bundle's report."""
-    lines = [f"## Against {rival.name} ({rival.bundle_id})", ""]
-    lines += ["| direction | | this | that | difference |", "|---|---|---|---|---|"]
+    return f"## Against {rival.name} ({rival.bundle_id})\n\n{table(differences)}"
+
+
+def table(differences: Sequence[Difference]) -> str:
+    """Every recall, as Markdown."""
+    lines = ["| direction | | this | that | difference |", "|---|---|---|---|---|"]
     for each in differences:
         low, high = each.interval
         difference = f"{each.new - each.old:+.3f} [{low:+.3f}, {high:+.3f}]"

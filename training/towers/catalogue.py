@@ -1,5 +1,9 @@
-"""What open_clip knows: its models, and their weights by one of its tags, from a file, or random."""
+"""What open_clip knows: its models, and their weights by one of its tags, from a file, or random.
 
+A model may also be a folder as its hub publishes it, `local-dir:FOLDER`: a description, weights, a tokenizer.
+"""
+
+import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,15 +21,19 @@ with needs_extra("train"):
 
 Config: TypeAlias = dict[str, Any]
 
+FOLDER = "local-dir:"
+DESCRIPTION = "open_clip_config.json"
+WEIGHTS = tuple(
+    f"{stem}.{suffix}"
+    for suffix in ("safetensors", "bin", "pth")
+    for stem in ("open_clip_model", "open_clip_pytorch_model")
+)
 READS = ("argmax", "last")  # where a text tower may be read out: at its highest id, or at the last place
 
 
 def config(model: str) -> Config:
     """open_clip's description of a model, if towers can be made of it."""
-    if model not in (known := open_clip.list_models()):
-        near = ", ".join(get_close_matches(model, known, 5, 0.4)) or "nothing like it"
-        raise TowerError(f"open_clip knows no model {model!r}; it knows: {near}")
-    found: Config = open_clip.get_model_config(model)
+    found = _described(model)["model_cfg"] if model.startswith(FOLDER) else _known(model)
     text = found["text_cfg"]
     if "multimodal_cfg" in found or "hf_model_name" in text or text.get("pool_type", "argmax") not in READS:
         raise TowerError(
@@ -46,16 +54,32 @@ def load(model: str, pretrained: str | None, dim: int) -> nn.Module:
     return built
 
 
+def with_activation(model: str, pretrained: str) -> str:
+    """The name of the same model with the activation that a tag was trained with: ViT-B-16-quickgelu."""
+    other = f"{model}-quickgelu"
+    quick = open_clip.get_pretrained_cfg(model, pretrained).get("quick_gelu")
+    return other if quick and other in open_clip.list_models() else model
+
+
 def image_spec(section: OpenClipImage) -> ImageSpec:
     """How a model wants its pictures: as the tag says, or as the model's first tag does."""
+    if section.model.startswith(FOLDER):
+        said: Config = _described(section.model).get("preprocess_cfg", {})
+        return _seen(section.size, said)
     tags = [section.pretrained or "", *open_clip.list_pretrained_tags_by_model(section.model)]
-    said: Config = next(filter(None, (open_clip.get_pretrained_cfg(section.model, tag) for tag in tags)), {})
+    return _seen(
+        section.size,
+        next(filter(None, (open_clip.get_pretrained_cfg(section.model, tag) for tag in tags)), {}),
+    )
+
+
+def _seen(size: int, said: Config) -> ImageSpec:
     return ImageSpec(
-        size=section.size,
+        size=size,
         resize=said.get("resize_mode", "shortest"),
         interpolation=said.get("interpolation", "bicubic"),
-        mean=said.get("mean", CLIP_MEAN),
-        std=said.get("std", CLIP_STD),
+        mean=tuple(said.get("mean", CLIP_MEAN)),
+        std=tuple(said.get("std", CLIP_STD)),
     )
 
 
@@ -75,9 +99,41 @@ def reads_to_the_end(model: str) -> bool:
     return text.get("pool_type") != "last" and not text.get("no_causal_mask")
 
 
+def _known(model: str) -> Config:
+    if model not in (known := open_clip.list_models()):
+        near = ", ".join(get_close_matches(model, known, 5, 0.4)) or "nothing like it"
+        raise TowerError(f"open_clip knows no model {model!r}; it knows: {near}")
+    found: Config = open_clip.get_model_config(model)
+    return found
+
+
+def _described(model: str) -> Config:
+    """What a folder says of the model in it."""
+    path = Path(model.removeprefix(FOLDER)) / DESCRIPTION
+    try:
+        said: Config = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(said["model_cfg"]["vision_cfg"], dict) and isinstance(
+            said["model_cfg"]["text_cfg"], dict
+        ):
+            return said
+    except FileNotFoundError:
+        raise TowerError(
+            f"{path.parent} holds no model as open_clip's hub has them: it lacks {DESCRIPTION}"
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise TowerError(f"{path} does not describe a model of open_clip's")
+
+
 def _weights(model: str, pretrained: str) -> Path:
     if Path(pretrained).is_file():
         return Path(pretrained)
+    if model.startswith(FOLDER):
+        folder = Path(model.removeprefix(FOLDER))
+        found = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+        if found is None:
+            raise TowerError(f"{folder} holds no weights; they are called {WEIGHTS[0]} or {WEIGHTS[-3]}")
+        return found
     tag = open_clip.get_pretrained_cfg(model, pretrained)
     if not tag:
         tags = ", ".join(open_clip.list_pretrained_tags_by_model(model)) or "none"

@@ -59,7 +59,8 @@ class Desk:
         self._searches.refuse_if_full()
         sensed = await self._sensed([clue for clue, _ in question.clues])
         encoded = time.perf_counter()
-        query, options = question.query([one.vector for one in sensed]), question.options
+        query = question.query([one.vector for one in sensed], self.service.settings)
+        options = question.options
         found = await self._searches.ask(Look(query, options.where, options.exact), admitted=True)
         searched = time.perf_counter()
         hits = [hit for hit in found.hits if options.min_score is None or hit.score >= options.min_score]

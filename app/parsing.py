@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from app.errors import ApiError, in_words
-from app.questions import Clue, Given, Known, Options, Picture, Question, Shape, Words
+from app.questions import Clue, Given, Known, Options, Picture, Question, Shape, Text
 from app.schemas.search import AskedWith, SearchBody, SearchOptions
 from app.uploads import File, from_data_uri, mesh_of
 from index import filters
@@ -80,6 +80,7 @@ def options_of(asked: SearchOptions) -> Options:
         asked.pool,
         asked.min_score,
         asked.exact,
+        asked.lexical,
     )
 
 
@@ -162,7 +163,7 @@ def sides_for(side: Side | None, target: Target) -> tuple[Side, ...]:
 
 def _sense(name: str, value: str | File, mesh_format: str | None, max_text: int) -> Clue:
     if name == "text":
-        return Words(text_of(value, max_text))
+        return Text(text_of(value, max_text))
     if name == "image":
         return Picture(file_of(value, name).data)
     return Shape(mesh_of(file_of(value, name), mesh_format))

@@ -3,10 +3,13 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from app.errors import ApiError
+from app.schemas.search import Lexical
 from app.senses import Sensed, Senses
+from app.settings import Settings
 from app.uploads import Mesh
 from index.filters import Filter
-from multifold.types import Mix, Pool, Query, Side, Target, Vector
+from multifold.types import Mix, Pool, Query, Side, Target, Vector, Words
 
 
 class Clue(ABC):
@@ -18,7 +21,7 @@ class Clue(ABC):
 
 
 @dataclass(frozen=True)
-class Words(Clue):
+class Text(Clue):
     """A text to search with."""
 
     text: str
@@ -84,6 +87,7 @@ class Options:
     pool: Pool = "mean"
     min_score: float | None = None
     exact: bool = False
+    lexical: Lexical | None = None  # as the service is set
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,18 @@ class Question:
     clues: tuple[tuple[Clue, float], ...]
     options: Options
 
-    def query(self, vectors: list[Vector]) -> Query:
+    def query(self, vectors: list[Vector], settings: Settings) -> Query:
         """What the index is asked."""
         mixed = Mix(tuple((vector, weight) for vector, (_, weight) in zip(vectors, self.clues, strict=True)))
         alone = len(self.clues) == 1 and self.clues[0][1] == 1
         options = self.options
         vector = mixed.parts[0][0] if alone else mixed
-        return Query(vector, options.target, options.limit, options.pool, options.offset)
+        words = self._words(options.lexical or settings.lexical, settings.lexical_weight)
+        return Query(vector, options.target, options.limit, options.pool, options.offset, words)
+
+    def _words(self, lexical: Lexical, counts: float) -> Words | None:
+        """The texts that are asked with, but for those that it is away from."""
+        texts = [clue.text for clue, weight in self.clues if isinstance(clue, Text) and weight > 0]
+        if lexical == "only" and not texts:
+            raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
+        return None if lexical == "off" or not texts else Words(" ".join(texts), counts, lexical == "only")

@@ -50,6 +50,13 @@ class Settings(BaseSettings):
     renderers: Annotated[int, Field(ge=1, description="processes that render uploaded meshes")] = 1
     render_seconds: Annotated[float, Field(gt=0, description="longest time that one mesh may take")] = 20.0
 
+    lexical: Annotated[
+        Literal["auto", "off"], Field(description="whether a search looks for the words of its query too")
+    ] = "auto"
+    lexical_weight: Annotated[
+        float, Field(ge=0, le=100, description="what a rank by words counts beside one by the vector")
+    ] = 1.0
+
     log: Annotated[
         Literal["errors", "all"], Field(description="which requests are logged, as JSON, to the error output")
     ] = "errors"

@@ -33,6 +33,7 @@ def hit(found: Hit, address: str) -> Found:
         modality=found.side,
         matched=matched,
         payload=dict(found.payload),
+        words=list(found.words),
     )
 
 

@@ -9,6 +9,7 @@ meanwhile, the search is made again, with changes held off and the store seen as
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -23,10 +24,12 @@ from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
 from index.engines import Engines
 from index.filters import Filter
+from index.fusing import DEPTH, fused
 from index.lock import WriterLock
 from index.merging import Calibration, merged
 from index.mixing import Question
 from index.mounts import refuse_network
+from index.naming import Naming, sides_of
 from index.plan import Plan
 from index.report import Report
 from index.saved import SavedEngines
@@ -41,6 +44,14 @@ SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
 class CollectionError(MultifoldError):
     """The collection is closed, or open for reading only."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What one look found: by the vector on each side, and by words."""
+
+    near: Mapping[Side, list[Hit]]
+    named: list[Hit]
 
 
 class Collection:
@@ -185,15 +196,18 @@ class Collection:
         """
         check_query(query, self._space.dim)
         behind = self._lock is None and self._readable().version() != self.version
-        hits = None if behind else self._look(query, where, exact=exact)
-        if hits is None:
+        found = None if behind else self._look(query, where, exact=exact)
+        if found is None:
             with self._changing, self._readable().moment():
                 self._derived.catch_up(self._store)
-                hits = self._look(query, where, exact=exact)
-        assert hits is not None  # in one moment, what the engines find is there
-        if query.target != "any":
-            return hits[query.target]
-        return merged(hits, calibration)[query.offset : query.offset + query.limit]
+                found = self._look(query, where, exact=exact)
+        assert found is not None  # in one moment, what the engines find is there
+        near = merged(found.near, calibration) if query.target == "any" else found.near[query.target]
+        if query.words is not None:
+            near = found.named if query.words.only else fused(near, found.named, query.words.weight)
+        elif query.target != "any":
+            return near  # its first hits were passed over already
+        return near[query.offset : query.offset + query.limit]
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
         """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
@@ -233,8 +247,8 @@ class Collection:
     ) -> None:
         self.close()
 
-    def _look(self, query: Query, where: Filter | None, *, exact: bool) -> dict[Side, list[Hit]] | None:
-        """The hits of each side; None if the engines have to catch up, or the store went on meanwhile."""
+    def _look(self, query: Query, where: Filter | None, *, exact: bool) -> Looked | None:
+        """What is found; None if the engines have to catch up, or the store went on meanwhile."""
         question = mixing.question(self._space.metric, query.vector, self._space.query_signs)
         with self._derived.gate.reading(), self._readable().moment() as now:
             among = None if where is None else self._bitmaps.candidates(now, where, self.version)
@@ -242,12 +256,15 @@ class Collection:
                 return None
             nearest = partial(self._derived.nearest, question, pool=query.pool, among=among, exact=exact)
             end = query.offset + query.limit
-            if query.target != "any":
+            if query.words is not None:
+                found = {side: nearest(side, max(end, DEPTH)) for side in sides_of(query)}
+            elif query.target != "any":
                 found = {query.target: nearest(query.target, end)[query.offset :]}
             else:
                 found = {side: nearest(side, end) for side in SIDES}
             hits = {side: self._hits(question, side, some) for side, some in found.items()}
-        return None if any(len(hits[side]) < len(found[side]) for side in found) else hits
+            named = Naming(self._derived, self._store, now, question, self._hits).hits(query, among)
+        return None if any(len(hits[side]) < len(found[side]) for side in found) else Looked(hits, named)
 
     def _hits(self, question: Question, side: Side, nearest: Sequence[tuple[int, float]]) -> list[Hit]:
         """What was found, as the store has it; without what it has no more."""

@@ -141,6 +141,10 @@ class Derived:
         """What is searched now."""
         return self._engines
 
+    def size(self) -> int:
+        """How many items there are, about: those that have the commonest side."""
+        return max((one.count() for (_, kind), one in self._engines.items() if kind == "pooled"), default=0)
+
     def settle(self) -> dict[Segment, list[Report]]:
         """Wait until nothing is left to seal; what the sealed parts of every engine are."""
         sealing = {name: one for name, one in self._engines.items() if isinstance(one, Sealing)}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from index.database import Database, StoreError
+from index.lexical import TABLE
 from index.schema import tables
 from multifold.errors import needs_extra
 
@@ -67,7 +68,7 @@ class Postgres(Database):
     def _vacuum(self, connection: Connection) -> None:
         """Let the server use the space again, and know how full the tables are."""
         connection.execution_options(isolation_level="AUTOCOMMIT")
-        for name in tables.tables:
+        for name in (*tables.tables, TABLE):
             connection.exec_driver_sql(f"VACUUM ANALYZE {name}")
 
 

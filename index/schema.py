@@ -19,7 +19,7 @@ with needs_extra("serve"):
     )
     from sqlalchemy.types import TypeEngine
 
-VERSION = 2
+VERSION = 3
 LONGEST_ID = 512
 
 tables = MetaData()
@@ -36,7 +36,7 @@ def ordered(length: int) -> TypeEngine[str]:
 meta = Table(
     "meta",
     tables,
-    Column("key", String(64), primary_key=True),  # schema, vector_id, feature_length, session
+    Column("key", String(64), primary_key=True),  # schema, vector_id, feature_length, session, words
     Column("value", Text, nullable=False),
 )
 

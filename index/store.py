@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from index import browse, candidates, codec, stamp, transfer
+from index import browse, candidates, codec, lexical, stamp, transfer, words
 from index.changelog import Progress, last_change, log, prune, pruned
 from index.codec import Card, Row
 from index.database import Database, StoreError
@@ -67,6 +67,7 @@ class Store:
             if not read_only:
                 with self._database.writing() as connection:
                     stamp.create(connection, vector_id)
+                    lexical.ensure(connection)
             if fresh and isinstance(where, Path):
                 sync_folder(where.parent)
             with self._database.reading() as connection:
@@ -75,6 +76,7 @@ class Store:
                 found = stamp.recognise(connection, self._database.name, vector_id)
                 self.vector_id, self.feature_length = found.vector_id, found.feature_length
                 self.former = self.session = stamp.session(connection)
+                self.has_words = lexical.is_there(connection)
             if fresh and not self._database.shared:
                 with self._database.writing() as connection:
                     self.session = stamp.begin_session(connection)
@@ -125,6 +127,7 @@ class Store:
             seen = chain.from_iterable(codec.observation_rows(edition, item) for edition, item in editions)
             connection.execute(insert(observations), list(seen))
             candidates.write(connection, [(row["edition"], row["payload"]) for row in item_rows])
+            lexical.write(connection, [(edition, words.of_item(item)) for edition, item in editions])
         self.feature_length = length
         return first + len(new) - 1
 
@@ -243,6 +246,7 @@ def _forget(connection: Connection, ids: Sequence[str]) -> dict[str, Row]:
     gone = [row["edition"] for row in former.values()]
     for some in _chunks(gone):
         connection.execute(FORGET, {VALUES.key: some})
+    lexical.forget(connection, gone)
     return former
 
 

@@ -33,6 +33,7 @@ class Found:
     matched: Seen
     payload: Raw
     confidence: float | None = None
+    words: tuple[str, ...] = ()  # of the query, that stand in its name, captions or payload
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,15 @@ def _refused(raw: Raw) -> Refused:
 
 def _found(raw: Raw) -> Found:
     score, matched = float(raw["score"]), _seen(raw["matched"])
-    return Found(raw["id"], score, raw["modality"], matched, dict(raw["payload"]), raw.get("confidence"))
+    return Found(
+        raw["id"],
+        score,
+        raw["modality"],
+        matched,
+        dict(raw["payload"]),
+        raw.get("confidence"),
+        tuple(raw.get("words", ())),
+    )
 
 
 def _seen(raw: Raw) -> Seen:

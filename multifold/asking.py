@@ -14,6 +14,7 @@ from multifold.uploads import File, Part, Picture
 Filter: TypeAlias = Mapping[str, Any]
 CLUES = ("text", "image", "mesh", "id", "vector", "mix")
 Modality: TypeAlias = Literal["text", "image", "shape"]
+Lexical: TypeAlias = Literal["auto", "off", "only"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Search:
     min_score: float | None = None
     min_confidence: float | None = None
     exact: bool = False
+    lexical: Lexical | None = None  # as the service is set
 
     def __post_init__(self) -> None:
         """Nobody can answer none, or several."""
@@ -66,6 +68,7 @@ class Search:
             "min_score": self.min_score,
             "min_confidence": self.min_confidence,
             "exact": self.exact or None,
+            "lexical": self.lexical,
         }
         return said | {name: value for name, value in more.items() if value is not None}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from multifold import answers, uploads
 from multifold.answers import BulkResult, Facet, Model, Refused, SearchResult, Stored, Written
-from multifold.asking import Clue, Filter, Modality, NewItem, Search, embeddable, refuse_text
+from multifold.asking import Clue, Filter, Lexical, Modality, NewItem, Search, embeddable, refuse_text
 from multifold.errors import MultifoldError
 from multifold.types import Pool, Side, Target, Vectors
 from multifold.upkeep import Upkeep
@@ -56,6 +56,7 @@ class Client(Upkeep):
         min_score: float | None = None,
         min_confidence: float | None = None,
         exact: bool = False,
+        lexical: Lexical | None = None,
     ) -> SearchResult:
         """Find items by one text, picture, mesh, item, vector or mix; bytes of a mesh need its format."""
         asked = Search(
@@ -75,6 +76,7 @@ class Client(Upkeep):
             min_score=min_score,
             min_confidence=min_confidence,
             exact=exact,
+            lexical=lexical,
         )
         form = asked.form()
         sent: dict[str, Any] = {"json": asked.json()} if form is None else {"files": form}

@@ -61,6 +61,18 @@ class Mix:
 
 
 @dataclass(frozen=True)
+class Words:
+    """A text whose words are looked for as they are written, beside the vector or instead of it.
+
+    `weight` is what a rank by words counts beside one by the vector.
+    """
+
+    text: str
+    weight: float = 1.0
+    only: bool = False
+
+
+@dataclass(frozen=True)
 class Query:
     """An index vector, or a mix of several, on its way to the nearest items of one side, or of any."""
 
@@ -69,6 +81,7 @@ class Query:
     limit: int = 10
     pool: Pool = "mean"
     offset: int = 0  # hits to pass over first
+    words: Words | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,7 @@ class Hit:
     matched: Observation
     payload: Mapping[str, Any]
     confidence: float | None = None  # by a calibration, where one was given
+    words: tuple[str, ...] = ()  # of the query, that name this item
 
 
 def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:

@@ -10,7 +10,7 @@ from app.bodies import described, json_body
 from app.errors import ApiError
 from app.offload import Desk, desk
 from app.parsing import file_of, text_of
-from app.questions import Clue, Picture, Shape, Words
+from app.questions import Clue, Picture, Shape, Text
 from app.routes.refusals import refusals
 from app.schemas.embeddings import Embedded, EmbeddingsAnswer, EmbeddingsBody, Model, Models, Usage
 from app.uploads import mesh_of
@@ -82,7 +82,7 @@ def _check_model(at: Desk, name: str) -> None:
 
 def _clue(at: Desk, body: EmbeddingsBody, one: str) -> Clue:
     if body.modality == "text":
-        return Words(text_of(one, at.service.settings.max_text))
+        return Text(text_of(one, at.service.settings.max_text))
     if body.modality == "image":
         return Picture(file_of(one, "image").data)
     return Shape(mesh_of(file_of(one, "mesh"), body.mesh_format))

@@ -1,6 +1,6 @@
 """Searches and their answers."""
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from app.schemas.errors import Trouble
 from app.schemas.items import Seen
@@ -9,6 +9,8 @@ from multifold.types import Pool, Side, Target
 
 with needs_extra("serve"):
     from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+Lexical: TypeAlias = Literal["auto", "off", "only"]
 
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
@@ -31,6 +33,11 @@ class SearchOptions(BaseModel):
         None, description="no items that are less certain; needs a bundle with a calibration"
     )
     exact: bool = Field(False, description="look at every row, however many there are")
+    lexical: Lexical | None = Field(
+        None,
+        description="whether words of the query are looked for in names, captions and payloads too: 'auto' "
+        "(as services are set) fuses those that few items have with the vector, 'only' looks at nothing else",
+    )
 
 
 class AskedWith(BaseModel):
@@ -88,6 +95,7 @@ class Found(BaseModel):
     modality: Side
     matched: Seen
     payload: dict[str, Any]
+    words: list[str] = Field([], description="of the query, that stand in its name, captions or payload")
 
 
 class Took(BaseModel):

@@ -26,7 +26,8 @@ function card(hit) {
   h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
   h("span", { class: "told" },
     h("span", { class: "top" }, h("span", {}, name), score && h("span", { class: "score", title: "index score: higher is closer" }, score)),
-    h("span", { class: "said" }, matched?.text ? `“${matched.text}”` : "")));
+    h("span", { class: "said" }, matched?.text ? `“${matched.text}”` : ""),
+    hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in its name, captions or payload" }, hit.words.join(" ")) : null));
   return h("li", { class: "card", "data-item": id }, open,
     h("span", { class: "acts" },
       iconButton("alike", `More like ${name}`, () => more(id)),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.house import BOXES, House, box, encoded, png
 
-HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
+HIT = {"id", "score", "confidence", "modality", "matched", "payload", "words"}
 
 
 def uri(data: bytes, kind: str) -> str:
@@ -137,3 +137,17 @@ def test_pictures_of_every_colour_model_are_taken(shop: House) -> None:
 
 def test_the_parameters_of_a_data_uri_are_no_obstacle(shop: House) -> None:
     assert shop.best(image=uri(png("blue"), "image/png;charset=utf-8;name=a.png")) == "blue-box"
+
+
+def test_words_find_what_the_vector_does_not(shop: House) -> None:
+    far = shop.search(text="blue", lexical="off").json()["hits"]
+    assert far[0]["words"] == []
+    asked = {"text": "blue yellow-box?", "target": "any"}
+    first = shop.search(**asked, lexical="only").json()["hits"][0]
+    assert (first["id"], first["words"]) == ("yellow-box", ["yellow-box"])
+    mixed = shop.search(mix=[{"text": "red"}, {"text": "blue-box", "weight": -1}], lexical="only").json()[
+        "hits"
+    ]
+    assert "blue-box" not in [hit["id"] for hit in mixed if hit["words"]]
+    refused = shop.search(id="red-box", lexical="only")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "no_words")

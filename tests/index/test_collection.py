@@ -199,7 +199,7 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
     assert items == [(3, "a", 2, 1)]
     assert rows == [(3 << 20, 3, "shape", "view", 0)]
     assert len(meta.pop("session")) == 32
-    assert meta == {"schema": "2", "vector_id": "sphere", "feature_length": str(FEATURE)}
+    assert meta == {"schema": "3", "words": "1", "vector_id": "sphere", "feature_length": str(FEATURE)}
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:

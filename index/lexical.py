@@ -1,0 +1,155 @@
+"""Items by their words: an index of the database's own, written with the items and lost with nothing.
+
+SQLite keeps it as FTS5, PostgreSQL as text search vectors under GIN. Either is asked for one word at a time,
+so that both rank alike: an item counts the rarity ln(1 + items / items with the word) of each word it has.
+It is derived: where it is missing, or was made by other rules (words.py), it is built anew from the items.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index import codec, stamp, words
+from index.base import Ids
+from index.schema import items, meta, observations
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, TextClause, inspect, select, text
+
+TABLE = "words"
+RULES, NOTE = "1", "words"  # of words.py: another number builds every store's index anew
+PAGE = 1_000  # items of one statement
+FEW, SHARE = 8, 20  # a telling word is one of at most so many items, or of one in so many of them
+MOST_FOUND = 100_000  # items with one word
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one database keeps words."""
+
+    create: Sequence[TextClause]
+    insert: TextClause
+    delete: TextClause
+    find: TextClause
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    # the rules of `ascii` take every letter beyond ASCII for a part of its word, as words.py does
+    "sqlite": Dialect(
+        [text("CREATE VIRTUAL TABLE words USING fts5(told, detail=none, columnsize=0, tokenize=ascii)")],
+        text("INSERT INTO words (rowid, told) VALUES (:edition, :told)"),
+        text("DELETE FROM words WHERE rowid = :edition"),
+        text("SELECT rowid FROM words WHERE words MATCH '\"' || :word || '\"' LIMIT :most"),
+    ),
+    "postgresql": Dialect(
+        [
+            text("CREATE TABLE words (edition BIGINT PRIMARY KEY, told TSVECTOR NOT NULL)"),
+            text("CREATE INDEX words_told ON words USING GIN (told)"),
+        ],
+        text("INSERT INTO words VALUES (:edition, array_to_tsvector(string_to_array(:told, ' ')))"),
+        text("DELETE FROM words WHERE edition = :edition"),
+        text("SELECT edition FROM words WHERE told @@ CAST('''' || :word || '''' AS tsquery) LIMIT :most"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """An item that some words name: how much they say, and which chunks of the question they are of."""
+
+    score: float
+    chunks: tuple[str, ...]
+
+
+def is_there(connection: Connection) -> bool:
+    """Whether a store has this index."""
+    return inspect(connection).has_table(TABLE)
+
+
+def ensure(connection: Connection) -> None:
+    """Build the index of a store if it is missing or was made by other rules."""
+    there = is_there(connection)
+    if not inspect(connection).has_table(meta.name) or (there and stamp.note(connection, NOTE) == RULES):
+        return
+    if there:
+        connection.execute(text("DROP TABLE words"))
+    for statement in _dialect(connection).create:
+        connection.execute(statement)
+    for page in _items(connection):
+        write(connection, page)
+    stamp.write_note(connection, NOTE, RULES)
+
+
+def write(connection: Connection, new: Iterable[tuple[int, Sequence[str]]]) -> None:
+    """Note the words of editions."""
+    rows = [{"edition": edition, "told": " ".join(told)} for edition, told in new]
+    if rows:
+        connection.execute(_dialect(connection).insert, rows)
+
+
+def forget(connection: Connection, editions: Sequence[int]) -> None:
+    """Editions that have ended."""
+    if editions:
+        connection.execute(_dialect(connection).delete, [{"edition": edition} for edition in editions])
+
+
+def count(connection: Connection) -> int:
+    """How many editions have words here."""
+    return connection.scalar(text("SELECT count(*) FROM words")) or 0
+
+
+def find(connection: Connection, question: str, size: int, *, all_words: bool) -> dict[int, Told]:
+    """The editions that words of the question name, best first, of a collection of this many items.
+
+    Unless `all_words` are asked for, words that many items have are left to the vectors.
+    """
+    most = MOST_FOUND if all_words else max(FEW, size // SHARE)
+    scores: dict[int, float] = {}
+    chunks: dict[int, dict[str, None]] = {}
+    for one in words.asked(question):
+        found = _editions(connection, one.word, most + 1)
+        if len(found) > most and not all_words:
+            continue
+        for edition in found:
+            scores[edition] = scores.get(edition, 0.0) + math.log1p(size / len(found))
+            chunks.setdefault(edition, {})[one.chunk] = None
+    best = sorted(scores, key=lambda edition: (-scores[edition], edition))
+    return {edition: Told(scores[edition], tuple(chunks[edition])) for edition in best}
+
+
+def among(found: Mapping[int, Told], allowed: Ids) -> dict[int, Told]:
+    """Those of the allowed editions."""
+    kept = np.intersect1d(np.fromiter(found, np.int64), allowed)
+    few = set(kept.tolist())
+    return {edition: told for edition, told in found.items() if edition in few}
+
+
+def _editions(connection: Connection, word: str, most: int) -> list[int]:
+    found = connection.execute(_dialect(connection).find, {"word": word, "most": most})
+    return [row[0] for row in found]
+
+
+def _dialect(connection: Connection) -> Dialect:
+    return DIALECTS[connection.dialect.name]
+
+
+def _items(connection: Connection) -> Iterator[list[tuple[int, list[str]]]]:
+    """The words of every item, some items at a time."""
+    last = -1
+    page = select(items.c.edition, items.c.id, items.c.payload).order_by(items.c.edition).limit(PAGE)
+    while some := connection.execute(page.where(items.c.edition > last)).all():
+        said: dict[int, list[str]] = {row.edition: [] for row in some}
+        captions = select(observations.c.edition, observations.c.text).where(
+            observations.c.edition.between(some[0].edition, some[-1].edition),
+            observations.c.text.is_not(None),
+        )
+        for edition, caption in connection.execute(captions):
+            if edition in said:  # else it is of no item, and others will say so
+                said[edition].append(caption)
+        yield [
+            (row.edition, words.told(row.id, said[row.edition], codec.payload(row.payload))) for row in some
+        ]
+        last = some[-1].edition

@@ -1,0 +1,90 @@
+"""The words of names, captions and payloads, as they are looked for by their letters. Pure.
+
+Text is cut at blanks, and each chunk is known by its pieces and by its wholes: `KX-42/7b` by kx, 42, kx42, 7,
+b, 7b, kx427b; `chairs/kitchenTable_A` by chairs, kitchen, table, kitchentable, a, kitchentablea, and all of
+it. Letters are folded: case, width and ligatures make no difference. A word holds letters, digits and their
+marks alone, so no database can take it for anything else.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from index.codec import storable
+from index.facts import facts_of
+from multifold.types import Item
+
+LONGEST = 64  # letters of a word; longer ones are left out, their pieces stay
+MOST = 4_096  # words of one item
+MOST_ASKED = 64  # words of one question
+_EDGES = re.compile(r"(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])")
+_CAMEL = re.compile(r"(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A word that is looked for, and the chunk of the question that it is of."""
+
+    word: str
+    chunk: str
+
+
+def words(text: str) -> Iterator[str]:
+    """Every word of a text, some of them several times."""
+    for chunk in unicodedata.normalize("NFKC", text).split():
+        yield from _words_of(chunk)
+
+
+def asked(text: str) -> list[Asked]:
+    """The words of a question, each once, with the chunks that they are of."""
+    found: dict[str, Asked] = {}
+    for chunk in unicodedata.normalize("NFKC", text).split():
+        for word in _words_of(chunk):
+            found.setdefault(word, Asked(word, chunk.strip(".,;:!?\"'()[]{}<>«»“”„")))
+    return list(found.values())[:MOST_ASKED]
+
+
+def of_item(item: Item) -> list[str]:
+    """What an item is known by."""
+    return told(item.id, (one.text for one in item.observations if one.text is not None), item.payload)
+
+
+def told(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> list[str]:
+    """What an item is known by: its name, its captions and the values of its payload."""
+    values = (str(fact.value.scalar) for fact in facts_of(payload) if fact.value.kind in ("text", "number"))
+    found: dict[str, None] = {}
+    for text in (name, *captions, *values):
+        found.update(dict.fromkeys(words(text)))
+        if len(found) >= MOST:
+            break
+    return list(found)[:MOST]
+
+
+def _words_of(chunk: str) -> Iterator[str]:
+    """Pieces first, then what they are together."""
+    whole: list[str] = []
+    for segment in re.split(r"[/\\]", chunk):
+        parts = list(_parts(segment))
+        for part in parts:
+            pieces = [piece for half in _EDGES.split(part) for piece in _CAMEL.split(half)]
+            yield from _fit([*pieces, part] if len(pieces) > 1 else pieces)
+        if len(parts) > 1:
+            yield from _fit(["".join(parts)])
+        whole += parts
+    if "/" in chunk or "\\" in chunk:
+        yield from _fit(["".join(whole)])
+
+
+def _parts(segment: str) -> Iterator[str]:
+    """Runs of letters, digits and the marks on them."""
+    kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in segment)
+    return iter(kept.split())
+
+
+def _fit(found: Iterable[str]) -> Iterator[str]:
+    for word in found:
+        folded = "".join(filter(str.strip, unicodedata.normalize("NFKC", word.casefold())))
+        if 0 < len(folded) <= LONGEST and storable(folded):
+            yield folded

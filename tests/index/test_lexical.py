@@ -1,0 +1,158 @@
+"""Items are found by words, on every database alike, and the words follow what becomes of the items."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.collection import Collection
+from index.filters import parse
+from index.fusing import DEPTH, fused
+from index.restore import restore
+from multifold.types import Hit, Item, Pool, Target, Words
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.test_migrations import GOLDEN, held
+from tests.index.things import answers, brute, caption, feature, query, view
+
+SPACE = Sphere(FEATURE)
+MANY = 40
+
+
+@pytest.fixture
+def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
+        yield opened
+
+
+def part(number: int, **payload: object) -> Item:
+    """The further its number, the further its view is from the direction (1, 0, …)."""
+    angle = number / MANY
+    seen = feature(np.cos(angle), np.sin(angle))
+    return Item(f"shelf/part{number}", (view(0, seen), caption(0, seen, "a red chair")), payload)
+
+
+def fill(collection: Collection) -> None:
+    collection.upsert([part(number, code=f"KX-{number}/7b") for number in range(MANY)])
+
+
+def found(collection: Collection, text: str, *, only: bool = False, **changes: object) -> list[Hit]:
+    return collection.search(query(feature(1), words=Words(text, only=only), **changes))
+
+
+@pytest.mark.parametrize("pool", ["mean", "max"])
+@pytest.mark.parametrize("target", ["shape", "any"])
+def test_a_part_number_finds_its_item(collection: Collection, pool: Pool, target: Target) -> None:
+    fill(collection)
+    first = found(collection, "is there a KX-31/7B?", pool=pool, target=target)[0]
+    assert (first.id, first.words) == ("shelf/part31", ("KX-31/7B",))
+    ranked = collection.search(query(feature(1), limit=MANY, pool=pool, target=target))
+    assert first.score == next(hit.score for hit in ranked if hit.id == first.id)
+    assert all(hit.words == () for hit in ranked)
+
+
+def test_words_that_many_items_have_are_left_to_the_vector(collection: Collection) -> None:
+    fill(collection)
+    asked = query(feature(0.3, 1), limit=MANY)
+    assert answers(found(collection, "a red chair", limit=MANY)) == answers(
+        collection.search(query(feature(1), limit=MANY))
+    )
+    assert collection.search(asked)[0].words == ()
+
+
+def test_words_alone_find_what_they_name_and_no_more(collection: Collection) -> None:
+    fill(collection)
+    assert found(collection, "part17", only=True)[0].id == "shelf/part17"
+    assert found(collection, "sofa", only=True) == []
+    assert len(found(collection, "chair", only=True, limit=MANY)) == MANY
+    assert found(collection, "chair", only=True, target="image") == []
+
+
+def test_words_follow_changes_and_filters(collection: Collection) -> None:
+    fill(collection)
+    collection.upsert([part(3, code="QQ")])
+    collection.upsert([part(3, code="ZZ")])
+    assert found(collection, "ZZ", only=True)[0].id == "shelf/part3"
+    assert found(collection, "QQ", only=True) == []
+    collection.delete(["shelf/part3"])
+    assert found(collection, "ZZ", only=True) == []
+    where = parse({"code": "KX-5/7b"})
+    asked = query(feature(1), words=Words("part4 part5"))
+    assert [hit.id for hit in collection.search(asked, where)] == ["shelf/part5"]
+
+
+def test_pages_of_an_answer_fit_together(collection: Collection) -> None:
+    fill(collection)
+    whole = answers(found(collection, "KX-31 KX-7 KX-22", limit=MANY))
+    pages = [found(collection, "KX-31 KX-7 KX-22", limit=7, offset=start) for start in range(0, MANY, 7)]
+    assert [one for page in pages for one in answers(page)] == whole
+    assert len({one[0] for one in whole}) == MANY
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("\"'*:^()-+&|! NEAR")))
+def test_no_text_is_a_command(collection: Collection, text: str) -> None:
+    if collection.count() == 0:
+        fill(collection)
+    assert len(found(collection, text, limit=MANY)) == MANY
+    found(collection, text, only=True)
+
+
+def test_whatever_is_stored_is_found(collection: Collection) -> None:
+    names = ("mötley Crüe", "椅子", "a'b\"c", "x^2", "NEAR(a)", "हिन्दी")
+    collection.upsert([Item(name, (view(0, feature(1)),), {}) for name in names])
+    for name in names:
+        assert found(collection, name, only=True)[0].id == name
+
+
+def test_a_lost_index_is_built_again(tmp_path: Path) -> None:
+    with Collection.open(tmp_path, SPACE) as collection:
+        fill(collection)
+    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+        store.execute("DROP TABLE words")
+    store.close()
+    with Collection.open(tmp_path, SPACE, read_only=True) as collection:
+        assert found(collection, "part17", only=True) == []
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert found(collection, "part17", only=True)[0].id == "shelf/part17"
+
+
+def test_a_store_of_version_2_is_found_by_words(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "store_2.sqlite", tmp_path / "store.sqlite")
+    _, items = held(GOLDEN / "store_2.sqlite")
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert {hit.id for hit in found(collection, "椅子", only=True)} == {items[1].id, items[5].id}
+
+
+def test_a_snapshot_brings_its_words(collection: Collection, tmp_path: Path) -> None:
+    fill(collection)
+    collection.snapshot(tmp_path / "all.tar")
+    restore(tmp_path / "all.tar", tmp_path / "copy")
+    with Collection.open(tmp_path / "copy", SPACE) as copy:
+        assert found(copy, "part17", only=True)[0].id == "shelf/part17"
+
+
+def hit(name: str) -> Hit:
+    return Hit(name, 0.5, "shape", view(0, feature(1)), {})
+
+
+def test_ranks_are_fused() -> None:
+    near = [hit(f"n{rank}") for rank in range(DEPTH + 5)]
+    assert fused(near, [], 1.0) == near
+    deep = f"n{DEPTH + 2}"
+    both = fused(near, [hit("n3"), hit("new"), hit(deep)], 1.0)
+    assert [one.id for one in both[:4]] == ["n3", "n0", "n1", "new"]
+    assert len(both) == len(near) + 1
+    assert [one.id for one in fused(near, [hit("n3")], 0.0)] == [one.id for one in near]
+    assert fused(near, [hit("new")], 3.0)[0].id == "new"
+
+
+def test_the_vector_alone_is_as_it_was(collection: Collection) -> None:
+    fill(collection)
+    asked = query(feature(1, 0.2), limit=5, offset=2)
+    items = [part(number, code=f"KX-{number}/7b") for number in range(MANY)]
+    assert answers(collection.search(asked)) == brute(items, SPACE, asked)

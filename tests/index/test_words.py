@@ -1,0 +1,56 @@
+"""Words as they are looked for: pieces, wholes, and nothing that a database could take for a command."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.words import LONGEST, MOST_ASKED, asked, told, words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("KX-42/7b", {"kx", "42", "kx42", "7", "b", "7b", "kx427b"}),
+        ("kitchenTable_A", {"kitchen", "table", "a", "kitchentable", "kitchentablea"}),
+        ("Food-Bits/IMG_2034.jpg", {"food", "bits", "foodbits", "img", "2034", "jpg", "img2034jpg"}),
+        ("Stühle, Sofas", {"stühle", "sofas"}),
+        ("ＡＢＣ ﬁn", {"abc", "fin"}),
+        ("... -- \"'()*^:", set()),
+    ],
+)
+def test_a_text_is_known_by_pieces_and_wholes(text: str, found: set[str]) -> None:
+    assert found <= set(words(text))
+    assert found or not list(words(text))
+
+
+@given(st.text())
+def test_words_hold_letters_and_digits_alone(text: str) -> None:
+    for word in words(text):
+        assert word == "".join(word.split())
+        assert {unicodedata.category(letter)[0] for letter in word} <= set("LNM")
+        assert not re.search(r"[\"'\\:*^]", word)
+        assert 0 < len(word) <= LONGEST
+
+
+@given(st.text())
+def test_a_text_finds_itself(text: str) -> None:
+    assert {one.word for one in asked(text)} <= set(told(text, (), {}))
+    assert len(asked(text)) <= MOST_ASKED
+
+
+def test_a_word_knows_its_chunk() -> None:
+    assert {one.word: one.chunk for one in asked('the "KX-42".')} == {
+        "the": "the",
+        "kx": "KX-42",
+        "42": "KX-42",
+        "kx42": "KX-42",
+    }
+
+
+def test_values_of_a_payload_are_words_and_its_keys_are_not() -> None:
+    assert told("a/b", ["red"], {"part": {"number": "Q7"}, "mm": [1.5, 20], "sold": True, "gone": None}) == [
+        "a", "b", "ab", "red", "q", "7", "q7", "1", "5", "15", "20",
+    ]  # fmt: skip

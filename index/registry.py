@@ -7,9 +7,12 @@ in the same transaction). A folder without a line is what a crash left behind, a
 
 import re
 import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
-from index.database import Database
+from index.database import Database, StoreError
+from index.lock import WriterLock
 from index.names import (
     DEFAULT,
     MAIN,
@@ -21,6 +24,7 @@ from index.names import (
     new_place,
 )
 from index.store import database_at
+from multifold.durable import make_folder
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -154,3 +158,52 @@ def _listing(connection: Connection) -> Listing:
     entries = [Entry(**row) for row in connection.execute(select(collections)).mappings()]
     called = {row.alias: row.collection for row in connection.execute(select(aliases))}
     return Listing({entry.name: entry for entry in sorted(entries, key=lambda one: one.name)}, called)
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where a collection lies: its folder, and the address of its items if they are not there."""
+
+    folder: Path
+    database: str | None
+
+
+def located(data: Path, database: str | None, name: str) -> Located:
+    """Where the collection of a name or alias lies."""
+    if name == MAIN:
+        return Located(data, database)
+    registry = Registry(data, database, read_only=True)
+    try:
+        listing = registry.listing()
+        real = listing.resolve(name)
+        if real == MAIN:
+            return Located(data, database)
+        entry = listing.entries[real]
+        return Located(registry.home(entry), registry.database(entry))
+    finally:
+        registry.close()
+
+
+def planned(data: Path, database: str | None, name: str) -> Located:
+    """Where it lies; for one that is not there yet, a folder that is not there either."""
+    try:
+        return located(data, database, name)
+    except (NoSuchCollectionError, StoreError):
+        check_name(name)
+        return Located(data / FOLDER / name, None)
+
+
+def ensured(data: Path, database: str | None, name: str, vector_id: str, writer: str) -> Located:
+    """Where it lies; a collection that is not there yet is made, for this encoder."""
+    try:
+        return located(data, database, name)
+    except (NoSuchCollectionError, StoreError):
+        check_name(name)
+    with ExitStack() as stack:
+        make_folder(data)
+        if database is None:
+            stack.callback(WriterLock(data, writer).release)
+        registry = Registry(data, database)
+        stack.callback(registry.close)
+        registry.create(name, vector_id)
+    return located(data, database, name)

@@ -23,6 +23,8 @@ from app.intake_watch import changes
 from app.observer import encoder_of
 from app.settings import Settings, read_settings
 from index.collection import Collection
+from index.names import MAIN
+from index.registry import ensured, planned
 from multifold import folder, manifest
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError, needs_extra
@@ -32,6 +34,7 @@ from renderers.files.container import CONVERTERS, EXTENSIONS
 from renderers.sandbox import Sandbox
 
 with needs_extra("serve"):
+    from pydantic import SecretStr
     from tqdm import tqdm
 
 MANIFEST = (".jsonl", ".ndjson")
@@ -48,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what", type=Path, nargs="+", metavar="PATH", help="a folder, a manifest (.jsonl), or files"
     )
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the collection")
+    parser.add_argument(
+        "--collection", default=MAIN, help="one of those in that folder; a new name makes a new one"
+    )
     parser.add_argument(
         "--bundle", type=Path, default=Path("bundles/furniture"), help="folder of the encoder"
     )
@@ -69,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
     settings = read_settings({"data": args.data, "bundle": args.bundle})
     _check(args)
     encoder = encoder_of(settings)
+    settings = _located(args, settings, encoder)
     status = _once(args, settings, encoder)
     if args.watch:
         print(f"watching {args.what[0]}; stop with Ctrl-C", flush=True)
@@ -163,13 +170,30 @@ def _tell(report: Report, path: Path | None, *, dry: bool = False) -> int:
     return 1 if report.skipped and not written else 0
 
 
+def _located(args: argparse.Namespace, settings: Settings, encoder: Encoder) -> Settings:
+    """The settings of the collection that is meant; what is not there yet is made, unless we only look."""
+    if args.collection == MAIN:
+        return settings
+    name, data, database = args.collection, settings.data, settings.items_at
+    if args.dry_run:
+        place = planned(data, database, name)
+    else:
+        place = ensured(data, database, name, encoder.vector_id, _writer())
+    moved = None if place.database is None else SecretStr(place.database)
+    return settings.model_copy(update={"data": place.folder, "database": moved})
+
+
+def _writer() -> str:
+    return f"multifold ingest, process {os.getpid()}"
+
+
 @contextmanager
 def _collection(settings: Settings, encoder: Encoder, *, read_only: bool) -> Iterator[Collection | None]:
     """The collection; to look only, None if there is none."""
     if read_only and settings.items_at is None and not (settings.data / "store.sqlite").is_file():
         yield None
         return
-    writer = None if read_only else f"multifold ingest, process {os.getpid()}"
+    writer = None if read_only else _writer()
     probes = encoder.bundle.probes()
     with Collection.open(
         settings.data,

@@ -1,12 +1,12 @@
 // What is asked, and its place in the address bar:
-//   ?q=words&like=ITEM&w=-0.5&target=any&is.colour=red&is.colour=blue&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&is.colour=red&is.colour=blue&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
 // A file cannot be in an address: it is kept for this visit, and the history's state names it.
 
 const TARGETS = ["shape", "image", "text", "any"];
 const files = new Map();
 
-export const nothing = { clues: [], target: "shape", where: {}, all: false, item: null };
+export const nothing = { shelf: "", clues: [], target: "shape", where: {}, all: false, item: null };
 export const weightOf = (clue) => clue.weight ?? 1;
 export const fileOf = (clue) => files.get(clue.key);
 
@@ -30,7 +30,8 @@ const written = (value) => (typeof value === "string" && scalar(value) === value
 export function parse(search) {
   const asked = { ...nothing, clues: [], where: {} };
   for (const [name, value] of new URLSearchParams(search)) {
-    if (name === "q" && value.trim()) asked.clues.push({ words: value });
+    if (name === "in") asked.shelf = value;
+    else if (name === "q" && value.trim()) asked.clues.push({ words: value });
     else if (name === "like" && value) asked.clues.push({ like: value });
     else if (name === "w" && Number(value) && asked.clues.length) asked.clues.at(-1).weight = Number(value);
     else if (name === "target" && TARGETS.includes(value)) asked.target = value;
@@ -41,8 +42,8 @@ export function parse(search) {
   return asked;
 }
 
-export function format({ clues, target, where, all, item }) {
-  const asked = new URLSearchParams();
+export function format({ shelf, clues, target, where, all, item }) {
+  const asked = new URLSearchParams(shelf ? { in: shelf } : {});
   for (const clue of clues) {
     if (clue.words) asked.append("q", clue.words);
     else if (clue.like) asked.append("like", clue.like);
@@ -69,7 +70,13 @@ export function go(changes) {
   dispatchEvent(new PopStateEvent("popstate"));
 }
 
+// Where the routes of the chosen collection are.
+export function root() {
+  const { shelf } = current();
+  return shelf ? `/v1/collections/${encodeURIComponent(shelf)}` : "/v1";
+}
+
 export const isIdle = ({ clues, where, all }) => !clues.length && !all && !Object.keys(where).length;
 
 // The question as text, for comparing; which item is open is no part of it.
-export const signature = ({ clues, target, where, all }) => JSON.stringify([clues, target, where, all]);
+export const signature = ({ shelf, clues, target, where, all }) => JSON.stringify([shelf, clues, target, where, all]);

@@ -1,5 +1,7 @@
 // The REST API, as far as the page needs it.
 
+import { root } from "./address.js";
+
 export class Refusal extends Error {
   constructor(status, code, message, wait = 0) {
     super(message);
@@ -26,22 +28,24 @@ export function post(path, body, signal) {
   return ask(path, { method: "POST", body: JSON.stringify(body), signal, headers: { "content-type": "application/json" } });
 }
 
-const itemAddress = (id) => `/v1/items/${encodeURIComponent(id)}`;
+const itemAddress = (id) => `${root()}/items/${encodeURIComponent(id)}`;
 const known = new Map();
 
-export const info = () => ask("/v1/info");
+export const info = () => ask(`${root()}/info`);
+export const collections = async () => (await ask("/v1/collections")).collections;
 export const ready = () => ask("/readyz");
 export const forget = () => known.clear();
 
 // An item with all its sides; asked once, as long as nothing here is changed.
 export function item(id) {
-  if (!known.has(id)) known.set(id, ask(itemAddress(id)).catch((error) => { known.delete(id); throw error; }));
-  return known.get(id);
+  const at = itemAddress(id);
+  if (!known.has(at)) known.set(at, ask(at).catch((error) => { known.delete(at); throw error; }));
+  return known.get(at);
 }
 
 export const similar = (id, options, signal) => post(`${itemAddress(id)}/similar`, options, signal);
-export const facets = (keys, filter) => post("/v1/facets", { keys, filter, limit: 50 });
-export const scroll = (body, signal) => post("/v1/items/scroll", body, signal);
-export const counted = async (filter) => (await post("/v1/items/count", { filter })).count;
+export const facets = (keys, filter) => post(`${root()}/facets`, { keys, filter, limit: 50 });
+export const scroll = (body, signal) => post(`${root()}/items/scroll`, body, signal);
+export const counted = async (filter) => (await post(`${root()}/items/count`, { filter })).count;
 export const remove = (id) => ask(itemAddress(id), { method: "DELETE" });
 export const put = (id, form, signal) => ask(itemAddress(id), { method: "PUT", body: form, signal });

@@ -11,6 +11,7 @@ import * as filters from "./filters.js";
 import { watch } from "./health.js";
 import * as results from "./results.js";
 import * as searching from "./searching.js";
+import * as shelf from "./shelf.js";
 
 const EXAMPLES = [
   "a red chair with four black legs",
@@ -23,6 +24,7 @@ const EXAMPLES = [
 const SIDES = { shape: "view", image: "photo", text: "caption" };
 
 let about = null; // what /v1/info says
+let place = current().shelf; // the collection on screen
 let shown = null; // the question on screen, as text
 
 function introduce() {
@@ -53,6 +55,10 @@ function showStart() {
 
 async function follow(event) {
   const asked = current();
+  if (asked.shelf !== place) {
+    place = asked.shelf;
+    learn().catch(() => {});
+  }
   if (signature(asked) !== shown) {
     shown = signature(asked);
     searching.leave();
@@ -89,7 +95,7 @@ async function learn() {
   about = await api.info();
   introduce();
   showStart();
-  await filters.discover();
+  await Promise.all([filters.discover(), shelf.describe()]);
 }
 
 clues.listen(again);
@@ -98,6 +104,7 @@ filters.listen();
 searching.listen();
 detail.listen();
 receive(clues.askWith);
+shelf.listen();
 collection.listen(() => { api.forget(); learn().then(again, () => {}); });
 addEventListener("popstate", follow);
 addEventListener("online", () => watch(learn));

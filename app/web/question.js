@@ -1,6 +1,6 @@
 // What is asked becomes a request, for the service or for a shell.
 
-import { fileOf, weightOf } from "./address.js";
+import { fileOf, root, weightOf } from "./address.js";
 import { ask, post, Refusal, scroll, similar } from "./api.js";
 
 const MESH = /\.(glb|gltf|obj|ply|stl|off)$/i;
@@ -47,9 +47,9 @@ function form(asked, file, limit, offset) {
 export async function search(asked, limit, offset, signal) {
   const one = alone(asked);
   if (one?.like) return similar(one.like, options(asked, limit, offset), signal);
-  if (one?.key) return ask("/v1/search", { method: "POST", body: form(asked, fileOf(one), limit, offset), signal });
+  if (one?.key) return ask(`${root()}/search`, { method: "POST", body: form(asked, fileOf(one), limit, offset), signal });
   const body = one ? await part(one) : await mixed(asked, dataUri);
-  return post("/v1/search", { ...body, ...options(asked, limit, offset) }, signal);
+  return post(`${root()}/search`, { ...body, ...options(asked, limit, offset) }, signal);
 }
 
 // Items in the order of their ids, in the shape of hits; `after` is the `next` of the page before.
@@ -71,19 +71,19 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 // The same search as a command. A file of a mix is read by the shell, so its JSON comes as a here-document.
 export async function curl(asked, limit) {
   const one = alone(asked);
-  const at = (path) => `curl -s ${quoted(location.origin + path)}`;
+  const at = (path) => `curl -s ${quoted(location.origin + root() + path)}`;
   const json = "-H 'content-type: application/json'";
-  if (!asked.clues.length) return `${at("/v1/items/scroll")} ${json} -d ${quoted(JSON.stringify({ limit, filter: filterOf(asked.where) }))}`;
+  if (!asked.clues.length) return `${at("/items/scroll")} ${json} -d ${quoted(JSON.stringify({ limit, filter: filterOf(asked.where) }))}`;
   if (one?.key) {
     const fields = [...form(asked, fileOf(one), limit)].map(([name, value]) => `-F ${quoted(value.name ? `${name}=@"${value.name}"` : `${name}=${value}`)}`);
-    return `${at("/v1/search")} ${fields.join(" ")}`;
+    return `${at("/search")} ${fields.join(" ")}`;
   }
-  if (one?.like) return `${at(`/v1/items/${encodeURIComponent(one.like)}/similar`)} ${json} -d ${quoted(JSON.stringify(options(asked, limit)))}`;
+  if (one?.like) return `${at(`/items/${encodeURIComponent(one.like)}/similar`)} ${json} -d ${quoted(JSON.stringify(options(asked, limit)))}`;
   const names = [];
   const uri = (file) => `\u0000${names.push(file.name) - 1}\u0000`;
   const body = JSON.stringify({ ...(one ? await part(one) : await mixed(asked, uri)), ...options(asked, limit) });
-  if (!names.length) return `${at("/v1/search")} ${json} -d ${quoted(body)}`;
+  if (!names.length) return `${at("/search")} ${json} -d ${quoted(body)}`;
   const file = (_, place) => `data:application/octet-stream;base64,$(base64 -w0 ${quoted(names[place])})`;
   const escaped = body.replace(/[\\$`]/g, "\\$&").replace(/\\\\u0000(\d+)\\\\u0000/g, file);
-  return `${at("/v1/search")} ${json} -d @- <<END\n${escaped}\nEND`;
+  return `${at("/search")} ${json} -d @- <<END\n${escaped}\nEND`;
 }

@@ -26,7 +26,7 @@ def add(args: argparse.Namespace) -> int:
     payload = _payload(args.payload)
     address = service_of(args.data)
     if address is not None:
-        with _client(address) as client:
+        with _client(address, args.collection) as client:
             written = client.upsert(
                 args.id, texts=args.text, images=args.image, mesh=args.mesh, payload=payload
             )
@@ -50,7 +50,7 @@ def remove(args: argparse.Namespace) -> int:
     """Remove items by their ids."""
     address = service_of(args.data)
     if address is not None:
-        with _client(address) as client:
+        with _client(address, args.collection) as client:
             count = sum(client.delete(name) for name in args.ids)
     else:
         space, probes = space_of(vector_id_of(args.data), args.bundle)
@@ -60,9 +60,9 @@ def remove(args: argparse.Namespace) -> int:
     return 0 if count else 1
 
 
-def _client(address: str) -> Client:
+def _client(address: str, collection: str) -> Client:
     """A connection with the key that the service may ask for."""
-    return Client(address, api_key=os.environ.get("MULTIFOLD_KEY"))
+    return Client(address, api_key=os.environ.get("MULTIFOLD_KEY"), collection=collection)
 
 
 def _photos(encoder: Encoder, blobs: Blobs, paths: Sequence[Path]) -> tuple[Observation, ...]:

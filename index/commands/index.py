@@ -13,6 +13,8 @@ import argparse
 from pathlib import Path
 
 from index.commands import change, fill, keep, look
+from index.names import MAIN
+from index.registry import located
 
 PARTS = (look, keep, change, fill)
 
@@ -25,11 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             about = (run_it.__doc__ or "").split("\n")[0]
             action = actions.add_parser(name, help=about, description=about)
             action.add_argument("--data", type=Path, default=Path("data"), help="folder of the collection")
+            action.add_argument("--collection", default=MAIN, help="one of those beside it, by name or alias")
             arguments(action)
             action.set_defaults(run_it=run_it)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
+    if args.collection != MAIN:
+        args.data = located(args.data, None, args.collection).folder
     status: int = args.run_it(args)
     return status

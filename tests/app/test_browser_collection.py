@@ -113,3 +113,26 @@ def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
     command("Network.setBlockedURLs", {"urls": []})
     page.find("#words").send_keys(Keys.ENTER)
     page.wait(lambda: page.best() == "red-box")
+
+
+def test_a_collection_is_chosen(empty: Page, own: House) -> None:
+    page = empty
+    own.put("red-box", "red")
+    page.open()
+    page.wait(lambda: page.find("#stock").text == "1 item")
+    assert not page.find("#shelf").is_displayed()
+    own.client.post("/v1/collections", json={"name": "chairs"})
+    for name in ("one", "two"):
+        own.client.put(f"/v1/collections/chairs/items/{name}", files={"texts": (None, f"a red chair {name}")})
+    page.open()
+    page.wait(lambda: page.find("#shelf").is_displayed())
+    page.find("#shelf").send_keys("chairs")
+    page.wait(lambda: page.find("#stock").text == "2 items")
+    assert "in=chairs" in page.driver.current_url
+    page.open("?in=chairs&q=a+red+chair&target=text")
+    page.wait(lambda: len(page.texts("#results li")) == 2)
+    page.shot("chosen")
+    page.find("#shelf").send_keys("main")
+    page.wait(lambda: page.find("#stock").text == "1 item")
+    assert "in=" not in page.driver.current_url
+    own.client.delete("/v1/collections/chairs")

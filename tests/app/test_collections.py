@@ -14,6 +14,7 @@ from app.settings import Settings
 from app.shelf import opened
 from index.collection import Collection
 from multifold.canary import open_encoder
+from multifold.cli import main
 from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, house, png
@@ -314,3 +315,32 @@ def test_a_kill_leaves_one_or_the_other(tmp_path: Path, bundle: Path, after: int
         assert shelf.troubles == {}
         folders = {path.name for path in (tmp_path / "collections").iterdir()}
         assert folders == {entry.place for entry in listing.entries.values()}
+
+
+def test_commands_take_the_name_of_a_collection(
+    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    things, data = tmp_path / "things", tmp_path / "data"
+    things.mkdir()
+    (things / "red box.png").write_bytes(png("red"))
+    where = ["--data", str(data), "--bundle", str(bundle)]
+    ingest = ["ingest", str(things), *where, "--collection"]
+    assert main([*ingest, "mine", "--dry-run"]) == 0
+    assert not data.exists()
+    assert main([*ingest, "no name"]) == 2
+    assert "is no name" in capsys.readouterr().err
+    assert main([*ingest, "mine"]) == 0
+    assert "1 added" in capsys.readouterr().out
+    assert main([*ingest, "mine"]) == 0
+    assert "1 unchanged" in capsys.readouterr().out
+    assert main(["index", "stats", "--data", str(data), "--collection", "mine"]) == 0
+    assert "items    1" in capsys.readouterr().out
+    assert main(["index", "stats", "--data", str(data), "--collection", "other"]) == 2
+    with house(data, bundle) as shop, Client(shop.url, collection="mine") as client:
+        assert client.count() == 1
+        assert main([*ingest, "new"]) == 2
+        assert shop.url in capsys.readouterr().err
+        add = ["index", "add", "y", "--text", "a blue box", "--data", str(data), "--collection", "mine"]
+        assert main(add) == 0
+        assert client.get("y").observations[0].text == "a blue box"
+        assert shop.client.post("/v1/items/count", json={}).json() == {"count": 0}

@@ -74,3 +74,16 @@ def test_no_demo_if_none_is_wanted(container: Container) -> None:
 def test_words_are_run_instead(container: Container) -> None:
     assert container.start("multifold", "index", "stats") == ["index"]
     assert not container.data.exists()
+
+
+def test_the_password_of_the_database_is_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "postgres").write_text("not told to anyone\n")
+    told = ["sh", "-c", 'echo "$PGPASSWORD"']
+    shown = subprocess.run(
+        [str(START), *told],
+        env={"PATH": os.environ["PATH"], "SECRETS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == "not told to anyone\n"

@@ -1,0 +1,119 @@
+"""The proxy of the cluster profile, as nginx reads it, before two real services on one PostgreSQL."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests import tiny
+from tests.app.test_serve import serve
+from tests.index.servers import Server
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "docker" / "proxy" / "multifold.conf.template"
+READERS, WRITERS = 3, 2
+BEFORE, AFTER = 8, 30  # changes of each writer around the kill
+
+
+@contextmanager
+def nginx(folder: Path, *replicas: str) -> Iterator[str]:
+    """The address of the proxy."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    filled = {
+        "RESOLVER": "",
+        "LISTEN": f"127.0.0.1:{port}",
+        "REPLICAS": " ".join(f"server {replica} max_fails=3 fail_timeout=5s;" for replica in replicas),
+    }
+    site = re.sub(r"\$\{(\w+)\}", lambda name: filled[name[1]], TEMPLATE.read_text(encoding="utf-8"))
+    places = "".join(
+        f"{what}_temp_path {folder}/{what};" for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{}}\n"
+        f"http {{ access_log off; {places} {site} }}"
+    )
+    process = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")])
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, (folder / "error.log").read_text()
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGQUIT)
+        process.wait(30)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_a_replica_that_is_killed_is_not_missed(tmp_path: Path, server: Server) -> None:
+    """Every read is answered, no acknowledged change is lost, and no item is ever seen half-changed."""
+    bundle, pictures, place = tmp_path / "bundle", tmp_path / "pictures", server.place()
+    tiny.build(bundle)
+    with (
+        serve(pictures, bundle, MULTIFOLD_DATABASE=place) as one,
+        serve(pictures, bundle, MULTIFOLD_DATABASE=place) as other,
+        one.client() as first,
+        other.client() as second,
+        nginx(tmp_path, *(f"{c.base_url.host}:{c.base_url.port}" for c in (first, second))) as address,
+        httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
+        ThreadPoolExecutor(READERS + WRITERS) as pool,
+    ):
+        writing, halfway = threading.Event(), threading.Semaphore(0)
+        writing.set()
+        reads: Counter[int] = Counter()
+
+        def write(name: str) -> int:
+            for number in range(BEFORE + AFTER):
+                parts = [("texts", (None, f"{name} edition {number} part {part}")) for part in range(3)]
+                payload = ("payload", (None, json.dumps({"edition": number})))
+                put = client.put(f"/v1/items/{name}", files=[*parts, payload])
+                assert put.status_code == 200, put.text
+                if number == BEFORE:
+                    halfway.release()
+            return number
+
+        def read() -> None:
+            while writing.is_set():
+                answer = client.post("/v1/search", json={"text": "edition", "target": "text", "limit": 20})
+                reads[answer.status_code] += 1
+                for hit in answer.json().get("hits", []):
+                    assert f"edition {hit['payload']['edition']} part" in hit["matched"]["text"]
+                shown = client.get("/v1/items/a")
+                reads[shown.status_code if shown.status_code != 404 else 200] += 1
+
+        readers = [pool.submit(read) for _ in range(READERS)]
+        writers = {name: pool.submit(write, name) for name in "ab"}
+        try:
+            for writer in writers.values():
+                while not halfway.acquire(timeout=1):
+                    assert not writer.done(), writer.exception()
+            os.kill(one.process.pid, signal.SIGKILL)
+            last = {name: writer.result() for name, writer in writers.items()}
+        finally:
+            writing.clear()
+        for reader in readers:
+            reader.result()
+        assert set(reads) == {200}
+        assert reads[200] > 50
+        for name, number in last.items():
+            kept = client.get(f"/v1/items/{name}").json()
+            assert kept["payload"] == {"edition": number}
+            captions = [one["text"] for one in kept["observations"]]
+            assert captions == [f"{name} edition {number} part {part}" for part in range(3)]

@@ -1,0 +1,64 @@
+"""The page for those who do not see it, or have no mouse: axe-core finds no fault in any state."""
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from tests.app import browser
+from tests.app.browser import Page
+
+pytestmark = browser.marks
+AXE = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+RUN = "const done = arguments[0]; axe.run().then(done, (error) => done(String(error)))"
+
+
+def empty(page: Page) -> None:
+    page.open("/")
+    page.wait(lambda: page.find("#words").is_displayed())
+
+
+def results(page: Page) -> None:
+    page.open("/?q=a+red+box")
+    page.wait(lambda: page.best() == "red-box" and page.pictures_loaded())
+
+
+def nothing(page: Page) -> None:
+    page.open("/?is.is=pink")
+    page.wait(lambda: page.find("#message").text.startswith("No item fits these filters"))
+
+
+def mix(page: Page) -> None:
+    page.open("/?q=red&like=blue-box&w=-0.5")
+    page.wait(lambda: len(page.found()) > 0)
+    page.click("#filters summary")
+    page.wait(lambda: page.count("#filters label") > 0)
+
+
+def detail(page: Page) -> None:
+    page.open("/?q=a+red+box&item=red-box")
+    page.wait(lambda: page.find("#detail").is_displayed() and page.count("#detail .near a") > 0)
+
+
+def collection(page: Page) -> None:
+    page.open("/")
+    page.click("[data-opens=collection]")
+    page.wait(lambda: page.count("dialog[open]") == 1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("state", [empty, results, nothing, mix, detail, collection])
+def test_no_fault_is_found(page: Page, state: Callable[[Page], None], theme: str) -> None:
+    with page.sized(1280, theme=theme):
+        state(page)
+        page.script(AXE)
+        found = page.driver.execute_async_script(RUN)
+        page.shot(f"access-{state.__name__}-{theme}")
+    assert len(found["passes"]) > 20
+    assert [told(fault) for fault in found["violations"]] == []
+
+
+def told(fault: dict[str, Any]) -> str:
+    """What is wrong, where, and how bad it is."""
+    return f"{fault['impact']}: {fault['help']}: {[node['html'] for node in fault['nodes'][:3]]}"

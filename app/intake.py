@@ -59,12 +59,17 @@ class Intake:
     """Writes items; what cannot be read is skipped and reported."""
 
     def __init__(
-        self, encoder: Encoder, collection: Collection, sandbox: Sandbox, settings: Settings
+        self,
+        encoder: Encoder,
+        collection: Collection,
+        sandbox: Sandbox,
+        settings: Settings,
+        home: Path | None = None,
     ) -> None:
         self._encoder, self._collection, self._sandbox = encoder, collection, sandbox
         self._views = encoder.bundle.views
         self._observer = Observer(encoder, sandbox, settings)
-        self._drawn = Drawn(settings.data / "drawn", self._views)
+        self._drawn = Drawn((home or settings.data) / "drawn", self._views)
         self.written: list[str] = []
         self.skipped: list[Problem] = []
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -67,12 +67,13 @@ def plan(
     contents: Contents,
     *,
     names: bool,
+    watching: Callable[[Sequence[Entry]], Iterable[Entry]] = iter,
 ) -> Plan:
     """Compare; what is gone is deleted if it lay below `scope`."""
     result = Plan(skipped=list(found.problems), passed_over=[shown(path) for path in found.others])
     stored = {} if collection is None else _stored(collection, source)
     works: list[Work] = []
-    for entry in found.entries:
+    for entry in watching(found.entries):
         try:
             works.append(_work(entry, source, contents, names=names))
         except (MultifoldError, OSError) as error:

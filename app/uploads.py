@@ -30,6 +30,7 @@ PICTURE_TYPES = {
     ".tif": "image/tiff",
     ".bmp": "image/bmp",
     ".avif": "image/avif",
+    ".heif": "image/heif",
 }
 
 

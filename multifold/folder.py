@@ -13,7 +13,7 @@ folder that is read `by` folder. What is hidden, or lies behind a link that leav
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -21,10 +21,12 @@ from typing import Literal, TypeAlias
 from multifold import sidecars
 from multifold.errors import MultifoldError
 from multifold.manifest import Entry
+from multifold.preprocess import reads_heif
 from multifold.sidecars import Said
 
 PICTURES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif")
-UNREAD = (".heic", ".heif", ".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
+HEIF = (".heic", ".heif", ".hif")  # read if the extra is installed
+UNREAD = (".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
 RAW = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".rw2")
 
 By: TypeAlias = Literal["file", "folder"]
@@ -55,11 +57,12 @@ class Layout:
     by: By = "file"
     skip: frozenset[Path] = frozenset()  # folders that are not entered
     converters: Mapping[str, str] = field(default_factory=dict)  # suffix of what is not read -> what turns it
+    watching: Callable[[Sequence[Path]], Iterable[Path]] = iter  # goes through meshes, and tells how far
 
     @property
     def kinds(self) -> frozenset[str]:
         """Suffixes of all that can be seen."""
-        return frozenset((*self.meshes, *PICTURES))
+        return frozenset((*self.meshes, *PICTURES, *(HEIF if reads_heif() else ())))
 
 
 @dataclass
@@ -139,10 +142,10 @@ class _Reading:
         """The items; if some files are wanted, those that hold one of them."""
         for table in self._tables:
             self._add_table(table)
+        meshes = [mesh for group in self._groups.values() for mesh in group.meshes]
         named = {
             path
-            for group in self._groups.values()
-            for mesh in group.meshes
+            for mesh in self._layout.watching(meshes)
             for path in self._layout.companions(mesh, self._root)
         }
         for name, group in sorted(self._groups.items()):
@@ -169,7 +172,9 @@ class _Reading:
     def _take_other(self, path: Path, owner: str | None) -> None:
         """A side-car, a table, or a file that is nothing to us."""
         suffix = path.suffix.lower()
-        if suffix in (*UNREAD, *RAW):
+        if suffix in HEIF:
+            self._tell(path, "it needs a decoder: pip install 'multifold[heif]'; or save it as JPEG")
+        elif suffix in (*UNREAD, *RAW):
             self._tell(path, f"{suffix[1:]} pictures are not read; save it as JPEG, PNG or WebP")
         elif converter := self._layout.converters.get(suffix):
             self._tell(path, f"{suffix[1:]} files are not read; convert it to glb with {converter}")

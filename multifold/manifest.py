@@ -15,6 +15,7 @@ from typing import Any
 from multifold.durable import replacing
 from multifold.errors import MultifoldError
 
+SUFFIXES = (".jsonl", ".ndjson")
 FIELDS = ("id", "images", "mesh", "texts", "split", "meta")
 
 

@@ -5,8 +5,11 @@ Normalisation, (x / 255 - mean) / std, lives inside the image graph; `normalise`
 """
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
@@ -18,7 +21,7 @@ from multifold.types import Pixels
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP", "AVIF")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP", "AVIF", "HEIF")
 SUFFIXES = {"JPEG": ".jpg", "TIFF": ".tif"}  # the others are called as their formats are
 MIN_SIDE = 8
 LONGEST = 32  # squares in a row; of longer strips only the middle is resized
@@ -68,7 +71,7 @@ def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
     except ImageError:
         raise
     except UnidentifiedImageError:
-        raise ImageError(f"this is not a picture we can read; send one of: {', '.join(FORMATS)}") from None
+        raise ImageError(f"this is not a picture we can read; send one of: {', '.join(_formats())}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError(f"the picture has more than {max_pixels:,} pixels; send a smaller one") from None
     except Exception as error:  # decoders meet hostile bytes with errors of any type
@@ -112,10 +115,18 @@ def normalise(seen: Pixels, spec: ImageSpec) -> Float32[np.ndarray, "3 h w"]:
     return np.ascontiguousarray(scaled.transpose(2, 0, 1))
 
 
+def reads_heif() -> bool:
+    """Whether the extra `heif` is installed."""
+    return find_spec("pi_heif") is not None
+
+
 @cache
 def _formats() -> tuple[str, ...]:
-    """The formats that this Pillow knows (AVIF came late)."""
+    """The formats that this Pillow knows (AVIF came late), and HEIF if its decoder is installed."""
     Image.init()
+    if reads_heif():
+        register_heif_opener: Callable[[], None] = import_module("pi_heif").register_heif_opener
+        register_heif_opener()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from app import shown
 from app.bodies import FILE
@@ -109,6 +110,12 @@ async def delete(at: At, item_id: str) -> ItemsRemoved:
     return ItemsRemoved(removed=removed)
 
 
+def _is_one_segment(request: Request, item_id: str) -> bool:
+    """Whether this id was sent as clients send ids, its slashes written %2F."""
+    raw: bytes = request.scope.get("raw_path", b"")
+    return raw.partition(b"?")[0].lower().endswith(b"/" + quote(item_id, safe="").lower().encode())
+
+
 async def _item(at: Desk, item_id: str) -> Item:
     item = await at.run(lambda: at.service.collection.get(item_id))
     if item is None:
@@ -117,6 +124,9 @@ async def _item(at: Desk, item_id: str) -> Item:
 
 
 async def _picture(request: Request, at: Desk, item_id: str, kind: Kind, index: int, v: str) -> Response:
+    whole = f"{item_id}/{shown.PLACES[kind]}/{index}"
+    if _is_one_segment(request, whole):  # then it is the id of an item that ends so
+        return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
     item = await _item(at, item_id)
     key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
     if key is None:

@@ -98,3 +98,13 @@ def test_pictures_may_be_kept_when_their_address_names_them(shop: House) -> None
     again = shop.client.get(url, headers={"if-none-match": named.headers["etag"]})
     assert again.status_code == 304
     assert again.content == b""
+
+
+def test_an_id_may_end_as_the_address_of_a_picture_does(shop: House) -> None:
+    for name in ("chair/views/3", "red-box/photos/0"):
+        path = f"/v1/items/{quote(name, safe='')}"
+        assert shop.client.put(path, files=[("texts", (None, "a view"))]).status_code == 200
+        assert shop.client.get(path).json()["id"] == name
+        assert shop.client.delete(path).json() == {"removed": 1}
+        assert shop.client.get(path).status_code == 404
+    assert shop.client.get("/v1/items/red-box/photos/0").headers["content-type"] == "image/png"

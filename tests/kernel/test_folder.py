@@ -138,11 +138,11 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     put(tmp_path / "two.obj")
     put(tmp_path / "same.glb")
     put(tmp_path / "same.json", '{"id": "two", "text": "another two"}')
-    put(tmp_path / "photo.HEIC")
+    put(tmp_path / "photo.JXL")
     lonely = put(tmp_path / "lonely.txt", "a caption of nothing")
     told = reasons(tmp_path)
     assert "two.glb is taken" in told["two.obj"]
-    assert "heic pictures are not read; save it as JPEG" in told["photo.HEIC"]
+    assert "jxl pictures are not read; save it as JPEG" in told["photo.JXL"]
     assert "the id two stands twice" in told["two.glb"]
     assert found(tmp_path).others == [lonely]
     assert set(items(tmp_path)) == {"two", "two.glb"}
@@ -202,3 +202,11 @@ def test_a_part_of_a_folder_keeps_the_names_of_the_whole(tmp_path: Path) -> None
 def test_no_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="there is no folder"):
         found(tmp_path / "none")
+
+
+def test_photos_of_phones_need_their_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "photo.HEIC")
+    assert set(items(tmp_path)) == {"photo"}
+    monkeypatch.setattr("multifold.folder.reads_heif", lambda: False)
+    assert items(tmp_path) == {}
+    assert "pip install 'multifold[heif]'" in reasons(tmp_path)["photo.HEIC"]

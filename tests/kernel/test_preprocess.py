@@ -8,6 +8,7 @@ import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -250,3 +251,14 @@ def test_normalise_is_the_formula() -> None:
 )
 def test_a_picture_tells_its_suffix(kind: str, suffix: str) -> None:
     assert suffix_of(pictures.saved(Image.new("RGB", (9, 9)), kind)) == suffix
+
+
+def test_the_photos_of_phones_are_read() -> None:
+    data = Path(__file__).with_name("two_colours.heic").read_bytes()
+    pixels = np.asarray(decode(data)).astype(int)
+    assert pixels.shape == (48, 64, 3)
+    assert abs(pixels[:, 8].mean(axis=0) - (30, 60, 200)).max() < 12
+    assert abs(pixels[:, 56].mean(axis=0) - (200, 30, 40)).max() < 12
+    assert suffix_of(data) == ".heif"
+    with pytest.raises(ImageError, match="picture"):
+        decode(data[: len(data) // 2])

@@ -1,0 +1,129 @@
+"""An ingest while a service has the collection: all goes through it, and it is searched meanwhile."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.intake_send import patch
+from multifold.cli import main
+from multifold.client import Client
+from tests.app.house import House, box, house, png
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("busy") / "data", bundle) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "things" / "deep").mkdir(parents=True)
+    (tmp_path / "things" / "red box.png").write_bytes(png("red"))
+    (tmp_path / "things" / "deep" / "blue.glb").write_bytes(box("blue"))
+    (tmp_path / "things" / "deep" / "blue.json").write_text('{"text": "a blue box", "meta": {"a": {"b": 1}}}')
+    return tmp_path / "things"
+
+
+def ingest(shop: House, what: Path, *more: str) -> dict[str, object]:
+    settings = shop.service.settings
+    report = what.parent / "report.json"
+    given = ["--data", str(settings.data), "--bundle", str(settings.bundle), "--workers", "1"]
+    assert main(["ingest", str(what), *given, "--report", str(report), *more]) == 0
+    told: dict[str, object] = json.loads(report.read_text())
+    return told
+
+
+def test_a_folder_goes_through_the_service(
+    shop: House, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(shop, root)["added"] == ["deep/blue", "red box"]
+    assert f"through {shop.url}" in capsys.readouterr().out
+    assert shop.best(text="blue", target="shape") == "deep/blue"
+    assert ingest(shop, root)["unchanged"] == 2
+    (root / "deep" / "blue.json").write_text('{"text": "a box", "meta": {"a": {"c": 2}}}')
+    (root / "red box.png").rename(root / "deep" / "crate.png")
+    told = ingest(shop, root)
+    assert (told["changed"], told["moved"]) == (["deep/blue"], ["red box"])
+    with Client(shop.url) as client:
+        blue = client.get("deep/blue")
+        assert blue.payload["a"] == {"c": 2}
+        assert [seen.text for seen in blue.observations if seen.kind == "caption"] == ["a box"]
+        assert client.get("red box").payload["path"] == "deep/crate.png"
+    (root / "deep" / "crate.png").unlink()
+    assert ingest(shop, root)["deleted"] == ["red box"]
+
+
+def test_what_the_service_cannot_take_is_told(shop: House, tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "broken.png").write_bytes(b"broken")
+    (folder / "many.obj").write_bytes(b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (folder / "m.mtl").write_bytes(b"newmtl m\n")
+    (folder / "good.png").write_bytes(png("green"))
+    told = ingest(shop, folder)
+    assert told["added"] == ["good"]
+    reasons = {one["name"]: one["reason"] for one in told["skipped"]}  # type: ignore[attr-defined]
+    assert "not a picture we can read" in reasons["broken"]
+    assert "names other files (m.mtl)" in reasons["many"]
+
+
+def test_a_manifest_goes_through_the_service_once(shop: House, root: Path) -> None:
+    entry = {"id": "one", "mesh": "things/deep/blue.glb", "images": ["things/red box.png"], "texts": ["x"]}
+    lines = root.parent / "all.jsonl"
+    lines.write_text(json.dumps(entry) + "\n")
+    assert ingest(shop, lines)["added"] == ["one"]
+    assert ingest(shop, lines)["unchanged"] == 1
+
+
+def test_a_collection_of_its_own(shop: House, root: Path) -> None:
+    assert ingest(shop, root, "--collection", "chairs")["added"] == ["deep/blue", "red box"]
+    assert ingest(shop, root, "--collection", "chairs")["unchanged"] == 2
+    with Client(shop.url, collection="chairs") as client:
+        assert client.count() == 2
+
+
+def test_searches_are_answered_during_an_ingest(shop: House, tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"part{number}.png").write_bytes(png("green") + bytes([number]))
+    ingesting = threading.Thread(target=ingest, args=(shop, folder))
+    ingesting.start()
+    seen = []
+    while ingesting.is_alive():
+        answer = shop.search(text="green", target="image", limit=1)
+        assert answer.status_code == 200
+        seen.append(answer.json()["version"])
+    ingesting.join()
+    assert seen == sorted(seen)
+    assert shop.search(text="part39", target="image", lexical="only").json()["hits"][0]["id"] == "part39"
+
+
+def test_without_a_service_a_collection_is_made(tmp_path: Path, root: Path, bundle: Path) -> None:
+    given = ["--data", str(tmp_path / "own"), "--bundle", str(bundle), "--workers", "1"]
+    for _ in range(2):
+        assert main(["ingest", str(root), *given, "--collection", "chairs"]) == 0
+    with house(tmp_path / "own", bundle) as shop, Client(shop.url, collection="chairs") as client:
+        assert client.count() == 2
+        assert shop.service.collection.count() == 0
+
+
+def test_settings_come_from_everywhere(
+    tmp_path: Path, root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTIFOLD_DATA", str(tmp_path / "by environment"))
+    (tmp_path / "m.toml").write_text(f'bundle = "{bundle}"\n')
+    assert main(["ingest", str(root), "--config", str(tmp_path / "m.toml"), "--workers", "1"]) == 0
+    assert (tmp_path / "by environment" / "store.sqlite").is_file()
+
+
+def test_a_patch_makes_one_object_another() -> None:
+    assert patch({"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 3}, "e": [1]}) == {
+        "a": None,
+        "b": {"c": None, "d": 3},
+        "e": [1],
+    }

@@ -15,6 +15,7 @@ from index.blobs import BlobError
 from index.check import ItemError, QueryError
 from index.database import StoreError
 from index.filters import FilterError
+from index.joblist import NoSuchJobError
 from index.names import CollectionNameError, NameTakenError, NoSuchCollectionError
 from index.plan import PlanError
 from renderers.errors import MeshError
@@ -40,6 +41,7 @@ REFUSALS: dict[type[Exception], str] = {
     CollectionNameError: "bad_name",
     NoSuchCollectionError: "no_such_collection",
     NameTakenError: "taken",
+    NoSuchJobError: "no_such_job",
     PlanError: "bad_index",
     ImageError: "bad_image",
     MeshError: "bad_mesh",
@@ -50,6 +52,7 @@ REFUSALS: dict[type[Exception], str] = {
 }
 STATUSES: dict[type[Exception], int] = {
     NoSuchCollectionError: 404,
+    NoSuchJobError: 404,
     NameTakenError: 409,
     **dict.fromkeys(STORAGE, 503),
 }

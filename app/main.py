@@ -19,6 +19,7 @@ from app.routes import (
     health,
     info,
     items,
+    jobs,
     metrics,
     pages,
     search,
@@ -29,6 +30,7 @@ from app.schemas.items import BulkBody
 from app.schemas.search import BatchBody, SearchBody
 from app.settings import Settings
 from app.shelf import Shelf, opened
+from app.workers import workers
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -53,11 +55,11 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if shelf is not None:
-            async with Office.of(shelf) as app.state.office:
+            async with Office.of(shelf, workers) as app.state.office:
                 yield
             return
         with opened(settings) as own:
-            async with Office.of(own) as app.state.office:
+            async with Office.of(own, workers) as app.state.office:
                 yield
 
     # The interactive documentation pages would load code from other hosts; the schema itself stays.
@@ -86,6 +88,7 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
         embeddings,
         snapshots,
         collections,
+        jobs,
         info,
         health,
         metrics,

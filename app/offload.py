@@ -7,16 +7,17 @@ has a desk; they share the pools, the perception of their encoder and the number
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from app.audit import Audit
 from app.batching import Batcher
 from app.drafting import Parts
 from app.errors import ApiError
 from app.ingest import Draft, Made
+from app.jobs import Jobs, Worker
 from app.observer import Observer
 from app.pools import Pool
 from app.questions import Clue, Question
@@ -32,6 +33,7 @@ with needs_extra("serve"):
     from starlette.concurrency import run_in_threadpool
 
 T = TypeVar("T")
+Workers: TypeAlias = Callable[["Office"], Mapping[str, Worker]]  # what each kind of job does
 
 
 class Desk:
@@ -106,7 +108,7 @@ class Desk:
 class Office:
     """All desks of one event loop, and what they share."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, workers: Workers) -> None:
         self.shelf = shelf
         settings = shelf.settings
         self.telemetry, self.audit = Telemetry(shelf), Audit(settings.data / "audit.jsonl")
@@ -115,17 +117,19 @@ class Office:
         self.draw = Pool("slow", settings.renderers, settings.queue, watch("draw"))
         self._perceptions: dict[Observer, Perception] = {}
         self._desks: dict[str, Desk] = {}
+        self.jobs = Jobs(shelf.jobs, workers(self), alone=not shelf.shared)
         self.telemetry.queues(self._waiting, settings.queue)
         self.telemetry.cache(self._cached)
 
     @classmethod
     @asynccontextmanager
-    async def of(cls, shelf: Shelf) -> AsyncIterator["Office"]:
+    async def of(cls, shelf: Shelf, workers: Workers) -> AsyncIterator["Office"]:
         """An office that is closed in the end; what was accepted is finished first."""
-        office = cls(shelf)
+        office = cls(shelf, workers)
         try:
             yield office
         finally:
+            await office.jobs.close()
             await run_in_threadpool(office.close)
 
     async def desk(self, name: str = DEFAULT) -> Desk:

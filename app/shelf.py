@@ -11,6 +11,7 @@ from app.service import Service
 from app.settings import Settings
 from index.collection import Collection
 from index.engines import check_plan
+from index.joblist import JobList
 from index.names import DEFAULT, MAIN, Entry, Listing
 from index.plan import Plan
 from index.registry import Registry
@@ -26,6 +27,7 @@ class Shelf:
     def __init__(self, settings: Settings, encoders: Encoders, main: Service, registry: Registry) -> None:
         self.settings, self.encoders, self.main = settings, encoders, main
         self._registry = registry
+        self.jobs = JobList(registry.store)
         self._services = {MAIN_PLACE: main}
         self._changing = threading.RLock()
         self._listing = registry.listing()

@@ -57,27 +57,27 @@ class Registry:
 
     def __init__(self, data: Path, database: str | None = None, *, read_only: bool = False) -> None:
         self._data, self._url = data, database
-        self._database: Database = database_at(
+        self.store: Database = database_at(
             database or data / "store.sqlite", read_only=read_only, fresh=not read_only
         )
         if not read_only:
-            with self._database.writing() as connection:
+            with self.store.writing() as connection:
                 tables.create_all(connection)
 
     @property
     def shared(self) -> bool:
         """Whether other processes may change it too."""
-        return self._database.shared
+        return self.store.shared
 
     def listing(self) -> Listing:
         """All names now."""
-        with self._database.reading() as connection:
+        with self.store.reading() as connection:
             return _listing(connection)
 
     def create(self, name: str, vector_id: str) -> Entry:
         """A new, empty collection for an encoder."""
         check_name(name)
-        with self._database.writing() as connection:
+        with self.store.writing() as connection:
             known = _listing(connection)
             if name in (MAIN, DEFAULT) or name in known.entries or name in known.aliases:
                 raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
@@ -89,7 +89,7 @@ class Registry:
 
     def drop(self, name: str) -> Entry:
         """Forget a collection that nobody calls by an alias; with `clear` its files go too."""
-        with self._database.writing() as connection:
+        with self.store.writing() as connection:
             known = _listing(connection)
             entry = known.entries.get(name)
             if name == MAIN:
@@ -108,7 +108,7 @@ class Registry:
     def set_alias(self, alias: str, name: str) -> str | None:
         """Call a collection so, from now on; returns which one was called so before."""
         check_name(alias)
-        with self._database.writing() as connection:
+        with self.store.writing() as connection:
             known = _listing(connection)
             if alias == MAIN or alias in known.entries:
                 raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
@@ -120,7 +120,7 @@ class Registry:
 
     def drop_alias(self, alias: str) -> None:
         """Call no collection so any more; `default` goes back to the main one."""
-        with self._database.writing() as connection:
+        with self.store.writing() as connection:
             if connection.execute(delete(aliases).where(aliases.c.alias == alias)).rowcount == 0:
                 raise NoSuchCollectionError(f"there is no alias {alias!r}")
 
@@ -149,7 +149,7 @@ class Registry:
 
     def close(self) -> None:
         """Close the database."""
-        self._database.close()
+        self.store.close()
 
 
 def _listing(connection: Connection) -> Listing:

@@ -15,7 +15,7 @@ from multifold.answers import BulkResult, Facet, Model, Refused, SearchResult, S
 from multifold.asking import Clue, Filter, Lexical, Modality, NewItem, Search, embeddable, refuse_text
 from multifold.errors import MultifoldError
 from multifold.types import Pool, Side, Target, Vectors
-from multifold.upkeep import Upkeep
+from multifold.upkeep import Job, Upkeep, job_of
 from multifold.uploads import File, Picture
 from multifold.wire import ServiceError, address_of, segment
 
@@ -126,6 +126,11 @@ class Client(Upkeep):
         return self._ask(
             answers.bulk_result, "POST", f"{self._at}/items", json={"items": [item.json() for item in items]}
         )
+
+    def upsert_later(self, items: Sequence[NewItem]) -> Job:
+        """Have items written after the answer; `wait` for the job to know what became of them."""
+        body = {"items": [item.json() for item in items]}
+        return self._ask(job_of, "POST", f"{self._at}/items/bulk", json=body)
 
     def update(
         self,

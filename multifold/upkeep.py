@@ -1,5 +1,6 @@
 """What the typed client asks of a service itself: its collections, their aliases, snapshots and numbers."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,25 @@ class Snapshot:
 
     name: str
     bytes: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """Long work at the service: how far it is, and what went wrong."""
+
+    id: str
+    kind: str
+    collection: str
+    state: str
+    done: int
+    total: int
+    errors: tuple[str, ...]
+    result: Raw
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.state in ("done", "failed", "cancelled")
 
 
 class Upkeep(Wire):
@@ -106,6 +126,24 @@ class Upkeep(Wire):
         """Remove a snapshot at the service."""
         self._send("DELETE", f"{self._at}/snapshots/{segment(name)}")
 
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs that the service knows, the youngest first."""
+        return self._ask(lambda raw: tuple(map(_job, raw["jobs"])), "GET", "/v1/jobs")
+
+    def job(self, id: str) -> Job:  # noqa: A002 (the service's word)
+        """One job as it stands."""
+        return self._ask(job_of, "GET", f"/v1/jobs/{segment(id)}")
+
+    def wait(self, id: str, every: float = 0.5) -> Job:  # noqa: A002 (the service's word)
+        """The job once it has ended, whichever way."""
+        while not (found := self.job(id)).ended:
+            time.sleep(every)
+        return found
+
+    def cancel(self, id: str) -> Job:  # noqa: A002 (the service's word)
+        """Ask a job to end."""
+        return self._ask(job_of, "POST", f"/v1/jobs/{segment(id)}/cancel")
+
     def metrics(self) -> str:
         """The service's numbers, as Prometheus reads them."""
         return self._send("GET", "/metrics").text
@@ -121,6 +159,18 @@ def _collection(raw: Raw) -> CollectionInfo:
         raw["observations"],
         raw["version"],
         raw["trouble"],
+    )
+
+
+def job_of(raw: Raw) -> Job:
+    """The job of an answer."""
+    return _job(raw["job"])
+
+
+def _job(raw: Raw) -> Job:
+    state, errors = raw["state"], tuple(raw["errors"])
+    return Job(
+        raw["id"], raw["kind"], raw["collection"], state, raw["done"], raw["total"], errors, raw["result"]
     )
 
 

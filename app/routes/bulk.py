@@ -1,16 +1,15 @@
 """/v1/items as a whole: write and remove many, page through them, count them."""
 
-import asyncio
 import json
 from typing import Annotated, Any
 
 from app import shown
 from app.bodies import described, json_body
-from app.drafting import parts_from_json
 from app.errors import ApiError, code_of
-from app.ingest import Made
+from app.many import write_many
 from app.offload import Desk, desk
 from app.parsing import where
+from app.routes.jobs import shown as shown_job
 from app.routes.refusals import refusals
 from app.schemas.errors import Trouble
 from app.schemas.items import (
@@ -24,7 +23,9 @@ from app.schemas.items import (
     Page,
     ScrollBody,
 )
+from app.schemas.jobs import JobAnswer
 from app.service import Stored
+from app.workers import INGEST
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -32,7 +33,6 @@ with needs_extra("serve"):
 
 router = APIRouter(prefix="/v1/items", tags=["items"])
 At = Annotated[Desk, Depends(desk)]
-AT_ONCE = 4  # items of one request that are made side by side; others shall have their turn
 
 
 @router.post("", responses=refusals(413, 415, 422, 429, 503), openapi_extra=described(BulkBody))
@@ -40,18 +40,22 @@ async def write(request: Request, at: At) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
     body = await json_body(request, at, BulkBody)
     at.check_many(len(body.items), "items")
-    turns = asyncio.Semaphore(AT_ONCE)
-    made = await asyncio.gather(*(_made(at, raw, turns) for raw in body.items))
-    fit = [one for one in made if isinstance(one, Made)]
-    stored = iter(await at.run(lambda: at.service.put(fit)) if fit else [])
-    outcomes = [next(stored) if isinstance(one, Made) else one for one in made]
+    outcomes = await write_many(at, body.items)
     results = [_entry(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True)]
-    written = [outcome.made.item.id for outcome in outcomes if isinstance(outcome, Stored)]
-    if written:
-        at.audit("put", written, len(written))
+    written = sum(isinstance(outcome, Stored) for outcome in outcomes)
     version = at.service.collection.version
-    refused = len(results) - len(written)
-    return BulkAnswer(results=results, written=len(written), refused=refused, version=version)
+    return BulkAnswer(results=results, written=written, refused=len(results) - written, version=version)
+
+
+@router.post(
+    "/bulk", status_code=202, responses=refusals(413, 415, 422, 429, 503), openapi_extra=described(BulkBody)
+)
+async def write_later(request: Request, at: At) -> JobAnswer:
+    """Write any number of items after the answer, which names the job that does it."""
+    body = await json_body(request, at, BulkBody)
+    spec = {"items": body.items}
+    job = await at.office.jobs.add(INGEST, at.service.name, spec, len(body.items))
+    return JobAnswer(job=shown_job(job))
 
 
 @router.post("/delete", responses=refusals(413, 422, 429, 503))
@@ -82,15 +86,6 @@ async def count(at: At, body: Chosen) -> Counted:
     """How many items there are, or how many of them a filter lets through."""
     chosen = where(body.filter)
     return Counted(count=await at.run(lambda: at.service.collection.count(chosen)))
-
-
-async def _made(at: Desk, raw: dict[str, Any], turns: asyncio.Semaphore) -> Made | MultifoldError:
-    settings = at.service.settings
-    async with turns:
-        try:
-            return await at.put(parts_from_json(raw, settings.max_text, settings.max_files))
-        except MultifoldError as error:
-            return error
 
 
 def _entry(raw: dict[str, Any], outcome: Stored | MultifoldError) -> BulkEntry:

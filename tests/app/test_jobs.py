@@ -1,0 +1,99 @@
+"""Long work through the API: it goes on after its answer, and after a kill."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import workers
+from app.ingest import Made
+from app.service import Service
+from multifold.client import Client, NewItem, ServiceError
+from tests.app.house import House, house
+from tests.app.test_bad_input import refused
+from tests.app.test_serve import Process
+
+
+@pytest.fixture
+def client(shop: House) -> Iterator[Client]:
+    with Client(shop.url) as opened:
+        yield opened
+        for one in opened.collections():
+            if one.name != "main":
+                opened.drop_collection(one.name)
+
+
+def items(count: int) -> list[NewItem]:
+    return [NewItem(f"item-{number}", texts=[f"a red box {number}"]) for number in range(count)]
+
+
+def test_items_are_written_after_the_answer(client: Client) -> None:
+    client.create_collection("many")
+    many = client.collection("many")
+    job = many.upsert_later([*items(40), NewItem("bad")])
+    assert (job.state, job.total, job.collection) == ("queued", 41, "many")
+    done = many.wait(job.id, 0.05)
+    assert (done.state, done.done, many.count()) == ("done", 41, 40)
+    assert done.result == {"written": 40, "errors": 1}
+    assert len(done.errors) == 1
+    assert done.errors[0].startswith("'bad': ")
+    assert client.jobs()[0] == done
+
+
+def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.create_collection("few")
+    few = client.collection("few")
+    monkeypatch.setattr(workers, "STEP", 1)
+    go_on, plain = threading.Event(), Service.put
+
+    def slow(self: Service, made: list[Made]) -> object:
+        go_on.wait(30)
+        return plain(self, made)
+
+    monkeypatch.setattr(Service, "put", slow)
+    job = few.upsert_later(items(5))
+    waiting = few.upsert_later(items(5))
+    assert few.cancel(waiting.id).state == "cancelled"
+    few.cancel(job.id)
+    ended = few.wait(job.id, 0.05)
+    go_on.set()
+    assert ended.state == "cancelled"
+    assert ended.done < 5
+
+
+def test_jobs_that_are_not_there(client: Client, shop: House) -> None:
+    for ask in (client.job, client.cancel):
+        with pytest.raises(ServiceError, match="there is no job") as caught:
+            ask("nothing")
+        assert (caught.value.status, caught.value.code) == (404, "no_such_job")
+    refused(shop.client.post("/v1/items/bulk", json={"items": []}), 422, "bad_request")
+
+
+def test_a_job_goes_on_when_the_service_is_back(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path, bundle) as shop, Client(shop.url) as client, monkeypatch.context() as patched:
+        patched.setattr(workers, "STEP", 1)
+        job = client.upsert_later(items(200))
+        while client.count() < 3:
+            time.sleep(0.01)
+    with house(tmp_path, bundle) as shop, Client(shop.url) as client:
+        done = client.wait(job.id, 0.05)
+        assert (done.state, done.done, client.count()) == ("done", 200, 200)
+
+
+@pytest.mark.slow
+def test_a_job_goes_on_after_a_kill(tmp_path: Path, bundle: Path) -> None:
+    first = Process(tmp_path, bundle)
+    with first.process, first.client() as wire, Client(str(wire.base_url)) as client:
+        job = client.upsert_later(items(1500))
+        while client.count() < 16:
+            time.sleep(0.01)
+        first.process.kill()
+    second = Process(tmp_path, bundle)
+    with second.process, second.client() as wire, Client(str(wire.base_url)) as client:
+        done = client.wait(job.id)
+        assert (done.state, client.count()) == ("done", 1500)
+        second.process.terminate()

@@ -1,11 +1,14 @@
 # make serve   the demo service with its search page (HOST, PORT, DATA, BUNDLE can be set)
 # make test    the tests
+# make pull    an encoder that knows most things, from the model hub (NAME can be set)
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
-DATA ?= data/demo
 BUNDLE ?= bundles/furniture
+# A collection belongs to its encoder.
+DATA ?= data/$(if $(filter bundles/furniture,$(BUNDLE)),demo,$(notdir $(BUNDLE:/=)))
+NAME ?= siglip2-b16-small
 DEMO_ITEMS ?= 320
 # A seed whose shop has several red chairs, one of them on four black legs.
 DEMO_SEED ?= 44
@@ -14,10 +17,10 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help serve test test-gpu docker-test lint demo lock clean
+.PHONY: help serve pull test test-gpu docker-test lint demo lock clean
 
 help:
-	@sed -n '1,2s/^# //p' Makefile
+	@sed -n '1,3s/^# //p' Makefile
 
 .venv/pyvenv.cfg:
 	@echo "making .venv with $$($(PYTHON) --version)"
@@ -30,7 +33,7 @@ help:
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,cluster,train,dev]'
+	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,cluster,pull,train,dev]'
 	@touch $@ .venv/.serve
 
 $(DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -39,6 +42,10 @@ $(DATA)/furniture/manifest.jsonl: | .venv/.serve
 serve: .venv/.serve $(DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle $(BUNDLE)
 	$(BIN)/multifold serve --data $(DATA) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
+
+pull: .venv/.serve
+	@$(PIP) --editable '.[cpu,serve,render,pull]'
+	$(BIN)/multifold pull $(NAME) bundles/$(NAME)
 
 test: .venv/.test
 	@echo "compiling the renderer's kernels once, so that no test waits for it"

@@ -18,7 +18,7 @@ from tokenizers.normalizers import BertNormalizer
 
 from multifold.errors import MultifoldError
 
-Cleaning: TypeAlias = Literal["clip", "canonicalize", "bert", "none"]
+Cleaning: TypeAlias = Literal["clip", "canonicalize", "whitespace", "bert", "none"]
 
 _NO_PUNCTUATION = str.maketrans("_", " ", string.punctuation.replace("_", ""))
 
@@ -95,6 +95,8 @@ def clean(text: str, how: Cleaning) -> str:
         return _spaced(_mended(text)).lower()
     if how == "canonicalize":
         return _spaced(_mended(text).translate(_NO_PUNCTUATION).lower())
+    if how == "whitespace":
+        return _spaced(_mended(text))
     if how == "bert":
         return _spaced(BertNormalizer().normalize_str(_whole(text)))
     return _whole(text)

@@ -14,6 +14,7 @@ from multifold import bundle as bundles
 from multifold import canary
 from multifold.bundle import Bundle, GeometrySpec, Tolerance
 from multifold.encoder import Encoder
+from multifold.staging import staged
 from training import prepare, promotion
 from training.checkpoint import Checkpoint
 from training.evaluate import retrieval
@@ -21,7 +22,6 @@ from training.evaluate.observed import Observed
 from training.geometries.base import Geometry
 from training.graphs import check_parity, write_graphs
 from training.promotion import Rival
-from training.staging import staged
 
 CANARIES = 8
 PROBES = 256

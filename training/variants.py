@@ -19,12 +19,12 @@ from multifold import bundle as bundles
 from multifold import canary
 from multifold.bundle import Bundle, BundleError, Tolerance
 from multifold.encoder import Encoder
+from multifold.staging import staged
 from training.evaluate import retrieval
 from training.evaluate.observed import Observed
 from training.evaluate.retrieval import Direction
 from training.export import markdown, write_probes
 from training.promotion import Difference, compare, recalls, table
-from training.staging import staged
 
 Variant: TypeAlias = Literal["fp16", "int8"]
 

@@ -120,6 +120,7 @@ def test_dynamic_is_fixed_without_the_padding(batch: list[str]) -> None:
         ("clip", "  A&amp;amp;B \n It\u2019s  schÃ¶n ", "a&b it's schön"),
         ("clip", "&lt;b&gt;&amp;eacute;", "<b>é"),
         ("canonicalize", "Hello, World! snake_case; it's &amp;amp; co.", "hello world snake case its co"),
+        ("whitespace", "  A&amp;amp;B \n It\u2019s  schÃ¶n ", "A&B It's schön"),
         ("bert", "Caf\u00e9\u0000\t ÉCOLE  红椅", "cafe ecole 红 椅"),
         ("none", "  As It Is &amp; ", "  As It Is &amp; "),
         ("none", "half \ud800 pair \ud83d\ude00", "half \ufffd pair \U0001f600"),
@@ -129,7 +130,9 @@ def test_cleaning(how: Cleaning, text: str, expected: str) -> None:
     assert clean(text, how) == expected
 
 
-@pytest.mark.parametrize(("how", "name"), [("clip", "lower"), ("canonicalize", "canonicalize")])
+@pytest.mark.parametrize(
+    ("how", "name"), [("clip", "lower"), ("canonicalize", "canonicalize"), ("whitespace", "whitespace")]
+)
 def test_cleaning_equals_open_clip(how: Cleaning, name: str) -> None:
     reading = pytest.importorskip("open_clip.tokenizer", reason="the reference comes with the extra 'train'")
     expected = reading.get_clean_fn(name)
@@ -137,7 +140,7 @@ def test_cleaning_equals_open_clip(how: Cleaning, name: str) -> None:
         assert clean(text, how) == expected(text)
 
 
-@pytest.mark.parametrize("how", ["clip", "canonicalize", "bert", "none"])
+@pytest.mark.parametrize("how", ["clip", "canonicalize", "whitespace", "bert", "none"])
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(st.characters(), max_size=40))
 def test_any_text_can_be_read(how: Cleaning, text: str) -> None:

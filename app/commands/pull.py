@@ -1,0 +1,100 @@
+"""Make a bundle from published ONNX encoders, without torch: CLIP and SigLIP families, many languages.
+
+    multifold pull --list
+    multifold pull siglip2-b16-small bundles/siglip2
+    multifold pull OWNER/REPOSITORY bundles/mine --variant fp16 --revision COMMIT
+    multifold pull clip-b32 bundles/clip --from downloads/clip-vit-base-patch32
+
+NAME is one of the list, or a repository of the model hub in the layout of immich or of transformers.js.
+What a broken line has brought stays, and the next run goes on from there.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from app.pull.catalogue import Known, known, table
+from app.pull.layouts import VARIANTS, Variant
+from app.pull.source import PullError, Source, from_folder
+from multifold.bundle import Bundle
+
+MOST = 8 * 10**9
+DOWNLOADS = ".download"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which encoder, and where to."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of the list, or OWNER/REPOSITORY")
+    parser.add_argument("bundle", nargs="?", type=Path, help="folder of the bundle (default: bundles/NAME)")
+    parser.add_argument("--list", action="store_true", help="the encoders that are known")
+    parser.add_argument(
+        "--from", dest="folder", type=Path, metavar="FOLDER", help="files already here: no network"
+    )
+    parser.add_argument("--variant", choices=VARIANTS, help="of the graphs (default: the list's, else fp32)")
+    parser.add_argument("--revision", help="commit, tag or branch (default: the list's, else main)")
+    parser.add_argument("--licence", help="of the weights, where the files do not state it")
+    parser.add_argument(
+        "--rig", default="ring6", help="cameras that draw the views of meshes (default: ring6)"
+    )
+    parser.add_argument("--hub", metavar="URL", help="address of another hub")
+    parser.add_argument("--most", type=int, default=MOST, metavar="BYTES", help="most that is downloaded")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch, wrap, check, write; say what it is and how to serve it."""
+    if args.list:
+        print(table())
+        return 0
+    if args.name is None:
+        raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
+    entry, folder = known(args.name), args.bundle or Path("bundles") / args.name.split("/")[-1]
+    if entry is None and args.folder is None and args.name.count("/") != 1:
+        raise PullError(f"{args.name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
+    source = _source(args, entry, folder.with_name(folder.name + DOWNLOADS))
+    print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)
+    bundle = _make(args, entry, source, folder)
+    shutil.rmtree(folder.with_name(folder.name + DOWNLOADS), ignore_errors=True)
+    _tell(bundle, folder)
+    return 0
+
+
+def _source(args: argparse.Namespace, entry: Known | None, downloads: Path) -> Source:
+    pins = {} if entry is None or _other(args, entry) else entry.sha256
+    licence = args.licence or (None if entry is None else entry.licence)
+    if args.folder is not None:
+        return from_folder(args.folder, licence, pins)
+    from app.pull import hub
+
+    repository = args.name if entry is None else entry.repository
+    revision = args.revision or (None if entry is None else entry.revision) or "main"
+    print(f"fetching {repository} at {revision}", flush=True)
+    wanted = hub.Wanted(repository, revision, _variant(args, entry), licence, args.most)
+    return hub.from_hub(wanted, downloads, pins, args.hub or hub.ADDRESS)
+
+
+def _make(args: argparse.Namespace, entry: Known | None, source: Source, folder: Path) -> Bundle:
+    from app.pull.making import Wish, make
+
+    variant = _variant(args, entry)
+    about = f"Published towers {args.name} ({variant})." if entry is None else entry.about
+    return make(source, folder, Wish(args.name.split("/")[-1], about, variant, args.rig))
+
+
+def _variant(args: argparse.Namespace, entry: Known | None) -> Variant:
+    chosen: Variant | None = args.variant
+    return chosen or ("fp32" if entry is None else entry.variant)
+
+
+def _other(args: argparse.Namespace, entry: Known) -> bool:
+    """Another revision than the list's has other files, which the list cannot know."""
+    return args.revision not in (None, entry.revision)
+
+
+def _tell(bundle: Bundle, folder: Path) -> None:
+    licence, image, text = bundle.provenance["licence"], bundle.image, bundle.text
+    print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
+    size = f"{image.size} x {image.size}"
+    print(f"  {bundle.variant}, {bundle.geometry.dim} numbers a vector; pictures of {size}")
+    print(f"  texts of up to {text.context} tokens, cleaned as {text.cleaning}, length {text.length}")
+    print(f"  licence: {licence}" + (" (see what the publisher says)" if licence == "unknown" else ""))
+    print(f"serve it: make serve BUNDLE={folder}")

@@ -1,0 +1,169 @@
+"""Published towers that we know, from what their publishers and users have written down.
+
+`sha256` holds the hashes that are known in advance; what is not pinned here is verified against the hub's own
+list and written into the bundle. Memory and recall: immich's table of full-precision towers (the process's
+peak; the mean of recall@1, 5 and 10, text to picture, on Crossmodal-3600 in English). None: not known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.pull.layouts import Variant
+
+
+@dataclass(frozen=True)
+class Known:
+    """One encoder of the list."""
+
+    name: str
+    repository: str
+    revision: str | None
+    variant: Variant
+    licence: str  # of the weights; what the export itself says is read from the hub and shown beside it
+    languages: str
+    download: int | None  # bytes of both graphs
+    memory: int | None = None  # MiB
+    recall: float | None = None  # percent
+    sha256: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def about(self) -> str:
+        """One sentence for people."""
+        return (
+            f"Published towers {self.repository} ({self.variant}), trained on pictures and texts of the web."
+        )
+
+    @property
+    def pinned(self) -> str:
+        """What of it is known byte for byte."""
+        graphs = sum(name.endswith(".onnx") for name in self.sha256)
+        return ("unverified", "partly known", "known")[graphs]
+
+
+def _hashes(suffix: str, vision: str, text: str, **configurations: str) -> dict[str, str]:
+    """Hashes of a repository in the layout of transformers.js, by file name."""
+    graphs = {f"onnx/vision_model{suffix}.onnx": vision, f"onnx/text_model{suffix}.onnx": text}
+    return {**graphs, **{f"{name}.json": sha256 for name, sha256 in configurations.items()}}
+
+
+CLIP = "Xenova/clip-vit-base-patch32", "d15189d7028b43f1d3e65039190477f6af591c2a"
+CLIP_TOKENS = "f7f3b7af117d467b58374797691a6438d3e6b9e9cef800dfd5dced7f697a90cd"
+RECOMMENDED = "siglip2-b16-small"
+KNOWN = (
+    Known(
+        name="siglip2-b16-small",
+        repository="onnx-community/siglip2-base-patch16-224-ONNX",
+        revision="ba1f3b0843f24bc5417d38e19c37b287d719b2f4",
+        variant="int8",
+        licence="Apache-2.0",
+        languages="many",
+        download=94_553_333 + 283_438_275,
+        sha256=_hashes(
+            "_quantized",
+            vision="5f2b401c1a4fc095702a5d45348e17ad46c4f87064085365b43c6e8eaa5c0070",
+            text="3a0603d3a00c05a80a6ded4743c16aaac7b1e62cdcc7e362e7ce418659b96400",
+            tokenizer="cb9140fae3ac5122c972d37adf83e1248471a38147ad76f8215c8872c6fd8322",
+            tokenizer_config="7c3a247599e741bceba1a3fe0285aea88d1044dc1fad2caa1e48cdd9fd25f630",
+            preprocessor_config="9b36b57ebaf20f09bf4c22100ccc21877ea6bfe5aead0c00c59f8af8ccefacfc",
+            config="e43a9f7692d3819886a82cb2097048258d444f123c67d37ec825f9345b019cf2",
+        ),
+    ),
+    Known(
+        name="siglip2-b16",
+        repository="immich-app/ViT-B-16-SigLIP2__webli",
+        revision=None,
+        variant="fp32",
+        licence="Apache-2.0",
+        languages="many",
+        download=None,
+        memory=3038,
+        recall=75.19,
+    ),
+    Known(
+        name="clip-b32-small",
+        repository=CLIP[0],
+        revision=CLIP[1],
+        variant="int8",
+        licence="MIT",
+        languages="English",
+        download=89_117_001 + 64_504_507,
+        sha256=_hashes(
+            "_quantized",
+            vision="583fd1110a514667812fee7d684952aaf82a99b959760c8d7dca7e0ab9839299",
+            text="73baab855d406190da9faa498cfedf65f15cf309f4cc7385b7b032e6d08e5c3a",
+            tokenizer=CLIP_TOKENS,
+        ),
+    ),
+    Known(
+        name="clip-b32",
+        repository=CLIP[0],
+        revision=CLIP[1],
+        variant="fp32",
+        licence="MIT",
+        languages="English",
+        download=351_685_709 + 254_058_553,
+        memory=1004,
+        recall=59.37,
+        sha256=_hashes(
+            "",
+            vision="fd6e1402a588279d1723c7534d4bcba5bc0b14b47dfab0e46f8c47b8270d7d40",
+            text="3f6571f5bad13a97c469c1622e1cfc4d9aef78b79fdbfcff804ca357bfada8cc",
+            tokenizer=CLIP_TOKENS,
+        ),
+    ),
+    Known(
+        name="siglip-b16",
+        repository="Xenova/siglip-base-patch16-224",
+        revision="4649052661e53c7000355844105f8a1792088239",
+        variant="fp32",
+        licence="Apache-2.0",
+        languages="English",
+        download=None,
+        memory=1081,
+        recall=71.64,
+        sha256={
+            "onnx/text_model.onnx": "3aa7fdbd20eaa8740cce17bf82913de641fcb632a768fed59f661cdcd0c32553",
+            "tokenizer.json": "4a17c975210be5ab4c36b47d8dae4eefb866dbfb1e676e394aad85dc30a3ae08",
+        },
+    ),
+    Known(
+        name="xlm-b32",
+        repository="immich-app/XLM-Roberta-Base-ViT-B-32__laion5b_s13b_b90k",
+        revision=None,
+        variant="fp32",
+        licence="MIT",
+        languages="many",
+        download=None,
+        memory=3030,
+        recall=68.33,
+    ),
+)
+
+
+def known(name: str) -> Known | None:
+    """The encoder of this name, if the list has it."""
+    return next((one for one in KNOWN if one.name == name), None)
+
+
+def table() -> str:
+    """The list, for people."""
+    head = ("name", "variant", "graphs", "memory", "recall", "languages", "licence", "hashes", "repository")
+    rows = [head, *(_row(one) for one in KNOWN)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([*lines, "", *NOTES])
+
+
+NOTES = (
+    f"For a laptop: {RECOMMENDED}. Licences are those of the weights. `-`: not known.",
+    "memory, recall: immich's measurements of fp32 graphs (peak of its process; mean of recall@1, 5 and 10,",
+    "text to picture, Crossmodal-3600, English). Nobody measured int8 so: compare it on your own things.",
+    "hashes: `unverified` ones are checked against the hub's own list when pulled, and kept in the bundle.",
+)
+
+
+def _row(one: Known) -> tuple[str, ...]:
+    size = "-" if one.download is None else f"{one.download / 1e6:.0f} MB"
+    memory = "-" if one.memory is None else f"{one.memory / 1024:.1f} GiB"
+    recall = "-" if one.recall is None else f"{one.recall:.1f} %"
+    return one.name, one.variant, size, memory, recall, one.languages, one.licence, one.pinned, one.repository

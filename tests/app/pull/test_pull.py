@@ -1,0 +1,106 @@
+"""`multifold pull`, as a user runs it: from a hub or a folder to a collection that answers."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from app.main import create_app
+from app.pull.catalogue import KNOWN, RECOMMENDED, known
+from app.settings import Settings
+from multifold import bundle as bundles
+from multifold.cli import main
+from tests.app.pull import published
+from tests.app.pull.hub import Hub, serving
+from tests.app.pull.test_towers import graphs, images_by_hand, pictures, texts_by_hand
+
+
+def test_the_list_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pull", "--list"]) == 0
+    told = capsys.readouterr().out
+    assert all(one.name in told and one.licence in told and one.repository in told for one in KNOWN)
+    assert f"For a laptop: {RECOMMENDED}" in told
+
+
+def test_what_is_listed_is_well_formed() -> None:
+    assert known(RECOMMENDED) is not None
+    assert len({one.name for one in KNOWN}) == len(KNOWN)
+    for one in KNOWN:
+        assert one.repository.count("/") == 1
+        assert one.revision is None or re.fullmatch("[0-9a-f]{40}", one.revision)
+        assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in one.sha256.values())
+        assert bool(one.sha256) == (one.revision is not None)
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip"])
+def test_a_pulled_encoder_finds_what_the_published_towers_would(
+    family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = {"clip": published.clip, "siglip": published.siglip}[family](tmp_path / "published")
+    things, bundle, data = tmp_path / "things", tmp_path / "bundle", tmp_path / "data"
+    things.mkdir()
+    for number, picture in enumerate(pictures()):
+        picture.save(things / f"{number}.png")
+    with serving(Hub(folder)) as hub:
+        assert main(["pull", "own/tiny", str(bundle), "--hub", hub.url, "--licence", "CC0-1.0"]) == 0
+    assert "licence: CC0-1.0" in capsys.readouterr().out
+    assert not bundle.with_name("bundle.download").exists()
+    source = bundles.load(bundle).provenance["source"]
+    assert (source["repository"], source["licence"]) == ("own/tiny", "apache-2.0")
+    assert main(["ingest", str(things), "--data", str(data), "--bundle", str(bundle), "--no-names"]) == 0
+    texts, images = (
+        by(folder, graph)
+        for by, graph in zip((texts_by_hand, images_by_hand), reversed(graphs(folder, "fp32")), strict=True)
+    )
+    expected = np.argsort(-(images / np.linalg.norm(images, axis=1, keepdims=True)) @ texts[0])
+    asked = {"text": "a red chair", "target": "image", "limit": 9, "lexical": "off"}
+    with TestClient(create_app(Settings(data=data, bundle=bundle))) as client:
+        found = client.post("/v1/search", json=asked).json()
+        assert [hit["id"] for hit in found["hits"]] == [str(number) for number in expected]
+        cosines = (images @ texts[0]) / np.linalg.norm(images, axis=1) / np.linalg.norm(texts[0])
+        scores = [hit["score"] for hit in found["hits"]]
+        np.testing.assert_allclose(scores, cosines[expected], atol=1e-5)
+
+
+def test_a_folder_will_do_and_a_failure_keeps_the_old_bundle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, bundle = published.immich(tmp_path / "published"), str(tmp_path / "bundle")
+    assert main(["pull", "mine", bundle, "--from", str(folder)]) == 0
+    assert "licence: unknown (see what the publisher says)" in capsys.readouterr().out
+    before = bundles.load(Path(bundle)).bundle_id
+    (folder / "textual/model.onnx").write_bytes(b"broken")
+    assert main(["pull", "mine", bundle, "--from", str(folder)]) == 2
+    assert "no whole ONNX graph" in capsys.readouterr().err
+    assert bundles.load(Path(bundle)).bundle_id == before
+
+
+def test_files_of_a_listed_encoder_must_be_those_that_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = published.clip(tmp_path / "published")
+    assert main(["pull", "clip-b32", str(tmp_path / "bundle"), "--from", str(folder)]) == 2
+    assert "is not the file that is known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "say which encoder"),
+        (["clip-b-32"], "is not in `multifold pull --list`, and no OWNER/REPOSITORY either"),
+        (["mine", "bundle", "--from", "nowhere"], "there is no folder nowhere"),
+    ],
+)
+def test_mistakes_are_told(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pull", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_views_size_and_rig_are_the_bundles(tmp_path: Path) -> None:
+    folder = published.clip(tmp_path / "published")
+    bundle = tmp_path / "bundle"
+    assert main(["pull", "mine", str(bundle), "--from", str(folder), "--rig", "hero4"]) == 0
+    views = bundles.load(bundle).views
+    assert (views.rig, views.views, views.size) == ("hero4", 4, published.SIZE)

@@ -15,7 +15,8 @@ with needs_extra("serve"):
 
 OPEN = re.compile(r"/|/healthz|/readyz|/openapi\.json|/web/.*")
 READ = re.compile(
-    r"/v1/(search|search/batch|facets|embeddings|items/scroll|items/count|items/.+/similar)", re.DOTALL
+    r"/v1/(search|search/batch|facets|embeddings|traverse|explain|items/scroll|items/count|items/.+/similar)",
+    re.DOTALL,
 )
 WRITE = re.compile(r"/v1/items(/.*)?|/v1/jobs/[^/]+/cancel", re.DOTALL)
 ADMIN = re.compile(r"/v1/snapshots(/.*)?", re.DOTALL)

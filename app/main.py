@@ -18,6 +18,7 @@ from app.routes import (
     facets,
     health,
     info,
+    insight,
     items,
     jobs,
     metrics,
@@ -26,6 +27,7 @@ from app.routes import (
     snapshots,
 )
 from app.schemas.embeddings import EmbeddingsBody
+from app.schemas.insight import ExplainBody, TraverseBody
 from app.schemas.items import BulkBody
 from app.schemas.search import BatchBody, SearchBody
 from app.settings import Settings
@@ -90,12 +92,13 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
         collections,
         jobs,
         info,
+        insight,
         health,
         metrics,
         pages,
     ):
         app.include_router(part.router)
     app.mount("/web", pages.files())
-    own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody)
+    own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody)
     app.openapi = describing(app, *own)  # type: ignore[method-assign]
     return app

@@ -44,11 +44,11 @@ def question_of(asked: SearchBody, max_text: int) -> Question:
     """A search in JSON."""
     options = options_of(asked)
     if asked.mix is None:
-        return Question(((_clue(asked, asked.target, max_text), 1.0),), options)
+        return Question(((clue_of(asked, asked.target, max_text), 1.0),), options)
     alone = _given(asked)
     if alone:
         raise _several(["mix", *alone])
-    clues = tuple((_clue(part, asked.target, max_text), part.weight) for part in asked.mix)
+    clues = tuple((clue_of(part, asked.target, max_text), part.weight) for part in asked.mix)
     return Question(clues, options)
 
 
@@ -143,7 +143,8 @@ def _given(asked: AskedWith) -> list[str]:
     return [name for name in CLUES if getattr(asked, name) is not None]
 
 
-def _clue(asked: AskedWith, target: Target, max_text: int) -> Clue:
+def clue_of(asked: AskedWith, target: Target, max_text: int) -> Clue:
+    """The one thing that is asked with."""
     given = _given(asked)
     if len(given) != 1:
         raise _several(given) if given else _none()

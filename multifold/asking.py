@@ -75,9 +75,11 @@ class Search:
     def json(self) -> dict[str, Any]:
         """As JSON; files are data URIs."""
         mixed = (
-            {} if self.mix is None else {"mix": [_clue(part) | {"weight": part.weight} for part in self.mix]}
+            {}
+            if self.mix is None
+            else {"mix": [clue_json(part) | {"weight": part.weight} for part in self.mix]}
         )
-        return _clue(self) | mixed | self.options
+        return clue_json(self) | mixed | self.options
 
     def form(self) -> list[Part] | None:
         """As a form, if there is a file to send."""
@@ -133,7 +135,8 @@ def refuse_text(texts: Sequence[str] | None) -> None:
         raise MultifoldError("texts is a list of texts; a single one goes into a list of its own")
 
 
-def _clue(asked: Clue | Search) -> dict[str, Any]:
+def clue_json(asked: Clue | Search) -> dict[str, Any]:
+    """What is asked with, as JSON; files are data URIs."""
     body: dict[str, Any] = {
         name: value for name in ("text", "id", "side") if (value := getattr(asked, name)) is not None
     }

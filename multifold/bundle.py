@@ -127,9 +127,11 @@ class Bundle:
 
     def pool(self) -> tuple[str, ...]:
         """Captions from the general to the special, to be met on traversals; none where it brings none."""
-        if not self.has(POOL):
-            return ()
-        return tuple(json.loads(self.path(POOL).read_text(encoding="utf-8")))
+        return tuple(self.json(POOL) or ())
+
+    def json(self, name: str) -> Any:  # noqa: ANN401 (any JSON)
+        """What an optional file says; None where it is missing."""
+        return json.loads(self.path(name).read_text(encoding="utf-8")) if self.has(name) else None
 
     def tolerance(self, provider: str) -> Tolerance:
         """What a canary run on this provider may differ by."""

@@ -10,11 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from multifold import answers, uploads
+from multifold import answers, insights, uploads
 from multifold.answers import BulkResult, Facet, Model, Refused, SearchResult, Stored, Written
-from multifold.asking import Clue, Filter, Lexical, Modality, NewItem, Search, embeddable, refuse_text
+from multifold.asking import (
+    Clue,
+    Filter,
+    Lexical,
+    Modality,
+    NewItem,
+    Search,
+    clue_json,
+    embeddable,
+    refuse_text,
+)
 from multifold.errors import MultifoldError
-from multifold.types import Pool, Side, Target, Vectors
+from multifold.insights import Explanation, Walk
+from multifold.types import Kind, Pool, Side, Target, Vectors
 from multifold.upkeep import Job, Upkeep, job_of
 from multifold.uploads import File, Picture
 from multifold.wire import ServiceError, address_of, segment
@@ -200,6 +211,29 @@ class Client(Upkeep):
             "mesh_format": mesh_format,
         }
         return self._ask(answers.vectors, "POST", f"{self._at}/embeddings", json=body)
+
+    def traverse(
+        self, clue: Clue, *, widths: Sequence[float] = (), captions: str = "all", steps: int = 50
+    ) -> Walk:
+        """Walk from a text, picture, mesh or item to the root; the captions that are met on the way."""
+        body = {**clue_json(clue), "widths": list(widths), "captions": captions, "steps": steps}
+        return self._ask(insights.walk, "POST", f"{self._at}/traverse", json=body)
+
+    def explain(
+        self,
+        clue: Clue,
+        item: str,
+        *,
+        kind: Kind | None = None,
+        index: int | None = None,
+        method: str | None = None,
+        maps: bool = True,
+    ) -> Explanation:
+        """Why an item matches: all its scores, and what in its best observation, or in that one, made it."""
+        said = {"kind": kind, "index": index, "method": method}
+        body = clue_json(clue) | {name: value for name, value in said.items() if value is not None}
+        body |= {"item": item, "maps": maps}
+        return self._ask(insights.explanation, "POST", f"{self._at}/explain", json=body)
 
     def models(self) -> tuple[Model, ...]:
         """The bundles that are loaded."""

@@ -40,9 +40,9 @@ class Encoder:
         self.bundle = bundle
         self.provider = _provider()
         self._threads = threads
-        self._image = self._session("image.onnx", "pixels")
-        self._text = self._session("text.onnx", "tokens")
-        self._geometry = self._session("geometry.onnx", "features")
+        self._image = self.session("image.onnx", "pixels")
+        self._text = self.session("text.onnx", "tokens")
+        self._geometry = self.session("geometry.onnx", "features")
         self._rescore = self._optional("rescore.onnx", "query", "candidates")
         self._entail = self._optional("entail.onnx", "general", "specific", "k")
         self.tokenizer = _tokenizer(bundle)
@@ -132,9 +132,10 @@ class Encoder:
         return np.empty((0, self.bundle.geometry.feature_dim), np.float32)
 
     def _optional(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
-        return self._session(name, *arguments) if self.bundle.has(name) else None
+        return self.session(name, *arguments) if self.bundle.has(name) else None
 
-    def _session(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
+    def session(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
+        """A graph of the bundle, opened; it must take these arguments."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.log_severity_level = 3

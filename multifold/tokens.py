@@ -5,7 +5,9 @@ and end ids. What does not fit into the context length is cut, and the caller is
 """
 
 import html
+import re
 import string
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -75,6 +77,19 @@ class Tokenizer:
         bodies = [encoding.ids for encoding in found]
         rows = [self._framed(body[:room]) for body in bodies]
         return Tokens(self._padded(rows), tuple(len(body) > room for body in bodies))
+
+    def words(self, text: str) -> list[tuple[str, tuple[int, ...]]]:
+        """The words of a cleaned text, each with its places among the ids; what was cut has none."""
+        cleaned = clean(text, self.spec.cleaning)
+        first, room = self.spec.frame - 1, self.spec.context - self.spec.frame
+        spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
+        held: list[list[int]] = [[] for _ in spans]
+        encoding = self._tokenizer.encode(cleaned, add_special_tokens=False)
+        for place, (_, end) in enumerate(encoding.offsets[:room]):
+            word = bisect_right([start for start, _ in spans], end - 1) - 1
+            if word >= 0:
+                held[word].append(first + place)
+        return [(cleaned[start:end], tuple(places)) for (start, end), places in zip(spans, held, strict=True)]
 
     def _framed(self, body: list[int]) -> list[int]:
         start = [] if self.spec.start is None else [self.spec.start]

@@ -11,6 +11,7 @@ from PIL import Image
 from multifold import bundle as bundles
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
+from multifold.explanation import Explainer
 from multifold.preprocess import pixels
 from renderers.base import LOOK, EngineError
 from renderers.cameras import rig
@@ -19,6 +20,7 @@ from renderers.sandbox import Sandbox
 from renderers.software import SoftwareRenderer
 from training.data import furniture
 from training.evaluate import retrieval
+from training.evaluate.explanation import deleted_cells, deleted_words, matches
 
 FOLDER = Path(__file__).resolve().parent.parent / "bundles" / "furniture"
 MOST_BYTES = 15_000_000
@@ -42,6 +44,24 @@ def test_it_reports_what_was_promised() -> None:
     assert numbers["text_to_shape"]["gallery"] == numbers["shape_to_text"]["queries"] == 300
     assert numbers["text_to_shape"]["R@10"][0] >= 0.60
     assert numbers["shape_to_text"]["R@10"][0] >= 0.80
+
+
+def test_it_explains_and_brings_captions() -> None:
+    encoder = open_encoder(FOLDER)
+    explainer = Explainer(encoder)
+    assert explainer.methods("image") == explainer.methods("text") == ("occlusion", "grad-cam")
+    assert "a chair" in encoder.bundle.pool()
+
+
+@pytest.mark.slow
+def test_its_best_explanations_beat_chance() -> None:
+    encoder = open_encoder(FOLDER)
+    with np.load(FOLDER / "canary.npz") as stored:
+        seen, texts = list(stored["pixels"]), [str(text) for text in stored["texts"]]
+    found = matches(encoder, seen, texts[: len(seen)])
+    explainer = Explainer(encoder)
+    for left in (deleted_cells(explainer, found).areas, deleted_words(explainer, found).areas):
+        assert min(left, key=lambda name: left[name]) == explainer.methods("image")[0]
 
 
 @pytest.mark.slow

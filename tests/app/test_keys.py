@@ -24,6 +24,8 @@ NEEDED = {
     ("/v1/search/batch", "post"): "read",
     ("/v1/facets", "post"): "read",
     ("/v1/embeddings", "post"): "read",
+    ("/v1/traverse", "post"): "read",
+    ("/v1/explain", "post"): "read",
     ("/v1/models", "get"): "read",
     ("/v1/models/{name}", "get"): "read",
     ("/v1/info", "get"): "read",

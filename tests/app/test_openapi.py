@@ -28,6 +28,8 @@ def test_every_resource_is_described(described: dict[str, Any]) -> None:
         ("/v1/search/batch", "post"),
         ("/v1/facets", "post"),
         ("/v1/embeddings", "post"),
+        ("/v1/traverse", "post"),
+        ("/v1/explain", "post"),
         ("/v1/models", "get"),
         ("/v1/models/{name}", "get"),
         ("/v1/items", "post"),

@@ -1,0 +1,161 @@
+"""Which parts of a picture or a text made its index score with something else.
+
+points: exact for point clouds, whose score is a sum over pairs of points; what stands nowhere in the picture
+or between the words is left out. grad-cam: where the bundle brings `explain_image.onnx`, `explain_text.onnx`:
+the gradient of the score at the last block, averaged over places, times what is there; only what speaks for
+the match. occlusion: for any bundle: how much the score falls when a place is blank or a word is missing.
+Except for grad-cam, shares are in units of the index score, and below zero speak against the match. Where a
+bundle states how well each method does (`explaining.json`), the best is taken unless another is asked for.
+
+`other` is the index vector of the other side, signs applied; one `part` of m of it is one token's, for
+geometries that compare m tokens pair by pair.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import isqrt
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from jaxtyping import Float32
+
+from multifold.encoder import Encoder
+from multifold.errors import MultifoldError
+from multifold.scores import index_scores
+from multifold.tokens import clean
+from multifold.types import Pixels, Vector
+
+Method: TypeAlias = Literal["points", "grad-cam", "occlusion"]
+METHODS: tuple[Method, ...] = get_args(Method)
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "explain_image.onnx": ("pixels", "other"),
+    "explain_text.onnx": ("tokens", "other", "places"),
+    "points_image.onnx": ("pixels",),
+    "points_text.onnx": ("tokens",),
+}
+MEASURED = "explaining.json"  # by side and method, the mean score left while the best places are deleted
+CELLS = 7  # along a side of a picture that is covered cell by cell
+WHITE = (255, 255, 255)
+
+
+class ExplanationError(MultifoldError):
+    """A way to explain that this bundle does not know."""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """The share of each place of a picture as the encoder sees it: its middle, or all of it squashed."""
+
+    method: Method
+    grid: Float32[np.ndarray, "y x"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The share of each word of a text, as the encoder reads it."""
+
+    method: Method
+    words: tuple[tuple[str, float], ...]
+
+
+class Explainer:
+    """Explains the scores of one encoder. Its graphs are opened when they are first asked for."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._open: dict[str, Any] = {}
+        self._opening = threading.Lock()
+        self._measured: Mapping[str, Mapping[str, float]] = encoder.bundle.json(MEASURED) or {}
+
+    def methods(self, side: Literal["image", "text"]) -> tuple[Method, ...]:
+        """How pictures or texts can be explained, best first."""
+        has = self.encoder.bundle.has
+        has_graph = {"points": has(f"points_{side}.onnx"), "grad-cam": has(f"explain_{side}.onnx")}
+        known = [method for method in METHODS if has_graph.get(method, True)]
+        left = self._measured.get(side, {})
+        return tuple(sorted(known, key=lambda method: left.get(method, 0.0)))
+
+    def picture(
+        self, seen: Pixels, other: Vector, method: Method | None = None, blank: Sequence[int] = WHITE
+    ) -> HeatMap:
+        """The shares of a picture's places; `blank` is the colour of nothing."""
+        method = self._chosen("image", method)
+        if method == "occlusion":
+            return HeatMap(method, self._covered(seen, other, blank))
+        if method == "points":
+            shares = self._run("points_image.onnx", pixels=seen[None])[0] @ other
+        else:
+            shares = self._run("explain_image.onnx", pixels=seen[None], other=other[None])[0].clip(min=0)
+        side = isqrt(len(shares))
+        return HeatMap(method, shares[-side * side :].reshape(side, side).astype(np.float32))
+
+    def text(self, text: str, other: Vector, method: Method | None = None) -> Words:
+        """The shares of a text's words."""
+        method = self._chosen("text", method)
+        if method == "occlusion":
+            return Words(method, self._missed(text, other))
+        ids, words = self.encoder.tokenizer([text]).ids, self.encoder.tokenizer.words(text)
+        if method == "points":
+            shares = self._run("points_text.onnx", tokens=ids)[0] @ other
+        else:
+            places = np.zeros(ids.shape, np.float32)
+            places[0, [place for _, held in words for place in held]] = 1
+            given = {"tokens": ids, "other": other[None], "places": places}
+            shares = self._run("explain_text.onnx", **given)[0].clip(min=0)
+        return Words(method, tuple((word, float(shares[[*held]].sum())) for word, held in words))
+
+    def _chosen(self, side: Literal["image", "text"], method: Method | None) -> Method:
+        known = self.methods(side)
+        if method is not None and method not in known:
+            name = self.encoder.bundle.name
+            raise ExplanationError(f"bundle {name} explains no {side} by {method}, but by {', '.join(known)}")
+        return method or known[0]
+
+    def _covered(self, seen: Pixels, other: Vector, blank: Sequence[int]) -> Float32[np.ndarray, "y x"]:
+        cells = [*_cells(len(seen))]
+        variants = np.repeat(seen[None], 1 + len(cells), axis=0)
+        for variant, (rows, columns) in zip(variants[1:], cells, strict=True):
+            variant[rows, columns] = blank
+        return self._fallen(self.encoder.pixels(variants), other).reshape(CELLS, CELLS)
+
+    def _missed(self, text: str, other: Vector) -> tuple[tuple[str, float], ...]:
+        words = clean(text, self.encoder.bundle.text.cleaning).split()
+        variants = [" ".join([*words[:place], *words[place + 1 :]]) for place in range(len(words))]
+        fallen = self._fallen(self.encoder.texts([" ".join(words), *variants]).features, other)
+        return tuple(zip(words, fallen.tolist(), strict=True))
+
+    def _fallen(self, features: Float32[np.ndarray, "b n"], other: Vector) -> Float32[np.ndarray, " v"]:
+        """How much less each variant scores than the first, which is whole."""
+        scores = index_scores(other[None], self.encoder.vectors(features), self.encoder.metric)[0]
+        fallen: Float32[np.ndarray, " v"] = scores[0] - scores[1:]
+        return fallen
+
+    def _run(self, name: str, **given: np.ndarray) -> np.ndarray:
+        with self._opening:
+            if name not in self._open:
+                self._open[name] = self.encoder.session(name, *ARGUMENTS[name])
+        answer: np.ndarray = self._open[name].run(None, given)[0]
+        return answer
+
+
+def part(vector: Vector, place: int, parts: int) -> Vector:
+    """An index vector of m parts with all but one of them blank."""
+    if len(vector) % parts or not 0 <= place < parts:
+        raise ExplanationError(f"a vector of {len(vector)} numbers has no part {place} of {parts}")
+    alone = np.zeros_like(vector)
+    length = len(vector) // parts
+    alone[place * length : (place + 1) * length] = vector[place * length : (place + 1) * length]
+    return alone
+
+
+def pairs(ours: Float32[np.ndarray, "p n"], theirs: Float32[np.ndarray, "r n"]) -> Float32[np.ndarray, "p r"]:
+    """The share of each pair of points of two clouds; they sum to the score."""
+    shares: Float32[np.ndarray, "p r"] = ours @ theirs.T
+    return shares
+
+
+def _cells(size: int) -> Iterator[tuple[slice, slice]]:
+    edges = [slice(*both) for both in pairwise(np.linspace(0, size, CELLS + 1).round().astype(int).tolist())]
+    yield from product(edges, edges)

@@ -1,0 +1,123 @@
+"""POST /v1/traverse and /v1/explain: what is met on the way to the root, and why something matched."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from multifold.client import Client, Clue
+from tests.app.house import House, png
+
+
+def data_uri(colour: str) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png(colour)).decode()}"
+
+
+def ask(shop: House, resource: str, **body: Any) -> Any:  # noqa: ANN401 (JSON)
+    response = shop.client.post(f"/v1/{resource}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+@pytest.mark.parametrize(
+    "asked", [{"text": "a red box"}, {"image": data_uri("red")}, {"id": "red-box", "side": "shape"}]
+)
+def test_one_walks_from_anything_to_the_root(shop: House, asked: dict[str, str]) -> None:
+    found = ask(shop, "traverse", steps=20, **asked)
+    assert (found["root"], found["cones"], found["steps"]) == ("mean", False, 20)
+    (path,) = found["paths"]
+    positions = [met["position"] for met in path["met"]]
+    assert path["k"] is None
+    assert positions == sorted(positions)
+    assert path["met"][0]["id"] == "red-box"
+    assert positions[0] == 0
+
+
+def test_a_bundle_without_captions_has_none_to_meet(shop: House) -> None:
+    assert ask(shop, "traverse", text="red", captions="bundle")["paths"] == [{"k": None, "met": []}]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"text": "red", "widths": [0.3]}, 422, "no_cones"),
+        ({"vector": [1.0] * 16}, 422, "no_feature"),
+        ({"text": "red", "steps": 1}, 422, "bad_request"),
+        ({}, 422, "no_query"),
+        ({"text": "red", "id": "red-box"}, 422, "several_queries"),
+        ({"id": "nobody"}, 404, "not_found"),
+    ],
+)
+def test_walks_that_cannot_be_made_say_why(shop: House, body: dict[str, Any], status: int, code: str) -> None:
+    response = shop.client.post("/v1/traverse", json=body)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+
+
+def test_every_observation_has_its_score(shop: House) -> None:
+    found = ask(shop, "explain", text="a red box", item="red-box")
+    scores = [one["score"] for one in found["observations"]]
+    assert len(scores) == 2 + 1 + 6
+    assert scores == sorted(scores, reverse=True)
+    assert set(found["sides"]) == {"text", "image", "shape"}
+    assert found["explained"]["observation"] == found["observations"][0]
+    hit = next(hit for hit in shop.search(text="a red box").json()["hits"] if hit["id"] == "red-box")
+    assert found["sides"]["shape"] == pytest.approx(hit["score"], abs=1e-5)
+
+
+def test_the_red_of_a_photo_and_the_word_red_made_the_match(shop: House) -> None:
+    found = ask(shop, "explain", text="a red box", item="red-box", kind="photo")
+    heat = found["explained"]["heat_map"]
+    assert (heat["method"], heat["cut"]) == ("occlusion", False)
+    grid = np.array(heat["grid"])
+    assert grid.shape == (7, 7)
+    assert grid[2:5, 2:5].min() > 0 == np.abs(grid[0]).max()
+    assert found["explained"]["words"] is None
+    shares = {one["text"]: one["share"] for one in found["query"]["words"]["words"]}
+    assert max(shares, key=lambda word: shares[word]) == "red"
+    assert found["query"]["heat_map"] is None
+
+
+def test_a_picture_that_asks_and_a_caption_that_answers(shop: House) -> None:
+    found = ask(shop, "explain", image=data_uri("blue"), item="blue-box", kind="caption", index=1)
+    assert found["explained"]["observation"]["text"] == "blue thing"
+    assert [one["text"] for one in found["explained"]["words"]["words"]] == ["blue", "thing"]
+    assert found["query"]["heat_map"]["method"] == "occlusion"
+
+
+def test_scores_alone_are_cheap(shop: House) -> None:
+    found = ask(shop, "explain", id="blue-box", item="red-box", maps=False)
+    assert found["explained"]["heat_map"] is found["query"]["heat_map"] is None
+    assert found["observations"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"text": "red", "item": "nobody"}, 404, "not_found"),
+        ({"text": "red", "item": "red-box", "kind": "view", "index": 9}, 404, "not_found"),
+        ({"text": "red", "item": "red-box", "index": 0}, 422, "bad_request"),
+        ({"text": "red", "item": "red-box", "method": "grad-cam"}, 422, "refused"),
+        ({"text": "red", "item": "red-box", "method": "magic"}, 422, "bad_request"),
+        ({"item": "red-box"}, 422, "no_query"),
+        ({"text": "red"}, 422, "bad_request"),
+    ],
+)
+def test_what_cannot_be_explained_says_why(shop: House, body: dict[str, Any], status: int, code: str) -> None:
+    response = shop.client.post("/v1/explain", json=body)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+
+
+def test_the_client_walks_and_explains(shop: House) -> None:
+    with Client(shop.url) as client:
+        walk = client.traverse(Clue(text="a red box"), captions="collection")
+        assert walk.paths[0].met[0].text in ("a red box", "red thing")
+        why = client.explain(
+            Clue(image=Image.new("RGB", (40, 40), "red")), "red-box", kind="caption", index=0
+        )
+        assert why.observation.text == "a red box"
+        assert why.why.words is not None
+        assert why.query.heat_map is not None
+        assert len(why.query.heat_map.grid) == 7
+        assert len(client.explain(Clue(id="blue-box"), "red-box", maps=False).observations) == 9

@@ -1,0 +1,78 @@
+"""Give a bundle what it explains and walks with: explain graphs, a pool of captions, how well it explains.
+
+    multifold equip bundles/furniture --pool furniture
+    multifold equip bundles/furniture --pool furniture --measure furniture/manifest.jsonl
+
+The vectors of the bundle, and so its vector_id, stay what they are, and so do its other files. --measure
+deletes what each method calls important, from pictures and captions of a manifest, and keeps the figures in
+the bundle: the service then explains by the best method.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from multifold import bundle as bundles
+from multifold import manifest
+from multifold.bundle import POOL, Bundle
+from multifold.canary import open_encoder
+from multifold.errors import MultifoldError
+from multifold.explanation import MEASURED, Explainer
+from training.data import pools
+from training.data.views import load_views
+from training.evaluate.explanation import deleted_cells, deleted_words, matches
+from training.explaining.graphs import SIDES, write_explaining
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--pool", help="captions to meet: 'furniture', 'everyday' or a file of lines")
+    parser.add_argument("--measure", type=Path, metavar="MANIFEST", help="items with pictures and texts")
+    parser.add_argument("--split", help="of the manifest")
+    parser.add_argument("--most", type=int, default=100, help="items to measure with")
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write what is asked for, seal the bundle again, say what it weighs."""
+    bundle = bundles.load(args.bundle)
+    if args.pool is not None:
+        _write_json(bundle, POOL, pools.captions(args.pool))
+    refused = write_explaining(bundle)
+    sealed = bundles.save(bundle)
+    for side in SIDES:
+        name = f"explain_{side}.onnx"
+        told = refused.get(side) or f"{bundle.path(name).stat().st_size:,} bytes"
+        print(f"{name}: {told}")
+    if args.measure is not None:
+        _measure(args, sealed)
+        sealed = bundles.save(sealed)
+    print(f"bundle {sealed.bundle_id} (vectors {sealed.vector_id}) in {args.bundle}")
+    return 0
+
+
+def _measure(args: argparse.Namespace, bundle: Bundle) -> None:
+    explainer = Explainer(open_encoder(args.bundle))
+    shown = [one for one in manifest.read(args.measure, args.split) if one.texts and (one.mesh or one.images)]
+    if not (entries := shown[: args.most]):
+        raise MultifoldError(f"{args.measure} has no item with something to see and something said of it")
+    views = load_views(entries, bundle.views, bundle.image, args.cache)
+    places = np.random.default_rng(0).integers(0, views.shape[1], len(entries))
+    seen = [np.array(item[place]) for item, place in zip(views, places, strict=True)]
+    found = matches(explainer.encoder, seen, [one.texts[0] for one in entries])
+    told = {}
+    for side, measured in (("image", deleted_cells), ("text", deleted_words)):
+        areas = measured(explainer, found).areas
+        print(
+            f"{side}: score left of {len(found)} matches, " + ", ".join(f"{k} {v}" for k, v in areas.items())
+        )
+        told[side] = {name: areas[name] for name in explainer.methods("text" if side == "text" else "image")}
+    _write_json(bundle, MEASURED, told)
+
+
+def _write_json(bundle: Bundle, name: str, content: object) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    bundle.path(name).write_text(text + "\n", encoding="utf-8")

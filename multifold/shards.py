@@ -71,6 +71,10 @@ class ShardWriter:
         """Whether the feature of this observation was written already."""
         return row.key in self._known
 
+    def __len__(self) -> int:
+        """How many features were written, now and before."""
+        return len(self._known)
+
     def write(self, rows: Sequence[Row], features: Features) -> None:
         """Add features; a full shard goes to disk at once."""
         if features.shape != (len(rows), self.dim):

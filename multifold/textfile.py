@@ -23,6 +23,11 @@ def read(path: Path) -> str:
         raise TextFileError(f"there is no file {path}") from None
     except OSError as error:
         raise TextFileError(f"{path} cannot be read: {error.strerror}") from error
+    return decode(data)
+
+
+def decode(data: bytes) -> str:
+    """The text in a file's bytes."""
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
     try:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from multifold.errors import MultifoldError
 from training.augment import moved, places
+from training.ranks import ALONE, Ranks
 from training.recipe import Train
 
 
@@ -35,12 +36,15 @@ class Groups:
 
 @dataclass(frozen=True)
 class Batch:
-    """One step's observations, and the item that each belongs to."""
+    """One step's observations, and the item that each belongs to.
+
+    Where several ranks share a batch, each holds pixels and tokens of its share, and the items of all.
+    """
 
     pixels: UInt8[Tensor, "b h w 3"]
-    view_items: Int64[Tensor, " b"]
+    view_items: Int64[Tensor, " views"]
     tokens: Int64[Tensor, "c t"]
-    text_items: Int64[Tensor, " c"]
+    text_items: Int64[Tensor, " texts"]
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
 
     def on(self, device: torch.device) -> "Batch":
@@ -55,8 +59,8 @@ class Batch:
 class Batches(Iterator[Batch]):
     """Endless passes over the items, reshuffled each time, everything decided by the seed."""
 
-    def __init__(self, groups: Groups, train: Train) -> None:
-        self.groups, self.train = groups, train
+    def __init__(self, groups: Groups, train: Train, ranks: Ranks = ALONE) -> None:
+        self.groups, self.train, self.ranks = groups, train, ranks
         self.rng = np.random.default_rng(train.seed)
         self.order = np.empty(0, np.int64)  # of this pass
         self.at = 0  # how much of it has been seen
@@ -69,7 +73,8 @@ class Batches(Iterator[Batch]):
         if self.at + self.train.items > len(self.order):
             self.order, self.at = self.rng.permutation(len(self.groups.captions)), 0
         self.at += self.train.items
-        return _batch(self.groups, self.order[self.at - self.train.items : self.at], self.train, self.rng)
+        items = self.order[self.at - self.train.items : self.at]
+        return _batch(self.groups, items, self.train, self.rng, self.ranks)
 
     def state(self) -> dict[str, Any]:
         """Where it stands, for `restore`."""
@@ -82,22 +87,27 @@ class Batches(Iterator[Batch]):
         self.order, self.at = state["order"].numpy(), state["at"]
 
 
-def batches(groups: Groups, train: Train) -> Batches:
+def batches(groups: Groups, train: Train, ranks: Ranks = ALONE) -> Batches:
     """What a run with these options sees, step after step."""
-    return Batches(groups, train)
+    return Batches(groups, train, ranks)
 
 
-def _batch(groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np.random.Generator) -> Batch:
+def _batch(
+    groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np.random.Generator, ranks: Ranks
+) -> Batch:
     views = [_some(np.arange(groups.pixels.shape[1]), train.views, rng) for _ in items]
     rows = [_some(np.arange(*groups.captions[item]), train.captions, rng) for item in items]
     view_items, text_items = (np.repeat(items, [len(each) for each in found]) for found in (views, rows))
-    pixels = groups.pixels[view_items, np.concatenate(views)]
+    seen, said = ranks.share(len(view_items)), ranks.share(len(text_items))
+    corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
+    move = places(train.augment, len(view_items), rng)
+    pixels = groups.pixels[view_items[seen], np.concatenate(views)[seen]]
     return Batch(
-        torch.from_numpy(_shift(pixels, train.shift, rng)),
+        torch.from_numpy(pixels if corners is None else _shift(pixels, train.shift, corners[seen])),
         torch.from_numpy(view_items),
-        torch.from_numpy(groups.tokens[np.concatenate(rows)]),
+        torch.from_numpy(groups.tokens[np.concatenate(rows)[said]]),
         torch.from_numpy(text_items),
-        places(train.augment, len(pixels), rng),
+        None if move is None else move[seen],
     )
 
 
@@ -107,12 +117,9 @@ def _some(places: Int64[np.ndarray, " n"], most: int, rng: np.random.Generator) 
 
 
 def _shift(
-    pictures: UInt8[np.ndarray, "b h w 3"], most: int, rng: np.random.Generator
+    pictures: UInt8[np.ndarray, "b h w 3"], most: int, corners: Int64[np.ndarray, "b 2"]
 ) -> UInt8[np.ndarray, "b h w 3"]:
     """Each picture moved a little, its border repeated. Never mirrored: captions say left and right."""
-    if not most:
-        return pictures
     size = pictures.shape[1]
     padded = np.pad(pictures, ((0, 0), (most, most), (most, most), (0, 0)), mode="edge")
-    corners = rng.integers(0, 2 * most + 1, (len(pictures), 2))
     return np.stack([p[y : y + size, x : x + size] for p, (y, x) in zip(padded, corners, strict=True)])

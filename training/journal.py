@@ -71,6 +71,22 @@ class Journal:
             self.board.close()
 
 
+class Silent:
+    """What the other processes of a run tell: nothing."""
+
+    def step(self, run: Run, loss: float) -> None:
+        """After each step."""
+
+    def validation(self, step: int, numbers: Mapping[str, float]) -> None:
+        """What was measured on the held-out items."""
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was opened."""
+
+
 def peak_memory() -> int:
     """The most that this process has held so far, in megabytes: of the GPU if it uses one."""
     if torch.cuda.is_available() and (held := torch.cuda.max_memory_allocated()):

@@ -14,7 +14,8 @@ from multifold.durable import sweep
 from multifold.errors import MultifoldError
 from training import checkpoint
 from training.batches import Batch, Groups
-from training.journal import Journal
+from training.journal import Journal, Silent
+from training.ranks import ALONE, Ranks
 from training.recipe import Recipe
 from training.run import Run
 from training.tokenizers import TrainedTokenizer
@@ -35,19 +36,22 @@ def train(
     held_out: HeldOut | None = None,
     resume: bool = False,
     device: str = "cpu",
+    ranks: Ranks = ALONE,
 ) -> Path:
     """Follow the recipe, from the start or from `last.pt`; the path of the checkpoint in `out`."""
-    run = Run(recipe, groups, tokenizer, torch.device(device), fresh=not resume)
-    sweep(out)
+    run = Run(recipe, groups, tokenizer, torch.device(device), fresh=not resume, ranks=ranks)
+    if ranks.is_first:
+        sweep(out)
     if resume:
         run.restore(out / LAST)
     else:
-        (out / BEST).unlink(missing_ok=True)
+        if ranks.is_first:
+            (out / BEST).unlink(missing_ok=True)
         run.save(out / LAST)
     if recipe.train.compile:
         run.model.image.compile()
         run.model.text.compile()
-    with Journal(out, run) as journal:
+    with Journal(out, run) if ranks.is_first else Silent() as journal:
         while run.step < recipe.train.steps:
             batch = next(run.batches)
             run.step += 1
@@ -56,7 +60,7 @@ def train(
             except DivergedError as error:
                 raise DivergedError(f"{error}; {_blame(run, groups, batch, out)}") from None
             journal.step(run, loss)
-            if held_out is not None and _due(run, recipe.validation.every):
+            if held_out is not None and ranks.is_first and _due(run, recipe.validation.every):
                 _validate(run, held_out, journal, out)
             if run.step % recipe.train.save_every == 0:
                 run.save(out / LAST)
@@ -66,13 +70,16 @@ def train(
 def step(run: Run, batch: Batch) -> float:
     """One step down; the loss before it."""
     train = run.recipe.train
+    run.ranks.begin(train.seed, run.step)
     run.model.geometry.resample(run.draws)
     with torch.autocast(run.device.type, torch.bfloat16, enabled=train.precision == "bf16"):
         loss = run.objective(run.model, batch.on(run.device), run.step / train.steps)
-    if not torch.isfinite(loss):
-        raise DivergedError(f"the loss became {loss.item()} at step {run.step}; try a smaller rate")
+    whole = run.ranks.total(loss)
+    if not torch.isfinite(whole):
+        raise DivergedError(f"the loss became {whole.item()} at step {run.step}; try a smaller rate")
     run.optimizer.zero_grad()
     loss.backward()
+    run.ranks.add_gradients(run.model)
     norm = nn.utils.clip_grad_norm_(run.model.parameters(), train.clip)
     if not torch.isfinite(norm):
         raise DivergedError(f"the gradient became {norm.item()} at step {run.step}; try a smaller rate")
@@ -80,14 +87,14 @@ def step(run: Run, batch: Batch) -> float:
     run.schedule.step()
     run.model.geometry.clamp()
     run.objective.after_step(run.model)
-    return loss.item()
+    return whole.item()
 
 
 def _due(run: Run, every: int) -> bool:
     return run.step % every == 0 or run.step == run.recipe.train.steps
 
 
-def _validate(run: Run, held_out: HeldOut, journal: Journal, out: Path) -> None:
+def _validate(run: Run, held_out: HeldOut, journal: Journal | Silent, out: Path) -> None:
     numbers = held_out.measure(run.model)
     journal.validation(run.step, numbers)
     if (found := score(numbers, run.recipe.validation.measure)) > run.best:
@@ -97,6 +104,8 @@ def _validate(run: Run, held_out: HeldOut, journal: Journal, out: Path) -> None:
 
 def _blame(run: Run, groups: Groups, batch: Batch, out: Path) -> str:
     """Write down whose step it was; what is left to go on with."""
+    if not run.ranks.is_first:
+        return "the first process tells more"
     items = batch.view_items.unique().tolist()
     told = {"step": run.step, "items": [groups.ids[item] for item in items] if groups.ids else items}
     names = out / "diverged.json"
@@ -108,6 +117,8 @@ def _blame(run: Run, groups: Groups, batch: Batch, out: Path) -> str:
 
 def _finish(run: Run, out: Path) -> Path:
     """The best step, or else the last, becomes the checkpoint; nothing is left to go on with."""
+    if not run.ranks.is_first:
+        return out / DONE
     if (out / BEST).exists():
         checkpoint.copy(out / BEST, out / DONE)
     else:

@@ -12,7 +12,9 @@ from training import losses
 from training.batches import Batch
 from training.geometries.base import Entails, Geometry
 from training.losses import Loss
+from training.losses.rows import occurrence
 from training.losses.tiled import Logits, Pair, tiled
+from training.ranks import ALONE, Ranks
 from training.recipe import Entailment, Recipe
 from training.recipe import Loss as Options
 from training.sides import Memory, Sides, as_one, look
@@ -21,12 +23,14 @@ from training.towers import Model
 
 
 class Objective:
-    """The loss of a step; keeps the teacher and the memory."""
+    """The loss of a step, or this rank's part of it; keeps the teacher and the memory."""
 
-    def __init__(self, recipe: Recipe, model: Model) -> None:
+    def __init__(self, recipe: Recipe, model: Model, ranks: Ranks = ALONE) -> None:
         _check(recipe, model.geometry)
-        self.recipe = recipe
+        self.recipe, self.ranks = recipe, ranks
         self.loss = losses.build(recipe.loss.name, **recipe.loss.params)
+        if self.loss.target == "swapped" and (recipe.loss.block or ranks.count > 1):
+            raise MultifoldError(f"{recipe.loss.name} needs the whole matrix: one process, and block = 0")
         self.teacher = Teacher(model, recipe.teacher) if self.loss.target == "teacher" else None
         self.memory = Memory(recipe.loss.memory) if recipe.loss.memory else None
 
@@ -34,13 +38,14 @@ class Objective:
         """The weighted sum of all that the recipe asks for; `progress` is the share of the training done."""
         options = self.recipe.loss
         train = self.recipe.train
-        seen, taught = look(model, batch, train.text_parts, train.chunk), self._teach(batch)
-        compare = Comparison(self.loss, model.geometry, self.recipe, progress)
+        seen = look(model, batch, train.text_parts, train.chunk, self.ranks)
+        taught = self._teach(batch)
+        compare = Comparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
         total = sum_of_ways(compare, options, seen, taught, self.memory)
         if self.memory is not None:
             self.memory.keep(seen if taught is None else taught)
         if options.entailment.weight:
-            total = total + entailment(model.geometry, seen, options.entailment, progress)
+            total = total + entailment(model.geometry, seen, options.entailment, progress, self.ranks)
         return total
 
     def after_step(self, model: Model) -> None:
@@ -52,7 +57,7 @@ class Objective:
         if self.teacher is None:
             return None
         with self.teacher.teaching() as teacher:
-            return look(teacher, batch, self.recipe.train.text_parts, self.recipe.train.chunk)
+            return look(teacher, batch, self.recipe.train.text_parts, self.recipe.train.chunk, self.ranks)
 
 
 @dataclass(frozen=True)
@@ -63,14 +68,16 @@ class Comparison:
     geometry: Geometry
     recipe: Recipe
     progress: float
+    ranks: Ranks = ALONE
 
     def __call__(self, seen: Sides, taught: Sides | None) -> Float[Tensor, ""]:
         """All images with all texts, as one matrix or in blocks of it."""
         student = _pair(seen, self.geometry.logits)
         teacher = None if taught is None else _pair(taught, self._taught_logits)
         rows, columns = seen.images.items, seen.texts.items
-        if self.recipe.loss.block:
-            return tiled(self.loss, student, rows, columns, self.recipe.loss.block, teacher, self.progress)
+        block = self.recipe.loss.block
+        if block or self.ranks.count > 1:
+            return tiled(self.loss, student, rows, columns, block, teacher, self.progress, self.ranks)
         return self.loss(
             student.matrix(), rows, columns, None if teacher is None else teacher.matrix(), self.progress
         )
@@ -83,11 +90,16 @@ class Comparison:
 
     def _beside(self, seen: Sides, taught: Sides | None, past: Sides) -> Float[Tensor, ""]:
         query, gallery = seen.images, seen.texts.before(past.texts)
-        logits = self.geometry.logits(query.features, gallery.features)
+        mine = self.ranks.share(len(query.items))
+        logits = self.geometry.logits(query.features[mine], gallery.features)
         teacher = None
         if taught is not None:
-            teacher = self._taught_logits(taught.images.features, taught.texts.before(past.texts).features)
-        return self.loss.direction(logits, query.items, gallery.items, teacher, self.progress).mean
+            teacher = self._taught_logits(
+                taught.images.features[mine], taught.texts.before(past.texts).features
+            )
+        places = occurrence(query.items)[mine]
+        terms = self.loss.direction(logits, query.items[mine], gallery.items, teacher, self.progress, places)
+        return terms.total / self.ranks.total(terms.counted.sum()).clamp(min=1)
 
     @torch.no_grad()
     def _taught_logits(self, query: Tensor, gallery: Tensor) -> Tensor:
@@ -118,15 +130,18 @@ def sum_of_ways(
     return total
 
 
-def entailment(geometry: Geometry, seen: Sides, options: Entailment, progress: float) -> Float[Tensor, ""]:
+def entailment(
+    geometry: Geometry, seen: Sides, options: Entailment, progress: float, ranks: Ranks = ALONE
+) -> Float[Tensor, ""]:
     """How far pictures lie outside the cones of their own texts, on average."""
     assert isinstance(geometry, Entails)
     end = options.k if options.k_end is None else options.k_end
+    mine = ranks.share(len(seen.texts.items))
     energy = geometry.entail(
-        seen.texts.features, seen.images.features, options.k + (end - options.k) * progress
+        seen.texts.features[mine], seen.images.features, options.k + (end - options.k) * progress
     )
-    same = seen.texts.items[:, None] == seen.images.items[None, :]
-    return options.weight * relu(energy)[same].mean()
+    same = seen.texts.items[mine, None] == seen.images.items[None, :]
+    return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
 
 
 def _joined(sides: Sides | None, images: bool, texts: bool, options: Options) -> Sides | None:

@@ -13,6 +13,7 @@ from training import checkpoint, start
 from training.batches import Groups, batches
 from training.checkpoint import Checkpoint
 from training.objective import Objective
+from training.ranks import ALONE, Ranks
 from training.recipe import Recipe, Train
 from training.sides import Side, Sides
 from training.tokenizers import TrainedTokenizer
@@ -32,19 +33,23 @@ class Run:
         tokenizer: TrainedTokenizer,
         device: torch.device,
         fresh: bool = True,
+        ranks: Ranks = ALONE,
     ) -> None:
+        _check_ranks(recipe.train, ranks)
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
         begin = start.model if fresh else partial(build_model, pretrained=False)
         self.model = begin(recipe, tokenizer.vocabulary).to(device)
-        _check_chunks(self.model, recipe.train)
-        self.objective = Objective(recipe, self.model)
+        _check_chunks(self.model, recipe.train, ranks)
+        ranks.agree(self.model)
+        self.ranks = ranks
+        self.objective = Objective(recipe, self.model, ranks)
         self.optimizer = optimizer(self.model, recipe.train)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: rate(step, recipe.train)
         )
-        self.batches = batches(groups, recipe.train)
+        self.batches = batches(groups, recipe.train, ranks)
         self.device = device
         self.step, self.seconds, self.best = 0, 0.0, -math.inf
 
@@ -54,7 +59,9 @@ class Run:
         return Checkpoint(self.recipe, self.tokenizer, self.model)
 
     def save(self, path: Path) -> None:
-        """Keep the run so that it can go on."""
+        """Keep the run so that it can go on; the first rank keeps it for all."""
+        if not self.ranks.is_first:
+            return
         teacher, memory = self.objective.teacher, self.objective.memory
         state = {
             "step": self.step,
@@ -143,10 +150,16 @@ def _sides(kept: list[torch.Tensor] | None, device: torch.device) -> Sides | Non
     return Sides(Side(images, image_items), Side(texts, text_items))
 
 
-def _check_chunks(model: nn.Module, train: Train) -> None:
-    """The statistics of a chunk are not those of the batch."""
+def _check_chunks(model: nn.Module, train: Train, ranks: Ranks) -> None:
+    """The statistics of a chunk, or of a rank's share, are not those of the batch."""
     learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
-    if train.chunk and any(part.training for part in learning):
+    if (train.chunk or ranks.count > 1) and any(part.training for part in learning):
         raise MultifoldError(
-            "chunks are exact without BatchNorm only: set still = true in [image], or chunk = 0"
+            "chunks and several processes are exact without BatchNorm only: set still = true in [image], "
+            "or chunk = 0 in one process"
         )
+
+
+def _check_ranks(train: Train, ranks: Ranks) -> None:
+    if train.items < ranks.count:
+        raise MultifoldError(f"a step of {train.items} items cannot be shared by {ranks.count} processes")

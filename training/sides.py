@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from training.batches import Batch
 from training.geometries.numerics import precise
+from training.ranks import ALONE, Ranks
 from training.towers import Model
 
 
@@ -62,11 +63,14 @@ class Memory:
         self.past = longer.first(self.length)
 
 
-def look(model: Model, batch: Batch, text_parts: int = 1, chunk: int = 0) -> Sides:
+def look(model: Model, batch: Batch, text_parts: int = 1, chunk: int = 0, ranks: Ranks = ALONE) -> Sides:
     """Both towers over a batch; in chunks of so many observations, if it is asked for."""
-    images = in_turn(model.image, batch.pixels.split(chunk or len(batch.pixels)))
-    texts = read(model.text, batch.tokens, text_parts, chunk)
-    return Sides(Side(precise(images), batch.view_items), Side(precise(texts), batch.text_items))
+    images = precise(in_turn(model.image, batch.pixels.split(chunk or len(batch.pixels))))
+    texts = precise(read(model.text, batch.tokens, text_parts, chunk))
+    return Sides(
+        Side(ranks.gather(images, len(batch.view_items)), batch.view_items),
+        Side(ranks.gather(texts, len(batch.text_items)), batch.text_items),
+    )
 
 
 def read(tower: nn.Module, tokens: Int64[Tensor, "b t"], parts: int, chunk: int = 0) -> Float[Tensor, "b n"]:

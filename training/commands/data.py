@@ -3,6 +3,8 @@
     multifold data furniture --items 3000 --seed 0 furniture/
     multifold data folder my-things/ my-things.jsonl
     multifold data flickr30k dataset_flickr30k.json flickr30k-images/ flickr30k.jsonl
+    multifold data webdataset 'shards/{000000..000123}.tar' web.jsonl
+    multifold data to-webdataset my-things.jsonl 'shards/%06d.tar'
     multifold data text2shape captions.tablechair.csv ShapeNetCore.v2/ text2shape.jsonl --splits splits/
 
 What is left out, and what is odd, is told. docs/datasets.md describes the layouts.
@@ -12,12 +14,13 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from multifold import manifest
 from multifold.machine import cores
 from training.data.furniture.dataset import Order
 from training.data.furniture.dataset import write as write_furniture
 from training.data.furniture.facts import ATTRIBUTES
 from training.data.furniture.workshop import CAPTIONS
-from training.data.sources import captioned, check, folder, text2shape
+from training.data.sources import captioned, check, folder, text2shape, webdataset
 from training.data.sources.found import Found, compare, shares, write
 
 DEFAULT_ITEMS = 3000
@@ -32,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_folder(datasets.add_parser("folder", help="meshes and pictures with captions beside them"))
     for name in captioned.PUBLISHED:
         _add_captioned(datasets.add_parser(name, help="photos with captions"), name)
+    _add_webdataset(datasets.add_parser("webdataset", help="tar shards"))
+    _add_to_webdataset(datasets.add_parser("to-webdataset", help="a manifest's items into tar shards"))
     _add_text2shape(datasets.add_parser("text2shape", help="captions of ShapeNet's chairs and tables"))
 
 
@@ -117,6 +122,41 @@ def _text2shape(args: argparse.Namespace) -> int:
     if args.splits is None:
         print("these are splits of our own: numbers cannot be compared with published ones")
     return _tell(found, args.out, compare(found, text2shape.PUBLISHED))
+
+
+def _add_webdataset(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shards", nargs="+", help="tar files; {000..123} and * stand for several")
+    _add_common(parser)
+    parser.add_argument("--unpack", type=Path, metavar="FOLDER", help="for the files; default: beside OUT")
+    parser.add_argument("--shuffle", type=int, default=0, metavar="BUFFER", help="items held to be mixed")
+    parser.add_argument("--seed", type=int, default=0, help="of the shuffle")
+    parser.set_defaults(make=_webdataset)
+
+
+def _webdataset(args: argparse.Namespace) -> int:
+    unpacked = args.unpack or args.out.with_suffix("")
+    found = webdataset.read(args.shards, unpacked, shares(args.shares), args.shuffle, args.seed)
+    return _tell(found, args.out)
+
+
+def _add_to_webdataset(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument("pattern", help="of the shards' names, with a number in it: shards/%%06d.tar")
+    parser.add_argument("--items", type=int, default=1000, help="a shard, default: %(default)s")
+    parser.add_argument("--split", help="only the items of this split")
+    parser.add_argument("--shuffle", type=int, default=0, metavar="BUFFER", help="items held to be mixed")
+    parser.add_argument("--seed", type=int, default=0, help="of the shuffle")
+    parser.set_defaults(make=_to_webdataset)
+
+
+def _to_webdataset(args: argparse.Namespace) -> int:
+    entries = manifest.read(args.manifest, args.split)
+    mixed = webdataset.shuffled(entries, args.shuffle, args.seed) if args.shuffle else entries
+    written, problems = webdataset.write(mixed, args.pattern, max(1, args.items))
+    print(
+        "\n".join([*problems, f"wrote {len(written)} shards, the last {written[-1] if written else 'none'}"])
+    )
+    return 0
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

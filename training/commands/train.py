@@ -5,17 +5,18 @@
     multifold train --show demo
     multifold train --list
     multifold train demo --out runs/demo --resume
+    torchrun --nproc-per-node 2 -m multifold train demo --out runs/demo
 
+Under torchrun the processes share each batch, and the run is that of one process with the same batch.
 What is rendered and generated on the way is kept in --cache and used again.
 """
 
 import argparse
 from pathlib import Path
 
-import torch
-
 from multifold.errors import MultifoldError
 from training import checkpoint, cookbook, loop, prepare, start, validation
+from training.ranks import Ranks, joined
 from training.recipe import Recipe, for_items
 
 
@@ -54,26 +55,31 @@ def run(args: argparse.Namespace) -> int:
     if args.resume and not unfinished and (out / loop.DONE).exists():
         print(f"finished before: {out / loop.DONE}")
         return 0
-    path = follow(followed, out, args.cache, unfinished, args.device)
-    print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
+    with joined(args.device) as (ranks, device):
+        path = follow(followed, out, args.cache, unfinished, device, ranks)
+        if ranks.is_first:
+            print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
     return 0
 
 
-def follow(recipe: Recipe, out: Path, cache: Path, resume: bool, device: str = "auto") -> Path:
+def follow(recipe: Recipe, out: Path, cache: Path, resume: bool, device: str, ranks: Ranks) -> Path:
     """Prepare the data and train; the path of the checkpoint."""
-    items = prepare.entries(recipe, cache, recipe.data.train_split)
-    recipe = for_items(recipe, len(items))
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    texts = [text for entry in items for text in entry.texts]
-    print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
-    kept = checkpoint.read(out / loop.LAST) if resume else None
-    tokenizer = start.tokenizer(recipe, texts) if kept is None else kept.tokenizer
-    groups = prepare.groups(recipe, items, tokenizer, cache)
-    held_out = validation.held_out(recipe, tokenizer, cache)
+    with ranks.first_alone():
+        items = prepare.entries(recipe, cache, recipe.data.train_split)
+        recipe = for_items(recipe, len(items))
+        texts = [text for entry in items for text in entry.texts]
+        kept = checkpoint.read(out / loop.LAST) if resume else None
+        tokenizer = start.tokenizer(recipe, texts) if kept is None else kept.tokenizer
+        if ranks.is_first:
+            print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
+        groups = prepare.groups(recipe, items, tokenizer, cache)
+        held_out = validation.held_out(recipe, tokenizer, cache) if ranks.is_first else None
     done = 0 if kept is None or kept.run is None else kept.run["step"]
-    print(f"training for {recipe.train.steps - done} steps of {recipe.train.items} items on {device}")
-    return loop.train(recipe, groups, tokenizer, out, held_out, resume, device)
+    if ranks.is_first:
+        shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
+        steps = recipe.train.steps - done
+        print(f"training for {steps} steps of {recipe.train.items} items on {device}{shared}")
+    return loop.train(recipe, groups, tokenizer, out, held_out, resume, device, ranks)
 
 
 def listing() -> str:

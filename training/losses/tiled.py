@@ -1,4 +1,5 @@
 """Any loss on matrices too large to hold: rows in blocks, forgotten after use and computed again in backward.
+Where several ranks share a batch, each takes its share of the rows, and its loss is its part of the sum.
 
 The peak is O(block × columns). The other direction takes its blocks from the columns, so every logit is
 computed four times in place of once: the price of never holding them all.
@@ -15,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from training.losses import Loss
 from training.losses.rows import occurrence
+from training.ranks import ALONE, Ranks
 
 Logits: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
@@ -45,13 +47,14 @@ def tiled(
     block: int,
     teacher: Pair | None = None,
     progress: float = 1.0,
+    ranks: Ranks = ALONE,
 ) -> Float[Tensor, ""]:
-    """The loss of the whole matrix, from blocks of rows."""
+    """The loss of the whole matrix, from blocks of rows; 0: all rows of this rank at once."""
     if loss.target == "swapped":
         raise ValueError("a loss that learns from the other direction's softmax needs the whole matrix")
-    there = _direction(loss, pair, row_groups, column_groups, block, teacher, progress)
+    there = _direction(loss, pair, row_groups, column_groups, block, teacher, progress, ranks)
     turned = None if teacher is None else teacher.swapped
-    back = _direction(loss, pair.swapped, column_groups, row_groups, block, turned, progress)
+    back = _direction(loss, pair.swapped, column_groups, row_groups, block, turned, progress, ranks)
     return loss.forward * there + (1 - loss.forward) * back
 
 
@@ -63,17 +66,21 @@ def _direction(
     block: int,
     teacher: Pair | None,
     progress: float,
+    ranks: Ranks,
 ) -> Float[Tensor, ""]:
-    places = occurrence(row_groups)
+    places, mine = occurrence(row_groups), ranks.share(len(row_groups))
 
     def part(begin: int) -> tuple[Tensor, Tensor]:
-        at = slice(begin, begin + block)
+        at = slice(begin, min(begin + step, mine.stop))
         logits = pair.logits(pair.query[at], pair.gallery)
         with torch.no_grad():
             taught = None if teacher is None else teacher.logits(teacher.query[at], teacher.gallery)
         terms = loss.direction(logits, row_groups[at], column_groups, taught, progress, places[at])
         return terms.total, terms.counted.sum()
 
-    parts = [checkpoint(part, begin, use_reentrant=False) for begin in range(0, len(pair.query), block)]
+    step = block or mine.stop - mine.start
+    begins = range(mine.start, mine.stop, step)
+    several = len(begins) > 1
+    parts = [checkpoint(part, at, use_reentrant=False) if several else part(at) for at in begins]
     totals, counts = zip(*parts, strict=True)
-    return torch.stack(totals).sum() / torch.stack(counts).sum().clamp(min=1)
+    return torch.stack(totals).sum() / ranks.total(torch.stack(counts).sum()).clamp(min=1)

@@ -1,0 +1,230 @@
+"""WebDataset: items in tar shards, their files one after the other, named by a key and a suffix.
+
+The key is a file's path up to the first dot of its name, the suffix all that follows: `a/b.0.jpg` is `0.jpg`
+of `a/b`. Files of one item stand together. Reading takes `jpg`, `0.jpg`, `1.jpg` … as pictures, a mesh by its
+suffix, `txt` as captions, a line each (`0.txt`, … too), and `json`: a text, a list of texts, or a table whose
+`caption`, `captions`, `text` or `texts` are the captions and whose other keys are metadata.
+"""
+
+import hashlib
+import io
+import json
+import os
+import random
+import re
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from multifold import textfile
+from multifold.folder import PICTURES
+from multifold.manifest import Entry
+from renderers.content import companions
+from renderers.files.container import EXTENSIONS
+from training.data.sources.found import Found, SourceError, split_of
+
+Value = TypeVar("Value")
+
+SAID = ("caption", "captions", "text", "texts")
+RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One item of a shard: its files by their suffix."""
+
+    key: str
+    files: Mapping[str, bytes]
+    shard: Path = field(compare=False, default=Path())
+
+
+def shards(patterns: Sequence[str]) -> list[Path]:
+    """Files by name, by `*`, or by WebDataset's `{000..123}`, in order."""
+    found = []
+    for pattern in patterns:
+        path = Path(pattern)
+        span = RANGE.search(pattern)
+        if span is not None:
+            first, last = span[1], span[2]
+            numbers = range(int(first), int(last) + 1)
+            found += [Path(RANGE.sub(f"{n:0{len(first)}d}", pattern, count=1)) for n in numbers]
+        elif "*" in path.name:
+            found += sorted(path.parent.glob(path.name))
+        else:
+            found.append(path)
+    if missing := [path for path in found if not path.is_file()]:
+        raise SourceError(f"there is no shard {missing[0]}")
+    if not found:
+        raise SourceError(f"no shard is called {' '.join(patterns)}")
+    return found
+
+
+def samples(paths: Iterable[Path]) -> Iterator[Sample]:
+    """Every item of every shard, one in memory at a time; a shard that is cut short is named by the error."""
+    for path in paths:
+        try:
+            with tarfile.open(path, "r|*") as tar:
+                files = ((*_name(member.name), _bytes(tar, member)) for member in tar if _counts(member))
+                for key, several in groupby(files, key=lambda file: file[0]):
+                    yield Sample(key, {suffix: data for _, suffix, data in several}, path)
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise SourceError(f"{path} is no tar file, or not a whole one: {error}") from error
+
+
+def shuffled(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
+    """Values in an order of chance, as far as a buffer of that many lets them move."""
+    chance, held = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
+    for value in values:
+        if len(held) < buffer:
+            held.append(value)
+            continue
+        place = chance.randrange(buffer)
+        held[place], value = value, held[place]
+        yield value
+    chance.shuffle(held)
+    yield from held
+
+
+def read(
+    patterns: Sequence[str], folder: Path, percentages: Sequence[int], buffer: int = 0, seed: int = 0
+) -> Found:
+    """Unpack shards into a folder, item by item, as entries for a manifest; `buffer` items are shuffled."""
+    found, known = Found(), set[str]()
+    stream = samples(shards(patterns))
+    for sample in shuffled(stream, buffer, seed) if buffer else stream:
+        entry = _entry(sample, folder, found.problems)
+        if entry is None or entry.id in known:
+            why = (
+                "it has no picture, mesh or caption that is read" if entry is None else "its id stands twice"
+            )
+            found.problems.append(f"left out {sample.key} of {sample.shard.name}: {why}")
+            continue
+        known.add(entry.id)
+        key = "\n".join(sorted(entry.texts)) or entry.id
+        found.entries.append(replace(entry, split=entry.split or split_of(key, percentages)))
+    return found
+
+
+def write(entries: Iterable[Entry], pattern: str, items: int) -> tuple[list[Path], list[str]]:
+    """Entries as shards, and what was left out; `pattern` holds a number such as %06d."""
+    if "%" not in pattern or pattern % 0 == pattern % 1:
+        raise SourceError(f"{pattern} gives every shard the same name; it needs a number such as %06d")
+    written, problems = list[Path](), list[str]()
+    for number, some in groupby(enumerate(entries), key=lambda numbered: numbered[0] // items):
+        path = Path(pattern % number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.partial")
+        with tarfile.open(partial, "w") as tar:
+            for place, entry in some:
+                _pack(tar, entry, f"{place:09d}", problems)
+        os.replace(partial, path)
+        written.append(path)
+    return written, problems
+
+
+def _counts(member: tarfile.TarInfo) -> bool:
+    """A file that WebDataset would read: no folder, link or device, not hidden, and with a suffix."""
+    name = PurePosixPath(member.name).name
+    return member.isfile() and not name.startswith((".", "__")) and "." in name
+
+
+def _name(path: str) -> tuple[str, str]:
+    """Key and suffix."""
+    folder, _, name = path.removeprefix("./").rpartition("/")
+    stem, _, suffix = name.partition(".")
+    return (f"{folder}/{stem}" if folder else stem), suffix.lower()
+
+
+def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    assert file is not None
+    return file.read()
+
+
+def _entry(sample: Sample, folder: Path, problems: list[str]) -> Entry | None:
+    """An item, its pictures and its mesh written into the folder under a name of our own."""
+    told, texts = _table(sample, problems), list[str]()
+    pictures, mesh = list[Path](), None
+    place = hashlib.sha256(sample.key.encode()).hexdigest()[:24]
+    for suffix, data in sorted(sample.files.items(), key=lambda file: _order(file[0])):
+        kind = f".{suffix.rpartition('.')[2]}"
+        path = folder / place[:2] / f"{place}.{suffix.replace('/', '_')}"
+        if kind == ".txt":
+            texts += [line.strip() for line in textfile.decode(data).splitlines() if line.strip()]
+        elif kind in PICTURES:
+            pictures.append(_kept(path, data))
+        elif kind in EXTENSIONS and mesh is None:
+            mesh = _kept(path, data)
+        elif kind != ".json":
+            problems.append(f"{sample.key} of {sample.shard.name}: nobody reads its .{suffix}")
+    texts += told.texts
+    if not (texts or pictures or mesh):
+        return None
+    return Entry(
+        told.id or sample.key, tuple(pictures), mesh, tuple(dict.fromkeys(texts)), told.split, told.meta
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an item's JSON says."""
+
+    texts: Sequence[str] = ()
+    id: str | None = None
+    split: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _table(sample: Sample, problems: list[str]) -> Told:
+    if "json" not in sample.files:
+        return Told()
+    try:
+        said = json.loads(textfile.decode(sample.files["json"]))
+    except ValueError:
+        problems.append(f"{sample.key} of {sample.shard.name}: its json is damaged")
+        return Told()
+    if not isinstance(said, dict):
+        return Told(_texts(said))
+    texts = [text for name in SAID for text in _texts(said.get(name))]
+    own = said.get("meta")
+    rest = {name: value for name, value in said.items() if name not in (*SAID, "id", "split", "meta")}
+    name, split = (said.get(key) if isinstance(said.get(key), str) else None for key in ("id", "split"))
+    return Told(texts, name or None, split, {**rest, **own} if isinstance(own, dict) else rest)
+
+
+def _texts(said: object) -> list[str]:
+    several = said if isinstance(said, list) else [said]
+    return [text.strip() for text in several if isinstance(text, str) and text.strip()]
+
+
+def _order(suffix: str) -> tuple[int, str]:
+    """`jpg`, `0.jpg`, `1.jpg`, … `10.jpg`."""
+    number = suffix.partition(".")[0]
+    return (int(number) if number.isdecimal() else -1), suffix
+
+
+def _kept(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _pack(tar: tarfile.TarFile, entry: Entry, key: str, problems: list[str]) -> None:
+    """One item: pictures by number, its mesh, and all that is said of it."""
+    for number, picture in enumerate(entry.images):
+        _add(tar, f"{key}.{number}{picture.suffix.lower()}", picture.read_bytes())
+    if entry.mesh is not None and companions(entry.mesh, entry.mesh.parent):
+        problems.append(f"left out the mesh of {entry.id}: it names other files; make it a .glb")
+    elif entry.mesh is not None:
+        _add(tar, f"{key}{entry.mesh.suffix.lower()}", entry.mesh.read_bytes())
+    told = {"id": entry.id, "captions": entry.texts, "split": entry.split, "meta": dict(entry.meta)}
+    _add(tar, f"{key}.json", json.dumps(told, ensure_ascii=False).encode())
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)  # no user, no time: the same bytes each time
+    member.size = len(data)
+    tar.addfile(member, io.BytesIO(data))

@@ -29,6 +29,7 @@ class Draft:
     photos: tuple[bytes, ...] = ()
     views: Views | None = None
     payload: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[tuple[bytes, str], ...] = ()  # what the views are of, each with its suffix
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,8 @@ def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
     if draft.views is not None:
         drawn = [(webp(view), ".webp") for view in draft.views]
         seen += _pictures(observer, blobs, "view", list(observer.look_at_views(draft.views)), drawn)
-    return Made(Item(draft.id, (*said.observations, *seen), draft.payload), said.warnings)
+    kept = tuple(blobs.put(*file) for file in draft.files)
+    return Made(Item(draft.id, (*said.observations, *seen), draft.payload, kept), said.warnings)
 
 
 def captions(observer: Observer, texts: tuple[str, ...]) -> Captions:

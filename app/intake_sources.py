@@ -4,8 +4,10 @@ The name, not the place, is what clients of the service see. It is written down 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from multifold.durable import make_folder, write
 from multifold.errors import MultifoldError
@@ -45,6 +47,15 @@ def remember(data: Path, source: Source) -> None:
     make_folder(data)
     roots = {**{name: str(root) for name, root in known.items()}, source.name: str(source.root)}
     write(data / FILE, json.dumps(roots).encode())
+
+
+def original(data: Path, payload: Mapping[str, Any]) -> tuple[Path, Path] | None:
+    """The file that an item was made of, and the folder of its source; None if it is no file of a source."""
+    root, path = _read(data).get(str(payload.get("source"))), payload.get("path")
+    if root is None or not isinstance(path, str):
+        return None
+    found = (root / path).resolve()  # clients can change a payload
+    return (found, root) if found.is_relative_to(root.resolve()) and found.is_file() else None
 
 
 def _read(data: Path) -> dict[str, Path]:

@@ -57,6 +57,12 @@ class Observer:
         spec = self.encoder.bundle.views
         return self._sandbox.render(mesh.data, mesh.suffix, spec.rig, spec.size, spec.background, spec.up)
 
+    def draw_in_place(self, path: Path, within: Path) -> Views:
+        """The views of a file of our own, which may name others in the folder `within`."""
+        spec = self.encoder.bundle.views
+        drawing = self._sandbox.draw(path, None, spec.rig, spec.size, spec.background, spec.up, within)
+        return drawing.views
+
     def look_at_views(self, views: Views) -> Squares:
         """Views as the encoder takes them."""
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])

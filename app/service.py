@@ -94,7 +94,7 @@ class Service:
             seen = former.observations
             if said is not None:
                 seen = (*said.observations, *(one for one in seen if one.kind != "caption"))
-            item = Item(name, seen, merged(former.payload, payload or {}))
+            item = Item(name, seen, merged(former.payload, payload or {}), former.files)
             return Stored(Made(item, said.warnings if said else ()), self.collection.upsert([item]))
 
     def delete(self, ids: Sequence[str]) -> int:

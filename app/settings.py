@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     bundles: Annotated[
         Path | None, Field(description="folder of more bundles, for collections of other encoders")
     ] = None
+    keep_files: Annotated[
+        bool, Field(description="whether meshes are kept as they came, for another encoder")
+    ] = True
     host: Annotated[str, Field(description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8000
     max_body: Annotated[int, Field(ge=1024, description="largest request body, in bytes")] = 16 * MIB

@@ -12,7 +12,15 @@ from app.settings import Settings
 from index.collection import Collection
 from index.engines import check_plan
 from index.joblist import JobList
-from index.names import DEFAULT, MAIN, Entry, Listing
+from index.names import (
+    DEFAULT,
+    MAIN,
+    Entry,
+    Listing,
+    NameTakenError,
+    NoSuchCollectionError,
+    check_name,
+)
 from index.plan import Plan
 from index.registry import Registry
 from multifold.errors import MultifoldError
@@ -92,6 +100,22 @@ class Shelf:
         if plan is not None:
             service.collection.ask_for(plan)
         return service
+
+    def ensure(self, name: str, bundle: str | None, plan: Plan | None) -> Service:
+        """The collection of that name, made if it is not there."""
+        try:
+            found = self.service(name)
+        except NoSuchCollectionError:
+            return self.create(name, bundle, plan)
+        if bundle is not None and self.encoders.named(bundle).encoder.vector_id != found.encoder.vector_id:
+            raise NameTakenError(f"{name!r} is there already, with another encoder; choose another name")
+        return found
+
+    def check_alias(self, alias: str) -> None:
+        """Refuse what cannot become an alias."""
+        check_name(alias)
+        if alias == MAIN or alias in self.listing().entries:
+            raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
 
     def forget(self, name: str) -> Entry:
         """Drop a collection from the list: nobody gets it from now on, who has it may finish."""

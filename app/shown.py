@@ -2,13 +2,14 @@
 
 from urllib.parse import quote
 
-from app.schemas.items import ItemShown, ItemWritten, Seen
+from app.schemas.items import FileShown, ItemShown, ItemWritten, Seen
 from app.schemas.search import Found, SearchAnswer, Took
 from app.service import Answer, Stored
 from multifold.types import KIND_OF, Hit, Item, Observation
 
 PLACES = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12
+HASH_LENGTH = 64
 
 
 def answer(found: Answer, bundle: str) -> SearchAnswer:
@@ -40,7 +41,13 @@ def hit(found: Hit, address: str) -> Found:
 def item(stored: Item, address: str) -> ItemShown:
     """An item with all its observations."""
     shown = [seen(stored.id, observation, address) for observation in stored.observations]
-    return ItemShown(id=stored.id, payload=dict(stored.payload), observations=shown)
+    files = [_file(stored.id, index, key, address) for index, key in enumerate(stored.files)]
+    return ItemShown(id=stored.id, payload=dict(stored.payload), observations=shown, files=files)
+
+
+def _file(owner: str, index: int, key: str, address: str) -> FileShown:
+    url = f"{address}/items/{quote(owner, safe='')}/files/{index}?v={key[:TAG_LENGTH]}"
+    return FileShown(index=index, url=url, format=key[HASH_LENGTH:].lstrip("."))
 
 
 def written(stored: Stored) -> ItemWritten:

@@ -7,6 +7,7 @@ from app.batching import Busy
 from app.jobs import Worker
 from app.many import write_many
 from app.offload import Office
+from app.rebuild import REBUILD, rebuild
 from app.service import Stored
 from index.joblist import Job, Progress
 
@@ -20,7 +21,10 @@ def workers(office: Office) -> Mapping[str, Worker]:
     async def ingest(job: Job, progress: Progress) -> None:
         await _ingest(office, job, progress)
 
-    return {INGEST: ingest}
+    async def anew(job: Job, progress: Progress) -> None:
+        await rebuild(office, job, progress)
+
+    return {INGEST: ingest, REBUILD: anew}
 
 
 async def _ingest(office: Office, job: Job, progress: Progress) -> None:

@@ -44,6 +44,14 @@ def log(connection: Connection, action: Action, entries: Collection[tuple[str, R
     return first
 
 
+def changed(connection: Connection, since: int) -> list[str] | None:
+    """The items that were written or deleted after a version; None if the log does not reach back so far."""
+    if since < pruned(connection):
+        return None
+    ids = select(changes.c.item).where(changes.c.sequence > since).distinct()
+    return sorted(connection.scalars(ids))
+
+
 def prune(connection: Connection, kept: int) -> int:
     """Forget all changes but the last `kept`; returns how many were forgotten."""
     end = last_change(connection) - kept

@@ -44,6 +44,7 @@ def item_row(edition: int, item: Item, former: Row | None) -> dict[str, Any]:
         "generation": former["generation"] + 1 if former else 1,
         "size": len(item.observations),
         "payload": json.dumps(dict(item.payload), allow_nan=False),
+        "files": json.dumps(item.files) if item.files else None,
     }
 
 
@@ -64,7 +65,7 @@ def observation_rows(edition: int, item: Item) -> Iterator[dict[str, Any]]:
 
 def item(row: Row, seen: Iterable[Row]) -> Item:
     """An item from its row and those of its observations."""
-    return Item(row["id"], tuple(map(observation, seen)), payload(row["payload"]))
+    return Item(row["id"], tuple(map(observation, seen)), payload(row["payload"]), files(row["files"]))
 
 
 def observation(row: Row) -> Observation:
@@ -85,6 +86,11 @@ def storable(text: str) -> bool:
 def payload(text: str) -> dict[str, Any]:
     """An item's payload from its column."""
     return cast(dict[str, Any], json.loads(text))
+
+
+def files(text: str | None) -> tuple[str, ...]:
+    """The keys of an item's originals from its column."""
+    return tuple(json.loads(text)) if text else ()
 
 
 def batch(rows: Sequence[Any]) -> Batch:

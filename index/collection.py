@@ -20,6 +20,7 @@ from index.base import Segment, Space
 from index.bitmaps import Bitmaps
 from index.blobs import Blobs
 from index.browse import Facet
+from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
 from index.engines import Engines
@@ -177,6 +178,11 @@ class Collection:
         check_facets(keys, limit)
         with self._readable().moment() as now:
             return browse.facets(now, keys, where, limit)
+
+    def changed(self, since: int) -> tuple[int, list[str] | None]:
+        """The last change, and the items changed after an earlier one; None: the log was cut short."""
+        with self._readable().moment() as now:
+            return last_change(now), changed(now, since)
 
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from index import candidates
-from index.schema import VERSION, facts, meta
+from index.schema import VERSION, facts, items, meta
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, select, update
+    from sqlalchemy import Connection, inspect, select, update
 
 SCHEMA = "schema"
 
@@ -22,7 +22,17 @@ def _words(_: Connection) -> None:
     """3: items are found by words; their index is built where it is missing, see lexical.py."""
 
 
-STEPS: Mapping[int, Callable[[Connection], None]] = {1: _facts, 2: _words}  # from that version to the next
+def _files(connection: Connection) -> None:
+    """4: originals are kept, so that another encoder can see them."""
+    if "files" not in [column["name"] for column in inspect(connection).get_columns(items.name)]:
+        connection.exec_driver_sql("ALTER TABLE items ADD COLUMN files TEXT")
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = {
+    1: _facts,
+    2: _words,
+    3: _files,
+}  # from that version to the next
 
 
 def migrate(connection: Connection) -> None:

@@ -19,7 +19,7 @@ with needs_extra("serve"):
     )
     from sqlalchemy.types import TypeEngine
 
-VERSION = 3
+VERSION = 4
 LONGEST_ID = 512
 
 tables = MetaData()
@@ -54,6 +54,7 @@ items = Table(
     Column("generation", Integer, nullable=False),
     Column("size", Integer, nullable=False),  # observations
     Column("payload", Text, nullable=False),  # JSON
+    Column("files", Text),  # JSON: keys of originals
 )
 
 observations = Table(

@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from index.archive import ArchiveWriter
 from index.blobs import BlobError, Blobs
 from index.changelog import last_change
+from index.codec import files
 from index.lock import blobs_kept
 from index.schema import VERSION, items, observations
 from index.store import Store
@@ -87,7 +89,8 @@ def snapshot(
 def blob_keys(connection: Connection) -> list[str]:
     """The keys of all blobs that a store names, each once, sorted."""
     named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
-    return sorted(connection.scalars(named))
+    kept = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
+    return sorted({*connection.scalars(named), *chain.from_iterable(map(files, kept))})
 
 
 def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[Contents, list[str]]:

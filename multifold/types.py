@@ -51,6 +51,7 @@ class Item:
     id: str
     observations: tuple[Observation, ...]
     payload: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()  # keys of the originals that its views are of
 
 
 @dataclass(frozen=True)

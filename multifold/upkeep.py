@@ -77,6 +77,23 @@ class Upkeep(Wire):
         """All collections, the main one first."""
         return self._ask(lambda raw: tuple(map(_collection, raw["collections"])), "GET", "/v1/collections")
 
+    def rebuild(
+        self,
+        name: str,
+        to: str,
+        *,
+        bundle: str | None = None,
+        alias: str | None = None,
+        partial: bool = False,
+    ) -> Job:
+        """Make a collection anew in another, with another bundle, and move an alias there in the end."""
+        body = {"to": to, "bundle": bundle, "alias": alias, "partial": partial}
+        return self._ask(job_of, "POST", f"/v1/collections/{segment(name)}/rebuild", json=body)
+
+    def bundles(self) -> tuple[Raw, ...]:
+        """The bundles at hand, the service's own first."""
+        return self._ask(lambda raw: tuple(raw["bundles"]), "GET", "/v1/bundles")
+
     def drop_collection(self, name: str) -> None:
         """Remove a collection with all that it holds."""
         self._send("DELETE", f"/v1/collections/{segment(name)}")

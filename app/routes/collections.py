@@ -6,22 +6,30 @@ on do for the one of that name or alias (see naming.py).
 
 from typing import Annotated
 
+from app.errors import ApiError
 from app.offload import Office, office
+from app.rebuild import REBUILD
+from app.routes.jobs import shown as shown_job
 from app.routes.refusals import refusals
 from app.schemas.collections import (
     AliasBody,
     Aliases,
     AliasMoved,
+    Bundles,
+    BundleShown,
     CollectionBody,
     Collections,
     CollectionShown,
     Dropped,
     IndexBody,
+    RebuildBody,
 )
+from app.schemas.jobs import JobAnswer
 from app.service import Service
 from app.shelf import Shelf
 from index.names import DEFAULT, MAIN, Entry, Listing
 from index.plan import Plan
+from multifold.bundle import Bundle, BundleError
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -60,6 +68,30 @@ async def drop(here: Here, name: str) -> Dropped:
     return Dropped(removed=name)
 
 
+@router.post("/collections/{name}/rebuild", status_code=202, responses=refusals(404, 409, 413, 422, 429, 503))
+async def rebuild(here: Here, name: str, body: RebuildBody) -> JobAnswer:
+    """Make a collection anew in another, from originals and with another bundle, and move an alias there.
+
+    The job that does it follows what is written meanwhile, and verifies before it moves anything.
+    """
+    source = (await here.desk(name)).service
+    plan = None if body.index is None else Plan(**body.index.model_dump())
+    target = await here.quick.run(lambda: here.shelf.ensure(body.to, body.bundle, plan))
+    if target.home == source.home:
+        raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
+    if body.alias is not None:
+        here.shelf.check_alias(body.alias)
+    spec = {"to": target.name, "alias": body.alias, "partial": body.partial}
+    here.audit.tell(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
+    return JobAnswer(job=shown_job(await here.jobs.add(REBUILD, source.name, spec)))
+
+
+@router.get("/bundles", responses=refusals(429))
+async def bundles(here: Here) -> Bundles:
+    """The bundles at hand: the service's own, and those of its folder of bundles."""
+    return Bundles(bundles=await here.quick.run(lambda: _bundles(here.shelf)))
+
+
 @router.get("/aliases", responses=refusals(429))
 async def aliases(here: Here) -> Aliases:
     """The collection of each alias; `default` is the one where none is named."""
@@ -81,6 +113,32 @@ async def drop_alias(here: Here, alias: str) -> Dropped:
     await here.quick.run(lambda: here.shelf.drop_alias(alias))
     here.audit.tell(f"drop alias {alias}", "", [], 1, 0)
     return Dropped(removed=alias)
+
+
+def _bundles(shelf: Shelf) -> list[BundleShown]:
+    return [_bundle(folder.name, found, shelf) for folder, found in shelf.encoders.at_hand()]
+
+
+def _bundle(folder: str, found: Bundle | BundleError, shelf: Shelf) -> BundleShown:
+    if isinstance(found, BundleError):
+        return BundleShown(
+            folder=folder,
+            name=None,
+            about=None,
+            vector_id=None,
+            bundle_id=None,
+            collections=[],
+            trouble=str(found),
+        )
+    return BundleShown(
+        folder=folder,
+        name=found.name,
+        about=found.about,
+        vector_id=found.vector_id,
+        bundle_id=found.bundle_id,
+        collections=[one.name for one in shelf.services() if one.encoder.vector_id == found.vector_id],
+        trouble=None,
+    )
 
 
 def _all(shelf: Shelf) -> list[CollectionShown]:

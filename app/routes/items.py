@@ -1,5 +1,6 @@
 """/v1/items/{id}: write, read, change and remove an item, look at its pictures, find what is like it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -35,6 +36,10 @@ BODY: dict[str, Any] = {
     },
 }
 PUT = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}}
+NOTHING: Mapping[str, str] = {}
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {"schema": FILE}}, "description": "the file"}
+}
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/*": {"schema": FILE}}, "description": "the picture"}
 }
@@ -54,6 +59,23 @@ async def view(request: Request, at: At, item_id: str, index: int, v: str = "") 
 async def photo(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
     """A photo of an item as it was handed in. With `v`, as search gives it, browsers may keep it for good."""
     return await _picture(request, at, item_id, "photo", index, v)
+
+
+@router.get(
+    "/{item_id:path}/files/{index:int}", responses={**BYTES, **refusals(404, 422)}, response_class=Response
+)
+async def file(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
+    """The mesh of an item as it was handed in, to be saved."""
+    whole = f"{item_id}/files/{index}"
+    if _is_one_segment(request, whole):
+        return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
+    files = (await _item(at, item_id)).files
+    if index >= len(files):
+        raise ApiError(404, "not_found", f"the item {item_id!r} has no file {index}")
+    name = f'attachment; filename="{files[index][:12]}{files[index][64:]}"'
+    return await _blob(
+        request, at, files[index], v, "application/octet-stream", {"content-disposition": name}
+    )
 
 
 @router.put("/{item_id:path}", responses=refusals(400, 413, 415, 422, 429, 503), openapi_extra=PUT)
@@ -131,8 +153,14 @@ async def _picture(request: Request, at: Desk, item_id: str, kind: Kind, index: 
     key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
     if key is None:
         raise ApiError(404, "not_found", f"the item {item_id!r} has no {kind} {index}")
-    headers = {"etag": f'"{key}"', "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN}
+    return await _blob(request, at, key, v, PICTURE_TYPES[key[64:]])
+
+
+async def _blob(
+    request: Request, at: Desk, key: str, v: str, kind: str, more: Mapping[str, str] = NOTHING
+) -> Response:
+    headers = {"etag": f'"{key}"', "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN, **more}
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
     data = await at.run(lambda: at.service.collection.blobs.get(key))
-    return Response(data, media_type=PICTURE_TYPES[key[64:]], headers=headers)
+    return Response(data, media_type=kind, headers=headers)

@@ -32,6 +32,36 @@ class CollectionBody(BaseModel):
     index: IndexBody | None = Field(None, description="the index that it asks for; else it chooses itself")
 
 
+class RebuildBody(BaseModel):
+    """A collection to be made anew in another."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    to: str = Field(description="the other collection; it is made if it is not there")
+    bundle: str | None = Field(None, description="the bundle of a new one, by name; else the service's own")
+    index: IndexBody | None = Field(None, description="the index that a new one asks for")
+    alias: str | None = Field(None, description="an alias that moves there in the end, such as default")
+    partial: bool = Field(False, description="whether items that cannot be made anew may be missing")
+
+
+class BundleShown(BaseModel):
+    """A bundle at hand."""
+
+    folder: str
+    name: str | None
+    about: str | None
+    vector_id: str | None
+    bundle_id: str | None
+    collections: list[str] = Field(description="those that it serves now")
+    trouble: str | None = Field(description="why it cannot be used")
+
+
+class Bundles(BaseModel):
+    """The bundles at hand, the service's own first."""
+
+    bundles: list[BundleShown]
+
+
 class AliasBody(BaseModel):
     """What an alias stands for."""
 

@@ -81,12 +81,21 @@ class PatchBody(BaseModel):
     texts: list[str] | None = Field(None, description="captions in place of the former ones")
 
 
+class FileShown(BaseModel):
+    """An original that was kept."""
+
+    index: int
+    url: str
+    format: str
+
+
 class ItemShown(BaseModel):
     """An item with all that was seen and said of it."""
 
     id: str
     payload: dict[str, Any]
     observations: list[Seen]
+    files: list[FileShown] = Field(description="the meshes that its views are of, as they came")
 
 
 class Chosen(BaseModel):

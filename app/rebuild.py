@@ -1,0 +1,190 @@
+"""One collection made anew in another, from originals, while the first one is read and written.
+
+First every item is carried over, then whatever its log says has changed meanwhile, until nothing has. Then
+the new one is verified, and an alias may be moved to it. Requests that asked for the alias before may still
+write to the former collection: its log is followed until the last of them has ended. An interruption does
+no harm: what was carried over is not carried again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from app import readiness
+from app.batching import Busy
+from app.errors import ApiError
+from app.ingest import Draft, Made
+from app.intake_sources import original
+from app.offload import Desk, Office
+from app.uploads import Mesh
+from index.joblist import Job, Progress
+from multifold.errors import MultifoldError
+from multifold.types import Item
+from renderers.base import Views
+from renderers.files.container import EXTENSIONS
+
+REBUILD = "rebuild"
+STEP = 16
+AT_ONCE = 4
+FOLLOW = 0.5  # seconds between two looks at the log
+MOST_MISSING = 100
+TRIES = 10
+
+
+class RebuildError(MultifoldError):
+    """The new collection is not what it should be; nothing was moved."""
+
+
+async def rebuild(office: Office, job: Job, progress: Progress) -> None:
+    """The job: spec has `to`, `alias` and `partial`."""
+    source, target = await office.desk(job.collection), await office.desk(job.spec["to"])
+    carrier = Carrier(office, source, target, progress)
+    await carrier.carry_all()
+    await carrier.catch_up()
+    await carrier.verify(some_missing=job.spec["partial"])
+    if job.spec["alias"] is None:
+        return
+    await carrier.catch_up()
+    await _move(office, job.spec["alias"], target.service.name, progress)
+    now = asyncio.get_running_loop().time
+    end = now() + last_requests(office)
+    while now() < end:
+        await carrier.catch_up()
+        await asyncio.sleep(FOLLOW)
+    await carrier.catch_up()
+
+
+def last_requests(office: Office) -> float:
+    """Seconds after which every request that is under way now has ended."""
+    return office.shelf.settings.patience
+
+
+async def _move(office: Office, alias: str, name: str, progress: Progress) -> None:
+    """Move the alias; once, even if the job was interrupted before it could say so."""
+    listing = await office.quick.run(office.shelf.listing)
+    if listing.aliases.get(alias) != name:
+        former = await office.quick.run(lambda: office.shelf.set_alias(alias, name))
+        progress.result |= {"alias": alias, "former": former}
+        office.audit.tell(f"set alias {alias}", name, [], 1, 0)
+
+
+class Carrier:
+    """Carries items from one collection to another. How far it is stands in the progress."""
+
+    def __init__(self, office: Office, source: Desk, target: Desk, progress: Progress) -> None:
+        self._office, self._progress = office, progress
+        self._source, self._target = source, target
+        self._from, self._to = source.service.collection, target.service.collection
+        self._missing: dict[str, str] = progress.result.setdefault("missing", {})
+
+    async def carry_all(self) -> None:
+        """Every item, in the order of their ids; then what only the target has goes."""
+        result = self._progress.result
+        if "version" not in result:
+            result["version"] = self._from.changed(0)[0]
+            self._progress.total = await self._target.run(self._from.count)
+        while not result.get("whole"):
+            after = result.get("after")
+            page = await self._source.run(partial(self._from.scroll, after, STEP))
+            await self._carry(page)
+            self._progress.done += len(page)
+            if len(page) < STEP:
+                await self._target.run(self._remove_others)
+                result["whole"] = True
+            else:
+                result["after"] = page[-1].id
+
+    async def catch_up(self) -> None:
+        """Whatever has changed since the last look, until nothing has."""
+        while True:
+            version, ids = await self._source.run(
+                lambda: self._from.changed(self._progress.result["version"])
+            )
+            if ids is None:
+                raise RebuildError("the log was shortened meanwhile: start again")
+            for start in range(0, len(ids), STEP):
+                await self._carry_some(ids[start : start + STEP])
+            self._progress.result["version"] = version
+            if not ids:
+                return
+
+    async def _carry_some(self, ids: Sequence[str]) -> None:
+        found = await self._source.run(lambda: [self._from.get(one) for one in ids])
+        gone = [name for name, item in zip(ids, found, strict=True) if item is None]
+        await self._target.run(lambda: self._target.service.delete(gone))
+        for name in gone:
+            self._missing.pop(name, None)
+        await self._carry([item for item in found if item is not None])
+
+    async def verify(self, *, some_missing: bool) -> None:
+        """As many items as there should be, and a real query finds a known one."""
+        if self._missing and not some_missing:
+            some = "; ".join(f"{name!r}: {why}" for name, why in list(self._missing.items())[:3])
+            raise RebuildError(f"{len(self._missing)} items could not be made anew: {some}")
+        await self._check_counts()
+        await self._target.run(lambda: readiness.check(self._target.service))
+
+    async def _check_counts(self) -> None:
+        """Both are counted while they change, so a difference has to stay to be one."""
+        for _ in range(TRIES):
+            counted = await self._target.run(lambda: (self._from.count(), self._to.count()))
+            if counted[0] == counted[1] + len(self._missing):
+                return
+            await self.catch_up()
+            await asyncio.sleep(FOLLOW)
+        raise RebuildError(f"the new collection has {counted[1]} items, and the former one {counted[0]}")
+
+    def _remove_others(self) -> None:
+        others = sorted({*self._to.ids()} - {*self._from.ids()})
+        self._target.service.delete(others)
+
+    async def _carry(self, page: Sequence[Item]) -> None:
+        turns = asyncio.Semaphore(AT_ONCE)
+        made = await asyncio.gather(*(self._made(item, turns) for item in page))
+        fit = [one for one in made if isinstance(one, Made)]
+        stored = iter(await self._target.run(lambda: self._target.service.put(fit)) if fit else [])
+        for item, one in zip(page, made, strict=True):
+            outcome = next(stored) if isinstance(one, Made) else one
+            if isinstance(outcome, MultifoldError):
+                self._miss(item.id, str(outcome))
+            else:
+                self._missing.pop(item.id, None)
+
+    def _miss(self, name: str, why: str) -> None:
+        self._missing[name] = why
+        self._progress.error(f"{name!r}: {why}")
+        if len(self._missing) > MOST_MISSING:
+            raise RebuildError(
+                f"more than {MOST_MISSING} items could not be made anew, such as {name!r}: {why}"
+            )
+
+    async def _made(self, item: Item, turns: asyncio.Semaphore) -> Made | MultifoldError:
+        async with turns:
+            while True:
+                try:
+                    views = await self._office.draw.run(lambda: self._views(item))
+                    return await self._target.run(partial(self._make, item, views))
+                except Busy as error:
+                    await asyncio.sleep(error.retry_after or 1)
+                except MultifoldError as error:
+                    return error
+
+    def _make(self, item: Item, views: Views | None) -> Made:
+        blobs, seen = self._from.blobs, item.observations
+        texts = tuple(one.text for one in seen if one.text is not None)
+        photos = tuple(blobs.get(one.blob) for one in seen if one.kind == "photo" and one.blob is not None)
+        files = tuple((blobs.get(key), key[64:]) for key in item.files)
+        return self._target.service.make(Draft(item.id, texts, photos, views, item.payload, files))
+
+    def _views(self, item: Item) -> Views | None:
+        """Its views drawn anew, as the other encoder knows shapes."""
+        if not any(one.kind == "view" for one in item.observations):
+            return None
+        observer = self._target.service.observer
+        if item.files:
+            data = self._from.blobs.get(item.files[0])
+            return observer.draw(Mesh(data, item.files[0][64:]))
+        found = original(self._source.service.home, item.payload)
+        if found is not None and found[0].suffix.lower() in EXTENSIONS:
+            return observer.draw_in_place(*found)
+        raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")

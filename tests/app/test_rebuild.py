@@ -1,0 +1,179 @@
+"""A collection made anew for another encoder, beside the old one, and an alias that moves to it."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import rebuild
+from app.ingest import Draft, Made
+from app.service import Service
+from multifold.client import Client, ServiceError
+from tests import tiny
+from tests.app.house import House, box, house, png
+from tests.app.test_bad_input import refused
+from tests.app.test_serve import serve
+from tests.index.servers import Server
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of bundles: one that makes other vectors, and one that is damaged."""
+    folder = tmp_path_factory.mktemp("others")
+    tiny.build(folder / "second", seed=1, name="second")
+    tiny.build(folder / "broken", seed=2, name="broken")
+    (folder / "broken" / "image.onnx").write_bytes(b"")
+    return folder
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def mall(request: pytest.FixtureRequest, tmp_path: Path, bundle: Path, others: Path) -> Iterator[House]:
+    """A service with two photos."""
+    server: Server | None = request.getfixturevalue("server") if request.param == "postgres" else None
+    database = None if server is None else server.place()
+    with house(tmp_path / "data", bundle, bundles=others, database=database) as opened:
+        for colour in ("red", "blue"):
+            files = [("images", ("p.png", png(colour), "image/png"))]
+            said = {"texts": [f"a {colour} box"]}
+            assert opened.client.put(f"/v1/items/{colour}-box", data=said, files=files).is_success
+        yield opened
+
+
+@pytest.fixture
+def client(mall: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setattr(rebuild, "last_requests", lambda _: 1.0)
+    with Client(mall.url) as opened:
+        yield opened
+
+
+def test_originals_are_kept_and_given_back(mall: House, client: Client) -> None:
+    assert mall.put("red-box", "red").status_code == 200
+    (file,) = mall.client.get("/v1/items/red-box").json()["files"]
+    assert file["format"] == "glb"
+    response = mall.client.get(file["url"])
+    assert response.content == box("red")
+    assert response.headers["content-type"] == "application/octet-stream"
+    assert response.headers["content-disposition"].startswith("attachment")
+    client.update("red-box", payload={"is": "changed"})
+    assert mall.client.get(file["url"]).content == box("red")
+    refused(mall.client.get("/v1/items/blue-box/files/0"), 404, "not_found", "no file 0")
+
+
+def test_bundles_are_listed_with_what_is_wrong(client: Client) -> None:
+    found = {one["folder"]: one for one in client.bundles()}
+    assert found["second"]["name"] == "second"
+    assert found["second"]["collections"] == []
+    assert "image.onnx" in found["broken"]["trouble"]
+    assert next(one["collections"] for one in client.bundles()) == ["main"]
+
+
+def test_a_collection_moves_to_another_encoder_and_back(mall: House, client: Client) -> None:
+    assert mall.put("red-box", "red").status_code == 200
+    before = client.info()["bundle"]["vector_id"]
+    job = client.rebuild("default", "second", bundle="second", alias="default")
+    done = client.wait(job.id, 0.05)
+    assert (done.state, done.errors) == ("done", ())
+    assert (done.result["alias"], done.result["former"]) == ("default", "main")
+    assert client.info()["bundle"]["vector_id"] != before
+    assert client.info()["bundle"]["name"] == "second"
+    assert client.count() == 2
+    shown = client.get("red-box")
+    assert sorted(one.kind for one in shown.observations) == ["caption"] * 2 + ["photo"] + ["view"] * 6
+    assert shown.payload == {"is": "red"}
+    hit = client.search(image=png("red"), target="shape").hits[0]
+    assert hit.id == "red-box"
+    assert client.picture(str(hit.matched.url))
+    client.set_alias("default", "main")  # back at once
+    assert client.info()["bundle"]["vector_id"] == before
+    client.delete("blue-box")
+    again = client.wait(client.rebuild("main", "second", alias="default").id, 0.05)  # brought up to date
+    assert again.state == "done"
+    assert client.count() == 1
+    client.drop_alias("default")
+
+
+def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, go_on, plain = threading.Event(), threading.Event(), Service.make
+
+    def slow(self: Service, draft: Draft) -> Made:
+        if self.name == "second":
+            reached.set()
+            assert go_on.wait(30)
+        return plain(self, draft)
+
+    monkeypatch.setattr(Service, "make", slow)
+    job = client.rebuild("main", "second", bundle="second", alias="default")
+    assert reached.wait(30)
+    client.upsert("new", texts=["a yellow box"])
+    client.upsert("red-box", texts=["a white box"])
+    client.delete("blue-box")
+    assert client.count() == 2  # readers see the old one
+    assert client.info()["bundle"]["name"] == "tiny"
+    go_on.set()
+    assert client.wait(job.id, 0.05).state == "done"
+    assert client.info()["bundle"]["name"] == "second"
+    assert [item.id for item in client.items()] == ["new", "red-box"]
+    assert client.search(text="a white box", target="text").hits[0].id == "red-box"
+
+
+def test_a_straggler_is_not_lost(mall: House, client: Client) -> None:
+    job = client.rebuild("main", "second", bundle="second", alias="default")
+    while "alias" not in client.job(job.id).result:
+        time.sleep(0.02)
+    client.collection("main").upsert("late", texts=["a black box"])  # as if it had asked for the alias before
+    assert client.wait(job.id, 0.05).state == "done"
+    assert client.get("late").id == "late"
+
+
+def test_what_cannot_be_made_anew_moves_nothing(mall: House, client: Client) -> None:
+    for path in (mall.service.settings.data / "blobs").glob("*/*.png"):
+        path.unlink()
+        break
+    done = client.wait(client.rebuild("main", "second", bundle="second", alias="default").id, 0.05)
+    assert done.state == "failed"
+    assert "could not be made anew" in done.errors[-1]
+    assert client.info()["bundle"]["name"] == "tiny"
+    done = client.wait(client.rebuild("main", "second", partial=True).id, 0.05)
+    assert done.state == "done"
+    assert client.collection("second").count() == 1
+    assert client.info()["bundle"]["name"] == "tiny"
+
+
+def test_what_makes_no_sense_is_refused(client: Client) -> None:
+    client.create_collection("same")
+    for name, to, bundle, alias, code in (
+        ("main", "main", None, None, "taken"),
+        ("nothing", "second", None, None, "no_such_collection"),
+        ("main", "../x", None, None, "bad_name"),
+        ("main", "same", "second", None, "taken"),
+        ("main", "second", "broken", None, "no_such_bundle"),
+        ("main", "same", None, "main", "taken"),
+        ("main", "same", None, "a b", "bad_name"),
+    ):
+        with pytest.raises(ServiceError) as caught:
+            client.rebuild(name, to, bundle=bundle, alias=alias)
+        assert caught.value.code == code
+    assert [job.kind for job in client.jobs()] == []
+    assert [one.name for one in client.collections()] == ["main", "same"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0.05, 0.3, 1.0, 2.0])
+def test_a_kill_while_it_moves_loses_nothing(
+    tmp_path: Path, bundle: Path, others: Path, moment: float
+) -> None:
+    told = {"MULTIFOLD_BUNDLES": str(others), "MULTIFOLD_PATIENCE": "2"}
+    with serve(tmp_path, bundle, **told) as one, one.client() as wire, Client(str(wire.base_url)) as client:
+        for number in range(40):
+            client.upsert(f"item-{number:02}", texts=[f"a red box {number}"])
+        job = client.rebuild("main", "second", bundle="second", alias="default")
+        time.sleep(moment)
+    with serve(tmp_path, bundle, **told) as two, two.client() as wire, Client(str(wire.base_url)) as client:
+        whole = [item.id for item in client.items()]
+        assert len(whole) == 40  # one or the other, and whole
+        done = client.wait(job.id, 0.1)
+        assert done.state == "done"
+        assert client.info()["bundle"]["name"] == "second"
+        assert [item.id for item in client.items()] == whole

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,10 @@ _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "NUMBA_CACHE_DIR
 
 class WorkerLostError(MeshError):
     """The worker died or gave no answer in time; it can't be asked again."""
+
+
+class WorkerKilledError(WorkerLostError):
+    """Somebody ended the worker: the system, short of memory, or a person. No file does that by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +66,6 @@ class Worker:
     def pid(self) -> int:
         """The number of the process."""
         return self._process.pid
-
-    def alive(self) -> bool:
-        """Whether the process still runs."""
-        return self._process.poll() is None
 
     def draw(self, request: Request, views: int, seconds: float) -> Drawing:
         """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
@@ -127,7 +128,8 @@ class Worker:
 
     def _crashed(self) -> WorkerLostError:
         status = self._process.wait()
-        return WorkerLostError(
+        kind = WorkerKilledError if status == -signal.SIGKILL else WorkerLostError
+        return kind(
             f"the mesh cannot be drawn: it made the drawing process crash (status {status}). "
             "The file may be damaged or need too much memory."
         )

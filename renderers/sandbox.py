@@ -20,7 +20,7 @@ from renderers.errors import MeshError
 from renderers.files.container import suffix_of
 from renderers.limits import DEFAULT_LIMITS, Limits
 from renderers.mesh import Up
-from renderers.process import Drawing, Worker, WorkerLostError
+from renderers.process import Drawing, Worker, WorkerKilledError, WorkerLostError
 from renderers.worker import Request
 
 DEFAULT_SECONDS = 60.0
@@ -144,9 +144,11 @@ class Sandbox:
             self._idle.put(None)
             raise SandboxClosedError("this sandbox is closed")
         try:
-            if not worker.alive():  # it may have been ended while it had nothing to do
+            try:
+                drawn = worker.draw(request, views, self.seconds)
+            except WorkerKilledError:  # perhaps while it had nothing to do
                 worker = self._replaced(worker)
-            drawn = worker.draw(request, views, self.seconds)
+                drawn = worker.draw(request, views, self.seconds)
         except BaseException as error:
             if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
                 worker = self._replaced(worker)  # its answer, if any, would be taken for the next one

@@ -31,11 +31,16 @@ SOURCE = Path(__file__).with_name("powerloss.c")
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The forgetful disk, compiled."""
+    return compiled(SOURCE, tmp_path_factory.mktemp("shim"))
+
+
+def compiled(source: Path, folder: Path) -> Path:
+    """A library to preload."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
-        pytest.skip("needs Linux and a C compiler, for the shim that sees what is synced")
-    library = tmp_path_factory.mktemp("shim") / "powerloss.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], check=True)
+        pytest.skip("needs Linux and a C compiler, for what stands between a process and its system")
+    library = folder / f"{source.stem}.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     return library
 
 

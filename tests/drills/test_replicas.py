@@ -1,0 +1,46 @@
+"""Two replicas on one PostgreSQL behind the proxy: the database, and a replica that sleeps."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from multifold.client import Client
+from tests import tiny
+from tests.app.test_serve import serve
+from tests.docker.test_proxy import nginx
+from tests.drills.traffic import Traffic
+from tests.index.servers import Server
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed"),
+]
+
+
+def test_the_database_dies_and_a_replica_sleeps(tmp_path: Path, server: Server) -> None:
+    bundle, place = tmp_path / "bundle", server.place()
+    tiny.build(bundle)
+    with (
+        serve(tmp_path, bundle, MULTIFOLD_DATABASE=place) as one,
+        serve(tmp_path, bundle, MULTIFOLD_DATABASE=place) as other,
+        one.client() as first,
+        other.client() as second,
+        nginx(tmp_path, *(f"{c.base_url.host}:{c.base_url.port}" for c in (first, second))) as url,
+    ):
+        with Traffic(url) as traffic:
+            server.stop()
+            server.start()
+            traffic.more()
+            traffic.passed("PostgreSQL ends at once, and is started again")
+        with Traffic(str(second.base_url)) as traffic:
+            one.process.send_signal(signal.SIGSTOP)
+            traffic.more(20)
+            one.process.send_signal(signal.SIGCONT)
+            traffic.passed(
+                "a replica sleeps while the other one writes, and is asked next", str(first.base_url)
+            )
+            with Client(str(first.base_url)) as client:
+                hit = client.search(text="a red box", target="text", limit=1).hits[0]
+            assert hit.payload["edition"] == traffic.acknowledged[hit.id]

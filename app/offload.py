@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import TypeAlias, TypeVar
 
+from app import confidence
 from app.audit import Audit
 from app.batching import Batcher
 from app.drafting import Parts
@@ -58,14 +59,16 @@ class Desk:
     async def ask(self, question: Question) -> Answer:
         """Sense the clues and search with them."""
         start = time.perf_counter()
+        confidence.check(self.service.encoder.curves, question)
         self._searches.refuse_if_full()
         sensed = await self._sensed([clue for clue, _ in question.clues])
         encoded = time.perf_counter()
         query = question.query([one.vector for one in sensed], self.service.settings)
         options = question.options
-        found = await self._searches.ask(Look(query, options.where, options.exact), admitted=True)
+        look = Look(query, options.where, options.exact, question.side)
+        found = await self._searches.ask(look, admitted=True)
         searched = time.perf_counter()
-        hits = [hit for hit in found.hits if options.min_score is None or hit.score >= options.min_score]
+        hits = [hit for hit in found.hits if confidence.passes(hit, options)]
         warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
         return Answer(hits, encoded - start, searched - encoded, found.version, warnings, self.address)
 

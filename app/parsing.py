@@ -69,9 +69,6 @@ async def question_from_form(form: FormData, max_text: int) -> Question:
 
 def options_of(asked: SearchOptions) -> Options:
     """How to search."""
-    if asked.min_confidence is not None:
-        sentence = "this bundle has no calibration, so no confidence is known; use 'min_score' instead"
-        raise ApiError(422, "no_calibration", sentence)
     return Options(
         asked.target,
         asked.limit,
@@ -79,6 +76,7 @@ def options_of(asked: SearchOptions) -> Options:
         where(asked.filter),
         asked.pool,
         asked.min_score,
+        asked.min_confidence,
         asked.exact,
         asked.lexical,
     )

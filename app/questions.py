@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from app.errors import ApiError
 from app.schemas.search import Lexical
@@ -15,6 +16,8 @@ from multifold.types import Mix, Pool, Query, Side, Target, Vector, Words
 class Clue(ABC):
     """Something to search with."""
 
+    side: ClassVar[Side | None] = None  # as what it is compared; None where confidence has no meaning
+
     @abstractmethod
     async def sense(self, senses: Senses) -> Sensed:
         """What the encoder makes of this clue."""
@@ -24,6 +27,7 @@ class Clue(ABC):
 class Text(Clue):
     """A text to search with."""
 
+    side = "text"
     text: str
 
     async def sense(self, senses: Senses) -> Sensed:
@@ -35,6 +39,7 @@ class Text(Clue):
 class Picture(Clue):
     """A picture to search with, as the bytes of its file."""
 
+    side = "image"
     data: bytes
 
     async def sense(self, senses: Senses) -> Sensed:
@@ -46,6 +51,7 @@ class Picture(Clue):
 class Shape(Clue):
     """A mesh to search with."""
 
+    side = "shape"
     mesh: Mesh
 
     async def sense(self, senses: Senses) -> Sensed:
@@ -86,6 +92,7 @@ class Options:
     where: Filter | None = None
     pool: Pool = "mean"
     min_score: float | None = None
+    min_confidence: float | None = None
     exact: bool = False
     lexical: Lexical | None = None  # as the service is set
 
@@ -97,12 +104,21 @@ class Question:
     clues: tuple[tuple[Clue, float], ...]
     options: Options
 
+    @property
+    def side(self) -> Side | None:
+        """As what it is compared; a mix is nothing that was ever calibrated."""
+        return self.clues[0][0].side if self.alone else None
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one clue only, and not turned round."""
+        return len(self.clues) == 1 and self.clues[0][1] == 1
+
     def query(self, vectors: list[Vector], settings: Settings) -> Query:
         """What the index is asked."""
         mixed = Mix(tuple((vector, weight) for vector, (_, weight) in zip(vectors, self.clues, strict=True)))
-        alone = len(self.clues) == 1 and self.clues[0][1] == 1
         options = self.options
-        vector = mixed.parts[0][0] if alone else mixed
+        vector = mixed.parts[0][0] if self.alone else mixed
         words = self._words(options.lexical or settings.lexical, settings.lexical_weight)
         return Query(vector, options.target, options.limit, options.pool, options.offset, words)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app import confidence
 from app.errors import ApiError
 from app.ingest import Draft, Made, captions, make, write
 from app.observer import Observer
@@ -15,7 +16,7 @@ from index.collection import Collection
 from index.filters import Filter
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.types import Feature, Hit, Item, Query, Vector
+from multifold.types import Feature, Hit, Item, Query, Side, Vector
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Look:
     query: Query
     where: Filter | None = None
     exact: bool = False
+    asked: Side | None = None  # with one text, picture or mesh, which confidence knows
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,9 @@ class Service:
 
     def _found(self, look: Look) -> Found:
         version = self.collection.version
-        return Found(version, self.collection.search(look.query, look.where, exact=look.exact))
+        known = confidence.of(self.encoder.curves, look.asked, look.query.pool)
+        hits = self.collection.search(look.query, look.where, exact=look.exact, calibration=known)
+        return Found(version, hits)
 
     def tokens(self, texts: Sequence[str]) -> int:
         """How many tokens these texts have for this encoder."""

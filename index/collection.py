@@ -7,17 +7,18 @@ meanwhile, the search is made again, with changes held off and the store seen as
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 from index import browse, mixing
 from index.agree import disagreements
 from index.base import Segment, Space
-from index.bitmaps import Bitmaps
+from index.bitmaps import Bitmaps, Candidates
 from index.blobs import Blobs
 from index.browse import Facet
 from index.changelog import changed, last_change
@@ -27,7 +28,7 @@ from index.engines import Engines
 from index.filters import Filter
 from index.fusing import DEPTH, fused
 from index.lock import WriterLock
-from index.merging import Calibration, merged
+from index.merging import merged
 from index.mixing import Question
 from index.mounts import refuse_network
 from index.naming import Naming, sides_of
@@ -40,6 +41,9 @@ from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 from multifold.types import SIDES, Features, Hit, Item, Kind, Query, Side
 
+# The confidence of a score on a side among so many items; None where nobody knows.
+Calibration: TypeAlias = Callable[[Side, float, int], float | None]
+Sure: TypeAlias = Callable[[Side, float], float | None]
 SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
 
@@ -198,17 +202,18 @@ class Collection:
     ) -> list[Hit]:
         """The items whose target side is nearest, best first; ties go to the item that was written first.
 
-        `exact` looks at every row. With the target `any` the calibration merges the sides (see merging.py).
+        `exact` looks at every row. A calibration gives hits their confidence; with the target `any` it merges
+        the sides (see merging.py).
         """
         check_query(query, self._space.dim)
         behind = self._lock is None and self._readable().version() != self.version
-        found = None if behind else self._look(query, where, exact=exact)
+        found = None if behind else self._look(query, where, calibration, exact=exact)
         if found is None:
             with self._changing, self._readable().moment():
                 self._derived.catch_up(self._store)
-                found = self._look(query, where, exact=exact)
+                found = self._look(query, where, calibration, exact=exact)
         assert found is not None  # in one moment, what the engines find is there
-        near = merged(found.near, calibration) if query.target == "any" else found.near[query.target]
+        near = merged(found.near) if query.target == "any" else found.near[query.target]
         if query.words is not None:
             near = found.named if query.words.only else fused(near, found.named, query.words.weight)
         elif query.target != "any":
@@ -253,7 +258,9 @@ class Collection:
     ) -> None:
         self.close()
 
-    def _look(self, query: Query, where: Filter | None, *, exact: bool) -> Looked | None:
+    def _look(
+        self, query: Query, where: Filter | None, calibration: Calibration | None, *, exact: bool
+    ) -> Looked | None:
         """What is found; None if the engines have to catch up, or the store went on meanwhile."""
         question = mixing.question(self._space.metric, query.vector, self._space.query_signs)
         with self._derived.gate.reading(), self._readable().moment() as now:
@@ -268,11 +275,20 @@ class Collection:
                 found = {query.target: nearest(query.target, end)[query.offset :]}
             else:
                 found = {side: nearest(side, end) for side in SIDES}
-            hits = {side: self._hits(question, side, some) for side, some in found.items()}
-            named = Naming(self._derived, self._store, now, question, self._hits).hits(query, among)
+            shown = partial(self._hits, sure=self._sure(calibration, among))
+            hits = {side: shown(question, side, some) for side, some in found.items()}
+            named = Naming(self._derived, self._store, now, question, shown).hits(query, among)
         return None if any(len(hits[side]) < len(found[side]) for side in found) else Looked(hits, named)
 
-    def _hits(self, question: Question, side: Side, nearest: Sequence[tuple[int, float]]) -> list[Hit]:
+    def _sure(self, calibration: Calibration | None, among: Candidates | None) -> Sure:
+        """The confidence of a score, given how many items there are to choose from."""
+        if calibration is None:
+            return lambda _side, _score: None
+        return lambda side, score: calibration(side, score, self._derived.choice(side, among))
+
+    def _hits(
+        self, question: Question, side: Side, nearest: Sequence[tuple[int, float]], sure: Sure
+    ) -> list[Hit]:
         """What was found, as the store has it; without what it has no more."""
         cards = self._store.cards([edition for edition, _ in nearest])
         sizes = {edition: card.size for edition, card in cards.items()}
@@ -280,7 +296,11 @@ class Collection:
         seen = self._store.observations_at(list(best.values()))
         found = [(edition, score) for edition, score in nearest if edition in best]
         there = [(cards[edition], score, seen.get(best[edition])) for edition, score in found]
-        return [Hit(card.id, score, side, one, card.payload) for card, score, one in there if one is not None]
+        return [
+            Hit(card.id, score, side, one, card.payload, sure(side, score))
+            for card, score, one in there
+            if one is not None
+        ]
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""

@@ -136,6 +136,12 @@ class Derived:
         worst_first = ranked[::-1]
         return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
 
+    def choice(self, side: Side, among: Candidates | None = None) -> int:
+        """How many items a search of this side chooses from, at most."""
+        engine = self._engines.get((side, "pooled"))
+        whole = 0 if engine is None else engine.count()
+        return whole if among is None else min(whole, len(among))
+
     @property
     def engines(self) -> Mapping[Segment, Engine]:
         """What is searched now."""

@@ -1,29 +1,26 @@
 """Hits of several sides as one answer: `target: any`. Pure.
 
-Scores of two sides do not compare: captions lie closer to a text than pictures do. A calibration turns them
-into confidence, which does; an item stands where its most confident side puts it. Without one, ranks are
-fused: an item counts 1 / (60 + rank) for each side that found it. Either way a hit is that of one side, with
-that side's own score.
+Scores of two sides do not compare: captions lie closer to a text than pictures do. Confidence does: an item
+stands where its most confident side puts it. If a side has none, ranks are fused: an item counts
+1 / (60 + rank) for each side that found it. Either way a hit is that of one side, with that side's own score.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 from multifold.types import Hit, Side
 
-Calibration: TypeAlias = Callable[[Side, float], float]  # confidence of a score on a side
 LEVEL = 60  # how little the first ranks stand out, as is usual
 
 
-def merged(by_side: Mapping[Side, Sequence[Hit]], calibration: Calibration | None) -> list[Hit]:
+def merged(by_side: Mapping[Side, Sequence[Hit]]) -> list[Hit]:
     """Each item once, best first; ties go to the side that comes first."""
-    if calibration is None:
+    told = [(hit.confidence, hit) for hits in by_side.values() for hit in hits]
+    sure = [(confidence, hit) for confidence, hit in told if confidence is not None]
+    if len(sure) < len(told):
         return _by_rank(by_side)
-    told = [(calibration(hit.side, hit.score), hit) for hits in by_side.values() for hit in hits]
     best: dict[str, Hit] = {}
-    for confidence, hit in sorted(told, key=lambda pair: -pair[0]):
-        best.setdefault(hit.id, replace(hit, confidence=confidence))
+    for _, hit in sorted(sure, key=lambda pair: -pair[0]):
+        best.setdefault(hit.id, hit)
     return list(best.values())
 
 

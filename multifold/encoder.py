@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float32
 from PIL.Image import Image
 
+from multifold import calibration
 from multifold.bundle import Bundle, BundleError
 from multifold.errors import needs_extra
 from multifold.preprocess import pixels
@@ -46,6 +47,7 @@ class Encoder:
         self._rescore = self._optional("rescore.onnx", "query", "candidates")
         self._entail = self._optional("entail.onnx", "general", "specific", "k")
         self.tokenizer = _tokenizer(bundle)
+        self.curves = calibration.read(bundle.calibration)
 
     @property
     def vector_id(self) -> str:

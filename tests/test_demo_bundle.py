@@ -12,7 +12,9 @@ from multifold import bundle as bundles
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from multifold.explanation import Explainer
+from multifold.metrics import bootstrap
 from multifold.preprocess import pixels
+from multifold.scores import index_scores
 from renderers.base import LOOK, EngineError
 from renderers.cameras import rig
 from renderers.mesh import load_model
@@ -62,6 +64,21 @@ def test_its_best_explanations_beat_chance() -> None:
     explainer = Explainer(encoder)
     for left in (deleted_cells(explainer, found).areas, deleted_words(explainer, found).areas):
         assert min(left, key=lambda name: left[name]) == explainer.methods("image")[0]
+
+
+def test_its_thresholds_keep_their_promises() -> None:
+    """Its probes are captions and shapes of held-out items, five captions each; each item is taken away."""
+    encoder = open_encoder(FOLDER)
+    probes = encoder.bundle.probes()
+    vectors = {side: encoder.vectors(features) for side, features in probes.items()}
+    scores = index_scores(vectors["text"], vectors["shape"], encoder.metric)
+    owners, gallery = np.arange(len(scores)) // 5, scores.shape[1]
+    strangers = np.where(owners[:, None] == np.arange(gallery), -np.inf, scores).max(axis=1)
+    curve = encoder.curves["text/shape/mean"]
+    for threshold in (0.1, 0.2, 0.3, 0.5):
+        accepted = (strangers >= curve.score(threshold, gallery)).astype(np.float64)
+        low, high = bootstrap(accepted, groups=owners, level=0.99)
+        assert low <= curve.false_accepts(threshold, gallery) <= high
 
 
 @pytest.mark.slow

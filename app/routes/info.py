@@ -46,6 +46,7 @@ def _bundle(service: Service) -> BundleInfo:
         rig=bundle.views.rig,
         views=bundle.views.views,
         provider=service.encoder.provider,
+        calibrated=sorted(service.encoder.curves),
     )
 
 

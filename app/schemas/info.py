@@ -22,6 +22,7 @@ class BundleInfo(BaseModel):
     rig: str
     views: int
     provider: str
+    calibrated: list[str]  # pairs that confidence is known for, as asked/target/pool
 
 
 class CollectionInfo(BaseModel):

@@ -29,8 +29,8 @@ class SearchOptions(BaseModel):
     filter: dict[str, Any] | None = Field(None, description='what the payload must be: {"colour": "red"}')
     pool: Pool = Field("mean", description="an item is the mean of its observations, or its best one")
     min_score: FiniteFloat | None = Field(None, description="no items that score less")
-    min_confidence: FiniteFloat | None = Field(
-        None, description="no items that are less certain; needs a bundle with a calibration"
+    min_confidence: float | None = Field(
+        None, ge=0, le=1, description="no items that are less certain; needs a calibration of this pair"
     )
     exact: bool = Field(False, description="look at every row, however many there are")
     lexical: Lexical | None = Field(
@@ -91,7 +91,9 @@ class Found(BaseModel):
 
     id: str
     score: float = Field(description="index score: higher is closer; comparable within one answer and side")
-    confidence: float | None = Field(None, description="calibrated; null where nothing is calibrated")
+    confidence: float | None = Field(
+        None, description="the probability that this is what was meant; null where nothing is calibrated"
+    )
     modality: Side
     matched: Seen
     payload: dict[str, Any]

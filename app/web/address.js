@@ -1,12 +1,12 @@
 // What is asked, and its place in the address bar:
-//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&is.colour=red&is.colour=blue&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&sure=0.5&is.colour=red&is.colour=blue&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
 // A file cannot be in an address: it is kept for this visit, and the history's state names it.
 
 const TARGETS = ["shape", "image", "text", "any"];
 const files = new Map();
 
-export const nothing = { shelf: "", clues: [], target: "shape", where: {}, all: false, item: null };
+export const nothing = { shelf: "", clues: [], target: "shape", sure: 0, where: {}, all: false, item: null };
 export const weightOf = (clue) => clue.weight ?? 1;
 export const fileOf = (clue) => files.get(clue.key);
 
@@ -35,6 +35,7 @@ export function parse(search) {
     else if (name === "like" && value) asked.clues.push({ like: value });
     else if (name === "w" && Number(value) && asked.clues.length) asked.clues.at(-1).weight = Number(value);
     else if (name === "target" && TARGETS.includes(value)) asked.target = value;
+    else if (name === "sure" && Number(value) > 0 && Number(value) <= 1) asked.sure = Number(value);
     else if (name === "all") asked.all = true;
     else if (name === "item" && value) asked.item = value;
     else if (name.startsWith("is.")) (asked.where[name.slice(3)] ??= []).push(scalar(value));
@@ -42,7 +43,7 @@ export function parse(search) {
   return asked;
 }
 
-export function format({ shelf, clues, target, where, all, item }) {
+export function format({ shelf, clues, target, sure, where, all, item }) {
   const asked = new URLSearchParams(shelf ? { in: shelf } : {});
   for (const clue of clues) {
     if (clue.words) asked.append("q", clue.words);
@@ -51,6 +52,7 @@ export function format({ shelf, clues, target, where, all, item }) {
     if (weightOf(clue) !== 1) asked.append("w", weightOf(clue));
   }
   if (target !== nothing.target) asked.append("target", target);
+  if (sure) asked.append("sure", sure);
   for (const [key, values] of Object.entries(where)) for (const value of values) asked.append(`is.${key}`, written(value));
   if (all) asked.append("all", "1");
   if (item) asked.append("item", item);
@@ -79,4 +81,4 @@ export function root() {
 export const isIdle = ({ clues, where, all }) => !clues.length && !all && !Object.keys(where).length;
 
 // The question as text, for comparing; which item is open is no part of it.
-export const signature = ({ shelf, clues, target, where, all }) => JSON.stringify([shelf, clues, target, where, all]);
+export const signature = ({ shelf, clues, target, sure, where, all }) => JSON.stringify([shelf, clues, target, sure, where, all]);

@@ -10,7 +10,9 @@ import { receive } from "./files.js";
 import * as filters from "./filters.js";
 import { watch } from "./health.js";
 import * as results from "./results.js";
+import { know } from "./question.js";
 import * as searching from "./searching.js";
+import * as strict from "./strict.js";
 import * as shelf from "./shelf.js";
 
 const EXAMPLES = [
@@ -31,6 +33,8 @@ function introduce() {
   const { bundle, collection: stock, limits } = about;
   collection.describe(about);
   searching.limitTo(limits);
+  know(bundle.calibrated);
+  strict.show(current());
   for (const radio of document.querySelectorAll("[name=target]")) {
     const none = radio.value in SIDES && stock.items > 0 && !stock.observations[SIDES[radio.value]];
     radio.disabled = none && !radio.checked;
@@ -63,6 +67,7 @@ async function follow(event) {
     shown = signature(asked);
     searching.leave();
     clues.show(asked);
+    strict.show(asked);
     showStart();
     filters.show(asked);
     await searching.run(asked, event?.isTrusted);
@@ -102,6 +107,7 @@ clues.listen(again);
 results.listen();
 filters.listen();
 searching.listen();
+strict.listen();
 detail.listen();
 receive(clues.askWith);
 shelf.listen();
@@ -116,4 +122,4 @@ addEventListener("keydown", (event) => {
 });
 
 follow();
-watch(() => learn().then(() => { if (searching.isLost()) again(); }, () => {}));
+watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {}));

@@ -12,9 +12,22 @@ export function filterOf(where) {
   return keys.length ? Object.fromEntries(keys.map((key) => [key, { in: where[key] }])) : null;
 }
 
-function options({ target, where }, limit, offset) {
-  const filter = filterOf(where);
-  return { target, limit, ...(offset && { offset }), ...(filter && { filter }) };
+let calibrated = new Set(); // pairs whose confidence the service knows, as asked/target/pool
+export const know = (pairs) => { calibrated = new Set(pairs); };
+
+// The least confidence that is asked for; null where nobody knows any.
+export function least(asked) {
+  const one = alone(asked);
+  if (!one || one.like) return null;
+  const side = one.words ? "text" : isMesh(fileOf(one)) ? "shape" : "image";
+  const targets = asked.target === "any" ? ["shape", "image", "text"] : [asked.target];
+  return targets.some((target) => calibrated.has(`${side}/${target}/mean`)) ? asked.sure : null;
+}
+
+function options(asked, limit, offset) {
+  const filter = filterOf(asked.where);
+  const sure = least(asked);
+  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }) };
 }
 
 const dataUri = (file) => new Promise((resolve, reject) => {

@@ -4,6 +4,7 @@ import { go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
 import { $, h, iconButton, nameOf } from "./dom.js";
+import { told } from "./strict.js";
 
 const AT_ONCE = 4;
 
@@ -18,14 +19,16 @@ export const more = (id) => go({ clues: [{ like: id }], all: false });
 function card(hit) {
   const { id, payload, matched } = hit;
   const name = nameOf(id, payload);
-  const score = hit.score?.toFixed(3);
+  const sure = hit.confidence == null ? null : told(hit.confidence);
+  const score = sure ?? hit.score?.toFixed(3);
+  const meaning = sure ? `the probability that this is what was meant; index score ${hit.score.toFixed(3)}` : "index score: higher is closer";
   const open = h("a", {
-    class: "open", href: `/?item=${encodeURIComponent(id)}`, "aria-label": score ? `${name}, score ${score}` : name,
+    class: "open", href: `/?item=${encodeURIComponent(id)}`, "aria-label": score ? `${name}, ${sure ? "confidence" : "score"} ${score}` : name,
     onclick: (event) => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); go({ item: id }); },
   },
   h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
   h("span", { class: "told" },
-    h("span", { class: "top" }, h("span", {}, name), score && h("span", { class: "score", title: "index score: higher is closer" }, score)),
+    h("span", { class: "top" }, h("span", {}, name), score && h("span", { class: "score", title: meaning }, score)),
     h("span", { class: "said" }, matched?.text ? `“${matched.text}”` : ""),
     hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in its name, captions or payload" }, hit.words.join(" ")) : null));
   return h("li", { class: "card", "data-item": id }, open,

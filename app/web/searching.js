@@ -4,7 +4,7 @@ import { isIdle, signature } from "./address.js";
 import { counted, Refusal } from "./api.js";
 import { $, count, h } from "./dom.js";
 import { copier } from "./copying.js";
-import { browse, curl, filterOf, search, weightInBytes } from "./question.js";
+import { browse, curl, filterOf, least, search, weightInBytes } from "./question.js";
 import * as results from "./results.js";
 
 const STEP = 24;
@@ -67,6 +67,7 @@ function tell(answer) {
 function sayNothingFound({ asked, fitting }) {
   const side = { shape: "a shape", image: "a photo", text: "a caption", any: "anything" }[asked.target];
   if (fitting === 0) say("No item fits these filters", ["Take one of them away."]);
+  else if (asked.clues.length && least(asked)) say("Nothing matches well", [`No item is ${Math.round(100 * asked.sure)} % sure or more to be what was meant. Be less strict to see what comes nearest.`]);
   else if (asked.clues.length) say("Nothing to compare with", [`No item ${fitting == null ? "here" : "that fits the filters"} has ${side}. Compare with another side.`]);
   else say("Nothing here yet", ["Add files by the button at the top."]);
 }

@@ -83,7 +83,7 @@ def test_every_way_to_ask(client: Client) -> None:
     picture = Image.new("RGB", (40, 40), "red")
     assert client.search(image=picture, filter={"is": "blue"}, exact=True).hits[0].id == "blue-box"
     assert "red-box" not in [hit.id for hit in client.similar("red-box", target="image").hits]
-    with pytest.raises(ServiceError, match="calibration"):
+    with pytest.raises(ServiceError, match="no confidence is known"):
         client.search(text="red", min_confidence=0.5)
 
 

@@ -14,16 +14,19 @@ from tests.index.things import caption, feature, query, view
 SEEN = view(0, feature(1))
 
 
-def hits(side: Side, *scored: tuple[str, float]) -> list[Hit]:
-    return [Hit(name, score, side, SEEN, {}) for name, score in scored]
+def hits(side: Side, *scored: tuple[str, float], scale: float | None = None) -> list[Hit]:
+    """Hits of these scores, with that many times as much confidence."""
+    return [
+        Hit(name, score, side, SEEN, {}, None if scale is None else scale * score) for name, score in scored
+    ]
 
 
 def test_a_calibration_decides_and_names_the_side() -> None:
     by_side: dict[Side, list[Hit]] = {
-        "text": hits("text", ("a", 0.9), ("b", 0.8)),
-        "image": hits("image", ("b", 0.3), ("c", 0.2)),
+        "text": hits("text", ("a", 0.9), ("b", 0.8), scale=1),
+        "image": hits("image", ("b", 0.3), ("c", 0.2), scale=3),
     }
-    found = merged(by_side, lambda side, score: score if side == "text" else 3 * score)
+    found = merged(by_side)
     told = [(hit.id, hit.side, hit.score, round(hit.confidence or 0, 6)) for hit in found]
     assert told == [("a", "text", 0.9, 0.9), ("b", "image", 0.3, 0.9), ("c", "image", 0.2, 0.6)]
 
@@ -31,7 +34,7 @@ def test_a_calibration_decides_and_names_the_side() -> None:
 def test_without_one_ranks_are_fused() -> None:
     text = hits("text", ("a", 0.9), ("b", 0.8), ("c", 0.7))
     image = hits("image", ("d", 0.5), ("c", 0.4), ("b", 0.3))
-    found = merged({"text": text, "image": image}, None)
+    found = merged({"text": text, "image": image})
     # b and c stand second and third once each; a and d first, on one side alone
     assert [(hit.id, hit.side) for hit in found] == [
         ("b", "text"),
@@ -40,6 +43,8 @@ def test_without_one_ranks_are_fused() -> None:
         ("d", "image"),
     ]
     assert all(hit.confidence is None for hit in found)
+    half = merged({"text": text, "image": hits("image", ("d", 0.5), ("c", 0.4), ("b", 0.3), scale=1)})
+    assert [hit.id for hit in half] == [hit.id for hit in found]
 
 
 def test_any_side_of_a_collection(tmp_path: Path) -> None:
@@ -52,10 +57,16 @@ def test_any_side_of_a_collection(tmp_path: Path) -> None:
     with Collection.open(tmp_path, Sphere(FEATURE)) as collection:
         collection.upsert(items)
         found = collection.search(
-            query(feature(1), target="any", limit=2), calibration=lambda _, score: score
+            query(feature(1), target="any", limit=2), calibration=lambda _side, score, _gallery: score
         )
         assert [(hit.id, hit.side) for hit in found] == [("shown", "shape"), ("told", "text")]
         assert [hit.confidence for hit in found] == [hit.score for hit in found]
+        sized = collection.search(
+            query(feature(1), limit=2), parse({"n": {"lt": 2}}), calibration=lambda *told: float(told[2])
+        )
+        assert [(hit.id, hit.confidence) for hit in sized] == [("shown", 1.0)]
+        sized = collection.search(query(feature(1), limit=2), calibration=lambda *told: float(told[2]))
+        assert [hit.confidence for hit in sized] == [31.0, 31.0]
         (second,) = collection.search(query(feature(1), target="any", limit=1, offset=1))
         assert second.id == "shown"  # first of its side as well, but texts come first
         (only,) = collection.search(query(feature(1), target="any"), parse({"n": {"lt": 2}}))

@@ -9,17 +9,18 @@ The encoder is a bundle, a checkpoint, or a running service that holds the items
 import argparse
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from multifold import manifest
 from multifold.bundle import file_hash
+from multifold.calibration import Curve
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.manifest import Entry
-from training.evaluate import measured, page, protocols, retrieval, service
+from training.evaluate import calibrate, measured, page, protocols, retrieval, service
 from training.evaluate.looking import look
 from training.evaluate.sections import sections
 from training.evaluate.subject import open_subject
@@ -42,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="FOLDER", help="write report.json, report.md and report.html"
     )
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument(
+        "--calibrate", action="store_true", help="fit confidence on these items, and keep it in the bundle"
+    )
     parser.add_argument("--key", help="API key of the service")
 
 
@@ -66,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         "command": command(args),
     }
     by = _by_service if args.encoder.startswith(("http://", "https://")) else _by_encoder
+    if by is _by_service and args.calibrate:
+        raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
     told |= by(args, protocol, entries)
     _write(args.out, told)
     return 0
@@ -130,10 +136,27 @@ def _by_encoder(
         )
 
     numbers = measured.retrieval(protocol, entries, ask, args.label)
+    curves, trust = calibrate.calibrate(subject.encoder, test.observed)
+    if args.calibrate:
+        _keep(args, entries, curves)
     return {
+        "calibration": trust,
         "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
         "retrieval": numbers,
     }
+
+
+def _keep(args: argparse.Namespace, entries: list[Entry], curves: Mapping[str, Curve]) -> None:
+    folder = Path(args.encoder)
+    if not folder.is_dir():
+        raise MultifoldError("--calibrate writes into a bundle: export the checkpoint first")
+    sealed = calibrate.write(folder, curves, **calibrated_on(args.manifest, args.split, entries))
+    print(f"calibrated {len(curves)} pairs: bundle {sealed.bundle_id} (vectors {sealed.vector_id})")
+
+
+def calibrated_on(path: Path, split: str | None, entries: Sequence[Entry]) -> dict[str, object]:
+    """What a calibration says of the items it was fitted on."""
+    return {"data": file_hash(path), "split": split, "items": len(entries)}
 
 
 def _write(out: Path | None, told: Mapping[str, Any]) -> None:

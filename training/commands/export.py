@@ -24,7 +24,7 @@ from multifold.manifest import Entry
 from training import checkpoint, openweights, prepare, recipe, variants
 from training.checkpoint import Checkpoint
 from training.data.views import load_views
-from training.evaluate import retrieval
+from training.evaluate import calibrate, retrieval
 from training.export import export
 from training.promotion import Rival
 from training.recipe import Data, Recipe
@@ -85,7 +85,9 @@ def _encoder(args: argparse.Namespace) -> Bundle:
     print(f"exporting {measured.name}, measuring it on {len(items)} held-out items")
     against = None if args.against is None else rival(args.against, items, args.cache)
     views, captions = prepare.views(measured, items, args.cache), [entry.texts for entry in items]
-    return export(trained, views, captions, args.bundle, provenance, against, args.force)
+    made = export(trained, views, captions, args.bundle, provenance, against, args.force)
+    about = {"data": provenance["data"], "split": measured.data.test_split, "items": len(items)}
+    return calibrate.calibrated(made.folder, items, args.cache, **about)
 
 
 def _trained(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, str]]:

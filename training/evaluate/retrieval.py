@@ -5,7 +5,8 @@ A direction says who asks whom; a pool says what answers: `each` observation for
 
 text → shape: every caption asks, the items' views answer; shape → text: every item's mean view asks.
 text → image, image → text: captions and pictures, one by one. agg_text: an item's captions as their mean.
-shape → shape: the mean of every other view asks, the other views answer. So it is with image → shape where
+shape → shape: the mean of every other view asks, the other views answer; likewise texts ask texts, photos
+ask photos. So it is with image → shape where
 the pictures are the views themselves; photos ask all views.
 """
 
@@ -99,11 +100,11 @@ def answerable(asked: Direction) -> Direction:
 def parties(observed: Observed, name: str) -> tuple[Bank, Bank]:
     """Who asks, and all observations that may answer."""
     asking, answering = name.split("_to_")
-    if name == "shape_to_shape":
-        first, second = observed.shape.halves()
-        return first.pooled(), second
     if name == "image_to_shape" and not len(observed.image):
         return observed.shape.halves()
+    if asking == answering:
+        first, second = _asking(observed, answering, gallery=True).halves()
+        return (first.pooled() if asking == "shape" else first), second
     return _asking(observed, asking), _asking(observed, answering, gallery=True)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from multifold import bundle as bundles
+from multifold import calibration
 from multifold.cli import main
 from multifold.manifest import Entry, read, write
 from tests import tiny
@@ -111,3 +113,20 @@ def test_what_cannot_be_measured_is_said(
     ):
         assert main(["eval", *words]) == 2
         assert reason in capsys.readouterr().err
+
+
+def test_a_calibration_changes_nothing_else_of_a_bundle(
+    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tiny.build(tmp_path / "tiny")
+    files = {path.name: path.read_bytes() for path in before.folder.iterdir()}
+    measured(before.folder, manifest, tmp_path / "out", "--calibrate", "--split", "test")
+    after = bundles.load(before.folder)
+    assert after.vector_id == before.vector_id
+    assert after.bundle_id != before.bundle_id
+    changed = [name for name, data in files.items() if (before.folder / name).read_bytes() != data]
+    assert changed == ["bundle.json"]
+    assert "text/shape/mean" in calibration.read(after.calibration)
+    assert (after.calibration["split"], after.calibration["items"]) == ("test", 5)
+    assert main(["eval", "http://127.0.0.1:1", str(manifest), "--calibrate"]) == 2
+    assert "not a service" in capsys.readouterr().err

@@ -9,10 +9,13 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TypeAlias, TypeVar
 
 from app import confidence
+from app.alike import Alike
 from app.audit import Audit
 from app.batching import Batcher
 from app.drafting import Parts
@@ -23,11 +26,12 @@ from app.observer import Observer
 from app.pools import Pool
 from app.questions import Clue, Question
 from app.senses import Perception, Sensed, Senses
-from app.service import Answer, Look, Service
+from app.service import Answer, Found, Look, Service
 from app.shelf import Shelf
 from app.telemetry import Telemetry
 from index.names import DEFAULT, MAIN
 from multifold.errors import needs_extra
+from multifold.types import Query
 
 with needs_extra("serve"):
     from fastapi import Request
@@ -35,6 +39,7 @@ with needs_extra("serve"):
 
 T = TypeVar("T")
 Workers: TypeAlias = Callable[["Office"], Mapping[str, Worker]]  # what each kind of job does
+WIDER, FURTHEST = 2, 2_000  # hits that are looked at to fold duplicates
 
 
 class Desk:
@@ -43,6 +48,7 @@ class Desk:
     def __init__(self, office: "Office", service: Service) -> None:
         self.office, self.service = office, service
         self.senses = Senses(office.perception(service.observer), service.collection, office.quick)
+        self._alike = Alike(service.collection)
         self._searches = Batcher(
             service.search,
             most=service.settings.batch,
@@ -65,12 +71,27 @@ class Desk:
         encoded = time.perf_counter()
         query = question.query([one.vector for one in sensed], self.service.settings)
         options = question.options
-        look = Look(query, options.where, options.exact, question.side)
-        found = await self._searches.ask(look, admitted=True)
+        found = await self._found(question, query)
         searched = time.perf_counter()
         hits = [hit for hit in found.hits if confidence.passes(hit, options)]
         warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
         return Answer(hits, encoded - start, searched - encoded, found.version, warnings, self.address)
+
+    async def _found(self, question: Question, query: Query) -> Found:
+        """What the index finds; if duplicates are folded, look further until enough is left."""
+        options = question.options
+        look = Look(query, options.where, options.exact, question.side)
+        if options.duplicates == "show":
+            return await self._searches.ask(look, admitted=True)
+        reach = end = query.offset + query.limit
+        while True:
+            reach *= WIDER
+            wider = replace(look, query=replace(query, offset=0, limit=reach))
+            found = await self._searches.ask(wider, admitted=True)
+            folded = await self.run(partial(self._alike.fold, found.hits))
+            if len(folded) >= end or len(found.hits) < reach or reach >= FURTHEST:
+                hits = [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
+                return Found(found.version, hits)
 
     async def put(self, parts: Parts) -> Made:
         """Draw and encode what an item is made of."""

@@ -79,6 +79,7 @@ def options_of(asked: SearchOptions) -> Options:
         asked.min_confidence,
         asked.exact,
         asked.lexical,
+        asked.duplicates,
     )
 
 

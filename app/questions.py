@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from app.errors import ApiError
-from app.schemas.search import Lexical
+from app.schemas.search import Duplicates, Lexical
 from app.senses import Sensed, Senses
 from app.settings import Settings
 from app.uploads import Mesh
@@ -95,6 +95,7 @@ class Options:
     min_confidence: float | None = None
     exact: bool = False
     lexical: Lexical | None = None  # as the service is set
+    duplicates: Duplicates = "show"
 
 
 @dataclass(frozen=True)

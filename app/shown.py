@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from app.schemas.items import FileShown, ItemShown, ItemWritten, Seen
-from app.schemas.search import Found, SearchAnswer, Took
+from app.schemas.search import Duplicate, Found, SearchAnswer, Took
 from app.service import Answer, Stored
 from multifold.types import KIND_OF, Hit, Item, Observation
 
@@ -35,6 +35,7 @@ def hit(found: Hit, address: str) -> Found:
         matched=matched,
         payload=dict(found.payload),
         words=list(found.words),
+        duplicates=[Duplicate(id=one.id, payload=dict(one.payload)) for one in found.same],
     )
 
 

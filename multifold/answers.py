@@ -34,6 +34,7 @@ class Found:
     payload: Raw
     confidence: float | None = None
     words: tuple[str, ...] = ()  # of the query, that stand in its name, captions or payload
+    duplicates: tuple[Raw, ...] = ()  # `id` and `payload` of others that show the same, if they were folded
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,7 @@ def _found(raw: Raw) -> Found:
         dict(raw["payload"]),
         raw.get("confidence"),
         tuple(raw.get("words", ())),
+        tuple(raw.get("duplicates", ())),
     )
 
 

@@ -52,6 +52,7 @@ class Search:
     min_confidence: float | None = None
     exact: bool = False
     lexical: Lexical | None = None  # as the service is set
+    duplicates: Literal["show", "fold"] | None = None
 
     def __post_init__(self) -> None:
         """Nobody can answer none, or several."""
@@ -69,6 +70,7 @@ class Search:
             "min_confidence": self.min_confidence,
             "exact": self.exact or None,
             "lexical": self.lexical,
+            "duplicates": self.duplicates,
         }
         return said | {name: value for name, value in more.items() if value is not None}
 

@@ -68,8 +68,12 @@ class Client(Upkeep):
         min_confidence: float | None = None,
         exact: bool = False,
         lexical: Lexical | None = None,
+        fold: bool = False,
     ) -> SearchResult:
-        """Find items by one text, picture, mesh, item, vector or mix; bytes of a mesh need its format."""
+        """Find items by one text, picture, mesh, item, vector or mix; bytes of a mesh need its format.
+
+        With `fold` items that show the same are one hit.
+        """
         asked = Search(
             text=text,
             image=image,
@@ -88,6 +92,7 @@ class Client(Upkeep):
             min_confidence=min_confidence,
             exact=exact,
             lexical=lexical,
+            duplicates="fold" if fold else None,
         )
         form = asked.form()
         sent: dict[str, Any] = {"json": asked.json()} if form is None else {"files": form}

@@ -96,6 +96,7 @@ class Hit:
     payload: Mapping[str, Any]
     confidence: float | None = None  # by a calibration, where one was given
     words: tuple[str, ...] = ()  # of the query, that name this item
+    same: tuple["Hit", ...] = ()  # others that show the same, if they were folded into this one
 
 
 def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:

@@ -12,6 +12,8 @@ with needs_extra("serve"):
 
 Lexical: TypeAlias = Literal["auto", "off", "only"]
 
+Duplicates: TypeAlias = Literal["show", "fold"]
+
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
 MAX_PARTS = 32
@@ -37,6 +39,9 @@ class SearchOptions(BaseModel):
         None,
         description="whether words of the query are looked for in names, captions and payloads too: 'auto' "
         "(as services are set) fuses those that few items have with the vector, 'only' looks at nothing else",
+    )
+    duplicates: Duplicates = Field(
+        "show", description="'fold': items that show the same are one hit, which names the others"
     )
 
 
@@ -98,6 +103,14 @@ class Found(BaseModel):
     matched: Seen
     payload: dict[str, Any]
     words: list[str] = Field([], description="of the query, that stand in its name, captions or payload")
+    duplicates: list["Duplicate"] = Field([], description="others that show the same, if they were folded")
+
+
+class Duplicate(BaseModel):
+    """An item that shows the same as a hit."""
+
+    id: str
+    payload: dict[str, Any]
 
 
 class Took(BaseModel):

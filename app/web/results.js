@@ -30,7 +30,8 @@ function card(hit) {
   h("span", { class: "told" },
     h("span", { class: "top" }, h("span", {}, name), score && h("span", { class: "score", title: meaning }, score)),
     h("span", { class: "said" }, matched?.text ? `“${matched.text}”` : ""),
-    hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in its name, captions or payload" }, hit.words.join(" ")) : null));
+    hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in its name, captions or payload" }, hit.words.join(" ")) : null,
+    hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map((one) => one.id).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
   return h("li", { class: "card", "data-item": id }, open,
     h("span", { class: "acts" },
       iconButton("alike", `More like ${name}`, () => more(id)),

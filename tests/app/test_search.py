@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.house import BOXES, House, box, encoded, png
 
-HIT = {"id", "score", "confidence", "modality", "matched", "payload", "words"}
+HIT = {"id", "score", "confidence", "modality", "matched", "payload", "words", "duplicates"}
 
 
 def uri(data: bytes, kind: str) -> str:

@@ -1,0 +1,84 @@
+"""The same thing in several files is one hit, if that is asked for."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from app.alike import alike, thumbnail
+from multifold.client import Client
+from tests.app.house import House, box, house, png
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("twice"), bundle) as opened:
+        yield opened
+
+
+def scene(seed: int) -> Image.Image:
+    """A picture of some patches."""
+    rng = np.random.default_rng(seed)
+    pixels = np.full((480, 640, 3), 255, np.uint8)
+    for _ in range(8):
+        top, left = rng.integers(0, 400, 2)
+        pixels[top : top + 160, left : left + 200] = rng.integers(0, 255, 3)
+    return Image.fromarray(pixels)
+
+
+def saved(picture: Image.Image, form: str, **how: int) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, form, **how)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_another_size_and_quality_is_the_same(seed: int) -> None:
+    first = thumbnail(scene(seed))[None]
+    small = Image.open(io.BytesIO(saved(scene(seed).resize((320, 240)), "JPEG", quality=50)))
+    assert alike(first, thumbnail(small)[None])
+    assert not alike(first, thumbnail(scene(seed + 100))[None])
+    assert not alike(first, thumbnail(Image.eval(scene(seed), lambda level: level * 3 // 4))[None])
+
+
+def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:
+    picture = scene(1)
+    files = {
+        "a.png": saved(picture, "PNG"),
+        "b.jpg": saved(picture, "JPEG", quality=60),
+        "c.webp": saved(picture.resize((320, 240)), "WEBP"),
+        "other.png": saved(scene(2), "PNG"),
+        "red.png": png("red"),
+    }
+    with Client(shop.url) as client:
+        for name, data in files.items():
+            client.upsert(name, images=[data], payload={"path": name})
+        shown = client.search(image=files["a.png"], target="image", limit=10).hits
+        assert len(shown) == 5
+        folded = client.search(image=files["a.png"], target="image", limit=10, fold=True).hits
+        assert len(folded) == 3
+        same = [hit.id for hit in shown if hit.id in ("a.png", "b.jpg", "c.webp")]
+        assert folded[0].id == same[0]
+        assert [one["id"] for one in folded[0].duplicates] == same[1:]
+        assert {one["payload"]["path"] for one in folded[0].duplicates} == set(same[1:])
+        assert all(not hit.duplicates for hit in folded[1:])
+        second = client.search(image=files["a.png"], target="image", limit=1, offset=1, fold=True).hits
+        assert [hit.id for hit in second] == [folded[1].id]
+
+
+def test_a_mesh_in_another_scale_is_the_same(shop: House) -> None:
+    mesh = trimesh.creation.box(extents=(1.0, 0.8, 0.6))
+    with Client(shop.url) as client:
+        client.upsert("one", mesh=bytes(mesh.export(file_type="glb")))
+        larger = mesh.copy().apply_scale(7)
+        client.upsert("two", mesh=bytes(larger.export(file_type="glb")))
+        client.upsert("flat", mesh=box("blue"))
+        hits = client.search(id="one", target="shape", fold=True).hits
+        assert [(hit.id, [other["id"] for other in hit.duplicates]) for hit in hits] == [
+            ("one", ["two"]),
+            ("flat", []),
+        ]

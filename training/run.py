@@ -154,9 +154,9 @@ def _check_chunks(model: nn.Module, train: Train, ranks: Ranks) -> None:
     """The statistics of a chunk, or of a rank's share, are not those of the batch."""
     learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
     if (train.chunk or ranks.count > 1) and any(part.training for part in learning):
+        shared, instead = ("chunks", ", or chunk = 0") if train.chunk else ("several processes", "")
         raise MultifoldError(
-            "chunks and several processes are exact without BatchNorm only: set still = true in [image], "
-            "or chunk = 0 in one process"
+            f"{shared} are exact without BatchNorm only: set still = true in [image]{instead}"
         )
 
 

@@ -10,6 +10,7 @@ What a broken line has brought stays, and the next run goes on from there.
 """
 
 import argparse
+import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from multifold.bundle import Bundle
 
 MOST = 8 * 10**9
 DOWNLOADS = ".download"
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name is None:
         raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
     entry, folder = known(args.name), args.bundle or Path("bundles") / args.name.split("/")[-1]
-    if entry is None and args.folder is None and args.name.count("/") != 1:
+    if entry is None and args.folder is None and not REPOSITORY.fullmatch(args.name):
         raise PullError(f"{args.name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
     source = _source(args, entry, folder.with_name(folder.name + DOWNLOADS))
     print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)

@@ -107,8 +107,8 @@ def _check(found: _Repository, names: list[str], pins: Mapping[str, str], most: 
 
 
 def _beside(graph: str, weights: str, found: _Repository) -> str:
-    name = str(PurePosixPath(graph).with_name(weights)) if PurePosixPath(weights).name == weights else weights
-    if name not in found.files:
+    name = str(PurePosixPath(graph).with_name(PurePosixPath(weights).name))
+    if PurePosixPath(weights).name != weights or name not in found.files:
         raise PullError(
             f"{graph} wants its weights from {weights!r}, which {found.name} does not have beside it"
         )

@@ -63,11 +63,11 @@ def immich(folder: Path, taking: str = "planes", **text_cfg: Any) -> Path:  # no
     return folder
 
 
-def m_clip(folder: Path) -> Path:
+def m_clip(folder: Path, pad: str = "<pad>") -> Path:
     """A multilingual text tower with an attention mask, in immich's layout."""
     immich(folder)
     save(masked_text(), folder / "textual/model.onnx")
-    tokenizer(folder / "textual", XLM, "<s> $A </s>", "<pad>")
+    tokenizer(folder / "textual", XLM, "<s> $A </s>", pad)
     return folder
 
 

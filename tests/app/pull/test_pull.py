@@ -90,6 +90,7 @@ def test_files_of_a_listed_encoder_must_be_those_that_are_known(
     [
         ([], "say which encoder"),
         (["clip-b-32"], "is not in `multifold pull --list`, and no OWNER/REPOSITORY either"),
+        (["own/../tiny"], "no OWNER/REPOSITORY either"),
         (["mine", "bundle", "--from", "nowhere"], "there is no folder nowhere"),
     ],
 )

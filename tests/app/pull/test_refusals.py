@@ -40,6 +40,13 @@ def framed(template: str, pad: str = "<|endoftext|>") -> Callable[[Path], None]:
     return lambda folder: published.tokenizer(folder, published.CLIP, template, pad)
 
 
+def promising(path: Path) -> None:
+    """A graph of one picture whose first axis is declared free."""
+    made = published.vision([1, 3, SIZE, SIZE], "pixel_values", "image_embeds")
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "b"
+    published.save(made, path)
+
+
 CASES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no text tower": (without("onnx/text_model.onnx"), "onnx/text_model.onnx is missing"),
     "no tokenizer": (without("tokenizer.json"), "tokenizer.json is missing"),
@@ -77,6 +84,10 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
             published.clip_text(["b", "t"], "tokens_of_text", "text_embeds"), folder / "onnx/text_model.onnx"
         ),
         "the text graph asks for tokens_of_text",
+    ),
+    "batches that it promises and does not take": (
+        lambda folder: promising(folder / "onnx/vision_model.onnx"),
+        "cannot be asked in batches",
     ),
     "batches of two": (
         lambda folder: published.save(

@@ -44,6 +44,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], Variant, str, float]] = {
     "immich": (published.immich, "fp32", "fixed", 1e-5),
     "immich, bytes": (lambda folder: published.immich(folder, "bytes"), "fp32", "fixed", 1e-5),
     "m-clip": (published.m_clip, "fp32", "fixed", 1e-5),
+    "m-clip, filled with its end": (lambda f: published.m_clip(f, "</s>"), "fp32", "fixed", 1e-5),
 }
 
 

@@ -44,6 +44,8 @@ export function item(id) {
 }
 
 export const similar = (id, options, signal) => post(`${itemAddress(id)}/similar`, options, signal);
+export const explain = (body) => post(`${root()}/explain`, body);
+export const traverse = (body) => post(`${root()}/traverse`, body);
 export const facets = (keys, filter) => post(`${root()}/facets`, { keys, filter, limit: 50 });
 export const scroll = (body, signal) => post(`${root()}/items/scroll`, body, signal);
 export const counted = async (filter) => (await post(`${root()}/items/count`, { filter })).count;

@@ -8,6 +8,7 @@ import { $, h, iconButton, nameOf } from "./dom.js";
 import { more } from "./results.js";
 import * as searching from "./searching.js";
 import { turntable } from "./turntable.js";
+import { why } from "./why.js";
 
 const NEIGHBOURS = 6;
 const MOST_LINES = 8; // of a payload that is shown unasked
@@ -90,7 +91,7 @@ export async function show(id, gone) {
       h("div", { class: "facts" },
         h("h2", { id: "detail-title" }, name),
         h("p", { class: "quiet id" }, h("span", {}, id), copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command)),
-        captions(item.observations, matched), acts, near, payload(item.payload), deletion(id, name, gone))),
+        captions(item.observations, matched), acts, why(id, turning), near, payload(item.payload), deletion(id, name, gone))),
     iconButton("cross", "Close", leave, { class: "icon close" }),
   );
   dialog.onkeydown = turning?.keys ?? null;

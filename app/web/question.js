@@ -46,6 +46,12 @@ async function part(clue, uri) {
   return { ...known, ...weight };
 }
 
+// One clue by itself, for resources that take no weights.
+export async function partOf(clue) {
+  const { weight: _, ...one } = await part(clue, dataUri);
+  return one;
+}
+
 const alone = ({ clues }) => (clues.length === 1 && weightOf(clues[0]) === 1 ? clues[0] : null);
 const mixed = async ({ clues }, uri) => ({ mix: await Promise.all(clues.map((clue) => part(clue, uri))) });
 

@@ -17,7 +17,19 @@ export function turntable(pictures, matched) {
       h("img", { src: seen.url, alt: "" })));
   let at = 0;
 
+  // What is laid over the picture as the encoder sees it: all of it, or its middle square; until it is turned.
+  function cover(map) {
+    const { clientWidth: wide, clientHeight: high, naturalWidth, naturalHeight } = large;
+    const scale = Math.min(wide / naturalWidth, high / naturalHeight);
+    const shown = [naturalWidth * scale, naturalHeight * scale];
+    const [width, height] = map.hasAttribute("data-cut") ? [Math.min(...shown), Math.min(...shown)] : shown;
+    Object.assign(map.style, { width: `${width}px`, height: `${height}px`, left: `${(wide - width) / 2}px`, top: `${(high - height) / 2}px` });
+    table.querySelector(".heat")?.remove();
+    table.append(map);
+  }
+
   function turn(place) {
+    table.querySelector(".heat")?.remove();
     at = (place + pictures.length) % pictures.length;
     const seen = pictures[at];
     const name = `${seen.kind} ${seen.index + 1}`;
@@ -56,5 +68,5 @@ export function turntable(pictures, matched) {
   turn(Math.max(0, pictures.findIndex(isMatch)));
   const hint = views.length > 1 ? h("p", { class: "quiet hint" }, "Drag or use the arrow keys to turn it · ", link) : h("p", { class: "quiet hint" }, link);
   const strip = h("div", { class: "strip", role: "group", "aria-label": "Views and photos" }, ...thumbs);
-  return { element: h("div", { class: "stage" }, table, strip, hint), keys };
+  return { current: () => pictures[at], cover, element: h("div", { class: "stage" }, table, strip, hint), keys };
 }

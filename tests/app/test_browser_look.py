@@ -137,3 +137,24 @@ def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
         page.wait(lambda: page.best() == "blue-box")
     finally:
         shop.client.post("/v1/items/delete", json={"ids": names})
+
+
+def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:
+    page.open("/?q=a+red+box&item=red-box")
+    page.wait(lambda: page.find("#detail").is_displayed() and page.pictures_loaded())
+    page.click(".insight button:nth-of-type(1)")
+    page.wait(lambda: page.count(".table .heat i") == 49)
+    assert page.texts(".why .sides dt") == ["captions", "photos", "shape"]
+    assert page.texts(".why .shares span") == ["a", "red", "box"]
+    shorter = "(e) => Math.min(e.clientWidth, e.clientHeight)"
+    image, heat = page.script(f"return [...document.querySelectorAll('.table img, .heat')].map({shorter})")
+    assert abs(image - heat) < 2
+    dimmed = page.script("return [...document.querySelectorAll('.heat i')].map((e) => +e.style.opacity)")
+    assert min(dimmed) == 0 < max(dimmed)
+    page.shot("why")
+    page.find(".table").send_keys(Keys.ARROW_RIGHT)
+    page.wait(lambda: page.count(".heat") == 0)
+    page.click(".insight button:nth-of-type(2)")
+    page.wait(lambda: page.count(".way li") > 1)
+    assert page.texts(".way li")[-1] == "100 %everything"
+    page.shot("way")

@@ -3,8 +3,8 @@
 A picture is looked at as 16 × 16 means of its colours. Two are the same if these differ by at most 2.5 of 255
 grey levels on average, and nowhere by more than 40. Pictures at half their size as JPEG of quality 50 differ
 by 1.4 and 19 at most; two different pieces of 320 generated ones by 3.0 and 88 at least, seen from six sides.
-Items are the same if all their pictures are, one by one: a shape by its views, so a mesh in another format,
-place or scale is the same, and one turned about is another.
+Items are the same if all their pictures are, one by one: a shape by its views, so a mesh in another place,
+scale or format is the same, and one turned about is another (some formats have another axis up).
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from app import intake_names
+from app import intake_metadata, intake_names
 from app.intake_content import Contents, Stamp
 from app.intake_sources import Source
 from index.collection import Collection
@@ -67,6 +67,7 @@ def plan(
     contents: Contents,
     *,
     names: bool,
+    metadata: bool = True,
     watching: Callable[[Sequence[Entry]], Iterable[Entry]] = iter,
 ) -> Plan:
     """Compare; what is gone is deleted if it lay below `scope`."""
@@ -75,7 +76,7 @@ def plan(
     works: list[Work] = []
     for entry in watching(found.entries):
         try:
-            works.append(_work(entry, source, contents, names=names))
+            works.append(_work(entry, source, contents, names=names, metadata=metadata))
         except (MultifoldError, OSError) as error:
             result.skipped.append(Problem(entry.id, _sentence(error)))
             stored.pop(_path(files(entry)[0], source), None)  # it stays as it was
@@ -88,7 +89,7 @@ def plan(
     return result
 
 
-def _work(entry: Entry, source: Source, contents: Contents, *, names: bool) -> Work:
+def _work(entry: Entry, source: Source, contents: Contents, *, names: bool, metadata: bool) -> Work:
     first = files(entry)[0]
     known = [contents.of(path, source.root) for path in files(entry)]
     kinds = "".join("m" if path == entry.mesh else "p" for path in files(entry))
@@ -103,7 +104,10 @@ def _work(entry: Entry, source: Source, contents: Contents, *, names: bool) -> W
         "size": known[0].stamps[0][1],
         "content": digest,
     }
-    texts = entry.texts or (intake_names.captions(path.with_suffix("")) if names else ())
+    texts = entry.texts or (
+        *(intake_names.captions(path.with_suffix("")) if names else ()),
+        *(intake_metadata.captions(entry.mesh) if metadata and entry.mesh else ()),
+    )
     stamps = tuple(one for each in known for one in each.stamps)
     return Work(entry.id, texts, entry.images, entry.mesh, payload, source.root, stamps=stamps)
 

@@ -47,6 +47,7 @@ class Asked:
     split: str | None = None
     by: By = "file"
     names: bool = True
+    metadata: bool = True
     allow_empty: bool = False
     dry_run: bool = False
     workers: int = 1
@@ -115,7 +116,16 @@ def _plan(
     whole = asked.what[0].is_dir()
     found = folder.read(source.root, layout, None if whole else asked.what, below=asked.home)
     scope = asked.home if whole else None
-    plan = intake_plan.plan(found, source, scope, collection, contents, names=asked.names, watching=comparing)
+    plan = intake_plan.plan(
+        found,
+        source,
+        scope,
+        collection,
+        contents,
+        names=asked.names,
+        metadata=asked.metadata,
+        watching=comparing,
+    )
     if plan.deleted and not found.entries and not asked.allow_empty:
         raise IngestError(
             f"{asked.what[0]} holds nothing now, and {len(plan.deleted)} items came from it. Is its drive "

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--item", choices=("file", "folder"), default="file", help="what one item is; default: %(default)s"
     )
     parser.add_argument("--no-names", action="store_true", help="file names are no captions")
+    parser.add_argument("--no-metadata", action="store_true", help="nor is what glTF files say of themselves")
     parser.add_argument("--allow-empty", action="store_true", help="delete all, if the folder is empty now")
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the whole report as JSON")
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         args.split,
         args.item,
         names=not args.no_names,
+        metadata=not args.no_metadata,
         allow_empty=args.allow_empty,
         dry_run=args.dry_run,
         workers=args.workers,

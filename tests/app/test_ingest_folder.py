@@ -12,8 +12,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trimesh
 
-from app import intake_plan
+from app import intake_metadata, intake_plan
 from app.intake import Intake
 from app.intake_content import Contents
 from app.intake_names import captions
@@ -29,7 +30,7 @@ from multifold.folder import Layout
 from multifold.types import Item
 from renderers.files.container import EXTENSIONS
 from renderers.sandbox import Sandbox
-from tests.app.house import box, house, png
+from tests.app.house import box, glb, house, png
 
 Take = Callable[..., Report]
 CUBE = "mtllib m.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"
@@ -56,13 +57,15 @@ def take(bundle: Path, sandbox: Sandbox, root: Path) -> Take:
     encoder = open_encoder(bundle, threads=1)
     settings = Settings(data=root.parent / "data", bundle=bundle)
 
-    def taken(below: Path = root, *, names: bool = True) -> Report:
+    def taken(below: Path = root, *, names: bool = True, metadata: bool = True) -> Report:
         source = source_of(settings.data, below)
         with Collection.open(settings.data, encoder) as collection:
             remember(settings.data, source)
             with Contents(settings.data / "contents.sqlite", settled=0) as contents:
                 found = folder.read(source.root, Layout(EXTENSIONS, contents.companions), below=below)
-                plan = intake_plan.plan(found, source, below, collection, contents, names=names)
+                plan = intake_plan.plan(
+                    found, source, below, collection, contents, names=names, metadata=metadata
+                )
             collection.delete(plan.deleted)
             intake = Intake(encoder, collection, sandbox, settings)
             assert sum(intake.take(plan.works())) == len(plan.works())
@@ -294,3 +297,31 @@ def test_a_glance_sees_every_change(root: Path) -> None:
     second = glance(root, frozenset())
     assert second != first
     assert glance(root, frozenset([(root / "more").resolve()])) != second
+
+
+@pytest.mark.parametrize("suffix", [".glb", ".gltf"])
+def test_a_gltf_says_what_it_is(tmp_path: Path, suffix: str) -> None:
+    said = {
+        "asset": {
+            "version": "2.0",
+            "extras": {"title": "Reading chair KX-42", "license": "CC0", "tags": ["oak"]},
+        },
+        "nodes": [{"name": "RootNode"}, {"name": "backRest_2"}, {"name": 3}, "odd"],
+        "meshes": [{"name": "Cube.001", "extras": {"part": "Q7"}}],
+    }
+    data = glb(said) if suffix == ".glb" else json.dumps(said).encode()
+    path = put(tmp_path / f"a{suffix}", data)
+    assert intake_metadata.captions(path) == ("Reading chair KX-42", "oak", "Q7", "back rest 2")
+    assert intake_metadata.captions(put(path, data[: len(data) // 2])) == ()
+    assert intake_metadata.captions(put(tmp_path / "a.obj", data)) == ()
+
+
+def test_what_a_gltf_says_is_a_caption_of_what_has_none(
+    take: Take, root: Path, stored: Callable[[], dict[str, Item]]
+) -> None:
+    scene = trimesh.Scene({"footStool": trimesh.creation.box()})
+    put(root / "b.glb", bytes(scene.export(file_type="glb")))  # type: ignore[no-untyped-call]
+    take()
+    assert "foot stool" in " ".join(filter(None, texts(stored()["b"])))
+    take(metadata=False)
+    assert "foot stool" not in " ".join(filter(None, texts(stored()["b"])))

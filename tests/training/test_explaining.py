@@ -1,5 +1,6 @@
 """Explain graphs compute what autograd computes, for every kind of tower, and weigh little."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ import onnxruntime as ort
 import pytest
 import torch
 from onnx import TensorProto, helper
+from PIL import Image
 from torch import Tensor, nn
 
 from multifold import bundle as bundles
 from multifold.bundle import Bundle, GeometrySpec
+from multifold.cli import main
 from multifold.encoder import Encoder
 from multifold.explanation import Explainer, part
 from tests import tiny
@@ -223,3 +226,17 @@ def test_what_has_no_backward_here_is_named() -> None:
     graph = helper.make_graph([node], "g", [], [])
     with pytest.raises(GradientError, match=re.escape("backward of Det")):
         Backward(graph).through("y", "seed", "x")
+
+
+def test_the_command_explains_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny.build(tmp_path / "tiny")
+    Image.fromarray(tiny.picture("red")).save(tmp_path / "red.png")
+    files = [str(tmp_path / name) for name in ("tiny", "red.png", "out.json", "out.html")]
+    given = ["explain", files[0], "--image", files[1], "--json", files[2], "--html", files[3]]
+    assert main([*given, "--text", "a red <box>"]) == 0
+    assert "by occlusion" in capsys.readouterr().out
+    told = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert max(told["words"]["shares"], key=lambda pair: pair[1])[0] == "red"
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert "&lt;box&gt;" in page
+    assert "data:image/webp" in page

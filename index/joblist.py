@@ -5,6 +5,7 @@ one, from where it was; after a few falls it is given up.
 """
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ with needs_extra("serve"):
 State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 SILENT = 30.0  # seconds after which a worker is taken for dead
 FALLS = 3  # times that a job may lose its worker
+ID = re.compile(r"[0-9a-f]{32}")
 KEPT = 200  # jobs that have ended
 MOST_ERRORS = 100
 
@@ -182,7 +184,8 @@ class JobList:
 
 
 def _one(connection: Connection, name: str) -> Job:
-    row = connection.execute(select(jobs).where(jobs.c.id == name)).mappings().first()
+    known = ID.fullmatch(name) is not None  # no database sees what cannot be one
+    row = connection.execute(select(jobs).where(jobs.c.id == name)).mappings().first() if known else None
     if row is None:
         raise NoSuchJobError(f"there is no job {name[:40]!r}")
     return _job(row)

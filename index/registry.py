@@ -121,8 +121,9 @@ class Registry:
     def drop_alias(self, alias: str) -> None:
         """Call no collection so any more; `default` goes back to the main one."""
         with self.store.writing() as connection:
-            if connection.execute(delete(aliases).where(aliases.c.alias == alias)).rowcount == 0:
+            if alias not in _listing(connection).aliases:
                 raise NoSuchCollectionError(f"there is no alias {alias!r}")
+            connection.execute(delete(aliases).where(aliases.c.alias == alias))
 
     def home(self, entry: Entry) -> Path:
         """The folder of a collection."""

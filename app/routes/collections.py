@@ -136,7 +136,7 @@ def _bundle(folder: str, found: Bundle | BundleError, shelf: Shelf) -> BundleSho
         about=found.about,
         vector_id=found.vector_id,
         bundle_id=found.bundle_id,
-        collections=[one.name for one in shelf.services() if one.encoder.vector_id == found.vector_id],
+        collections=[one.name for one in shelf.services() if one.encoder.bundle.folder == found.folder],
         trouble=None,
     )
 

@@ -160,11 +160,11 @@ def test_what_makes_no_sense_is_refused(client: Client) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [0.05, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("moment", [0.05, 0.5, 2.0])
 def test_a_kill_while_it_moves_loses_nothing(
     tmp_path: Path, bundle: Path, others: Path, moment: float
 ) -> None:
-    told = {"MULTIFOLD_BUNDLES": str(others), "MULTIFOLD_PATIENCE": "2"}
+    told = {"MULTIFOLD_BUNDLES": str(others), "MULTIFOLD_PATIENCE": "12"}
     with serve(tmp_path, bundle, **told) as one, one.client() as wire, Client(str(wire.base_url)) as client:
         for number in range(40):
             client.upsert(f"item-{number:02}", texts=[f"a red box {number}"])

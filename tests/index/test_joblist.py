@@ -50,8 +50,9 @@ def test_what_is_cancelled_is_not_done(known: JobList) -> None:
     assert not known.tell(running.id, "a", Progress())
     known.end(running.id, "a", "cancelled", Progress())
     assert known.cancel(running.id).state == "cancelled"
-    with pytest.raises(NoSuchJobError, match="there is no job"):
-        known.cancel("x" * 1000)
+    for name in ("x" * 1000, "\0", "0" * 32):
+        with pytest.raises(NoSuchJobError, match="there is no job"):
+            known.cancel(name)
 
 
 def test_a_lost_job_is_taken_up_where_it_was(known: JobList, monkeypatch: pytest.MonkeyPatch) -> None:

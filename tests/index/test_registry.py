@@ -79,8 +79,9 @@ def test_aliases_move_in_one_step(registry: Registry) -> None:
         registry.drop("two")
     registry.drop_alias("default")
     assert registry.listing().resolve("default") == "main"
-    with pytest.raises(NoSuchCollectionError):
-        registry.drop_alias("default")
+    for name in ("default", "\0"):
+        with pytest.raises(NoSuchCollectionError):
+            registry.drop_alias(name)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

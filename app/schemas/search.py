@@ -38,7 +38,7 @@ class SearchOptions(BaseModel):
     lexical: Lexical | None = Field(
         None,
         description="whether words of the query are looked for in names, captions and payloads too: 'auto' "
-        "(as services are set) fuses those that few items have with the vector, 'only' looks at nothing else",
+        "fuses those that few items have with the vector, 'only' looks at nothing else",
     )
     duplicates: Duplicates = Field(
         "show", description="'fold': items that show the same are one hit, which names the others"

@@ -67,7 +67,7 @@ lint: .venv/.test
 
 demo: .venv/.test
 	$(BIN)/multifold train training/recipes/demo.toml --out runs/demo
-	$(BIN)/multifold export runs/demo/checkpoint.pt bundles/furniture
+	$(BIN)/multifold export runs/demo/checkpoint.pt bundles/furniture --pool furniture
 
 clean:
 	rm -rf .venv data/demo runs dist

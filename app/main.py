@@ -45,9 +45,9 @@ CROSS_ORIGIN: dict[str, Any] = {
     "expose_headers": ["x-request-id", "retry-after"],
 }
 ABOUT = (
-    "Find things by any of their sides: text, photo, 3D shape. What begins with /v1/search, /v1/items, "
-    "/v1/facets, /v1/embeddings, /v1/models, /v1/snapshots or /v1/info is about the default collection; with "
-    "/v1/collections/NAME in place of /v1 it is about the one of that name or alias."
+    "Find things by any of their sides: text, photo, 3D shape. What begins with /v1/search, /v1/explain, "
+    "/v1/traverse, /v1/items, /v1/facets, /v1/embeddings, /v1/models, /v1/snapshots or /v1/info is about the "
+    "default collection; with /v1/collections/NAME in place of /v1 it is about the one of that name or alias."
 )
 
 

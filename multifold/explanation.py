@@ -85,7 +85,7 @@ class Explainer:
         if method == "occlusion":
             return HeatMap(method, self._covered(seen, other, blank))
         if method == "points":
-            shares = self._run("points_image.onnx", pixels=seen[None])[0] @ other
+            shares = self.points("image", seen[None])[0] @ other
         else:
             shares = self._run("explain_image.onnx", pixels=seen[None], other=other[None])[0].clip(min=0)
         side = isqrt(len(shares))
@@ -98,13 +98,19 @@ class Explainer:
             return Words(method, self._missed(text, other))
         ids, words = self.encoder.tokenizer([text]).ids, self.encoder.tokenizer.words(text)
         if method == "points":
-            shares = self._run("points_text.onnx", tokens=ids)[0] @ other
+            shares = self.points("text", ids)[0] @ other
         else:
             places = np.zeros(ids.shape, np.float32)
             places[0, [place for _, held in words for place in held]] = 1
             given = {"tokens": ids, "other": other[None], "places": places}
             shares = self._run("explain_text.onnx", **given)[0].clip(min=0)
         return Words(method, tuple((word, float(shares[[*held]].sum())) for word, held in words))
+
+    def points(self, side: Literal["image", "text"], observed: np.ndarray) -> Float32[np.ndarray, "b t d"]:
+        """What each point of pictures or tokens adds to the index vector: with points graphs only."""
+        name = f"points_{side}.onnx"
+        added: Float32[np.ndarray, "b t d"] = self._run(name, **{ARGUMENTS[name][0]: observed})
+        return added
 
     def _chosen(self, side: Literal["image", "text"], method: Method | None) -> Method:
         known = self.methods(side)

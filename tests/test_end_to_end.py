@@ -6,7 +6,9 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
+from multifold.canary import open_encoder
 from multifold.cli import main
+from multifold.explanation import Explainer
 from multifold.manifest import read
 
 RECIPE = """
@@ -47,12 +49,15 @@ def test_from_shapes_to_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[
     furniture, cache = str(tmp_path / "furniture"), str(tmp_path / "cache")
     Path(recipe).write_text(RECIPE, encoding="utf-8")
     assert main(["train", recipe, "--out", run, "--cache", cache]) == 0
-    assert main(["export", f"{run}/checkpoint.pt", bundle, "--cache", cache]) == 0
+    assert main(["export", f"{run}/checkpoint.pt", bundle, "--cache", cache, "--pool", "furniture"]) == 0
     assert "text to shape" in capsys.readouterr().out
     assert main(["data", "furniture", "--items", "6", "--seed", "9", furniture]) == 0
     for _ in range(2):
         assert main(["ingest", f"{furniture}/manifest.jsonl", "--data", data, "--bundle", bundle]) == 0
     made = {entry.id: entry for entry in read(Path(furniture) / "manifest.jsonl")}
+    explainer = Explainer(open_encoder(Path(bundle)))
+    assert explainer.methods("image") == explainer.methods("text") == ("grad-cam", "occlusion")
+    assert "a chair" in explainer.encoder.bundle.pool()
     with TestClient(create_app(Settings(data=Path(data), bundle=Path(bundle)))) as client:
         found = client.post("/v1/search", json={"text": "a chair", "limit": 10}).json()
         assert {hit["id"] for hit in found["hits"]} == set(made)

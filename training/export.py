@@ -40,13 +40,14 @@ def export(
     provenance: Mapping[str, object],
     rival: Rival | None = None,
     force: bool = False,
+    points: bool = True,
 ) -> Bundle:
-    """Write a bundle, its report measured on the given held-out items.
+    """Write a bundle, its report measured on the given held-out items; clouds bring graphs of their points.
 
     None is written that fails parity, or that finds less than its rival unless it is forced.
     """
     with staged(folder) as aside:
-        _write(checkpoint, views, captions, aside, provenance, rival, force)
+        _write(checkpoint, views, captions, aside, provenance, rival, force, points)
     return bundles.load(folder)
 
 
@@ -58,10 +59,11 @@ def _write(
     provenance: Mapping[str, object],
     rival: Rival | None,
     force: bool,
+    points: bool,
 ) -> None:
     (folder / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
     draft = _draft(checkpoint, folder, provenance)
-    write_graphs(checkpoint.model, draft.image, draft.text, folder)
+    write_graphs(checkpoint.model, draft.image, draft.text, folder, points)
     draft = replace(draft, files=bundles.hashes(folder))
     encoder = Encoder(draft)
     check_parity(checkpoint.model, encoder, views[0], list(captions[0]))

@@ -13,9 +13,12 @@ from torch import Tensor, nn
 
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
+from multifold.explanation import Explainer
 from multifold.preprocess import ImageSpec
 from multifold.tokens import TextSpec
+from training.explaining.graphs import shared
 from training.geometries.base import Entails, Geometry, Rescores
+from training.geometries.pointcloud import LinearCloud
 from training.towers import Model
 
 PARITY = 1e-4
@@ -40,15 +43,26 @@ class _Method(nn.Module):
         return result
 
 
-def write_graphs(model: Model, image: ImageSpec, text: TextSpec, folder: Path) -> None:
-    """`image.onnx`, `text.onnx` and the geometry's graphs."""
+def write_graphs(model: Model, image: ImageSpec, text: TextSpec, folder: Path, points: bool = True) -> None:
+    """`image.onnx`, `text.onnx`, those of their points where they make clouds, and the geometry's graphs."""
     rows, length = {0: _dim("batch", 2**12)}, {1: _dim("length", text.context)}
     dynamic = text.length == "dynamic"
     pixels = {"pixels": torch.zeros(2, image.size, image.size, 3, dtype=torch.uint8)}
     tokens = {"tokens": torch.ones(2, min(8, text.context) if dynamic else text.context, dtype=torch.int64)}
     write_graph(model.image, "forward", pixels, [rows], folder / "image.onnx")
     write_graph(model.text, "forward", tokens, [rows | length if dynamic else rows], folder / "text.onnx")
+    if points and isinstance(model.geometry, LinearCloud):
+        write_points(model.image, pixels, rows, folder / "points_image.onnx", folder / "image.onnx")
+        write_points(model.text, tokens, rows, folder / "points_text.onnx", folder / "text.onnx")
     write_geometry(model.geometry, folder)
+
+
+def write_points(
+    tower: nn.Module, example: Mapping[str, Tensor], rows: Mapping[int, Any], path: Path, host: Path
+) -> None:
+    """What each point adds to a cloud's feature; large weights are read from the tower's own graph."""
+    write_graph(tower, "points", example, [rows], path)
+    path.write_bytes(shared(onnx.load(path), host).SerializeToString())
 
 
 def write_geometry(geometry: Geometry, folder: Path) -> None:
@@ -98,11 +112,16 @@ def check_parity(model: Model, encoder: Encoder, pixels: np.ndarray, texts: list
     with torch.inference_mode():
         images = model.image(torch.from_numpy(np.array(pixels)))
         captions = model.text(torch.from_numpy(tokens))
-    towers = (
+    found = [
         _difference("image.onnx", images, encoder.pixels(pixels)),
         _difference("text.onnx", captions, encoder.texts(texts).features),
-    )
-    return max(*towers, check_geometry(model.geometry, encoder, captions, images))
+        check_geometry(model.geometry, encoder, captions, images),
+    ]
+    if encoder.bundle.has("points_image.onnx"):
+        explainer = Explainer(encoder)
+        found.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))
+        found.append(_difference("points_text.onnx", captions, explainer.points("text", tokens).sum(1)))
+    return max(found)
 
 
 @torch.inference_mode()

@@ -78,7 +78,7 @@ def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
     """The original's files, its towers converted; graphs of explanations read the original's weights."""
     made = (*TOWERS, *(f"{name}.data" for name in TOWERS), "report.md", "probe.npz", canary.FILE)
     for name in original.files:
-        if name not in made and not name.startswith("explain"):
+        if name not in made and not name.startswith(("explain", "points")):
             shutil.copyfile(original.path(name), folder / name)
     for name in TOWERS:
         _convert(original.path(name), folder / name, variant)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from tests.training import small
 from training import prepare, recipe
 from training.explaining.gradient import Backward, GradientError
 from training.explaining.graphs import explaining, write_explaining
-from training.graphs import write_graphs
+from training.geometries.pointcloud import KernelCloud
+from training.graphs import check_parity, write_graphs
 from training.towers import Model, build_model
 from training.towers.bert import BertTower
 
@@ -43,7 +45,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
 }
 QUICK = "mean of patches"
-KINDS = [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
+CLOUDS: dict[str, dict[str, Any]] = {
+    "cloud_gaussian": {"text": {"pads": "own"}},
+    "cloud_imq": {"text": {"pads": "kept"}},
+    "cloud_linear": {"text": {"kind": "bert", "heads": 2}},
+}
+QUICK_CLOUD = "cloud_gaussian"
+SLOW_CLOUDS = [pytest.param(name, marks=pytest.mark.slow) for name in CLOUDS if name != QUICK_CLOUD]
 SENTENCES = ["a red square left", "square, blue, bottom of it"]
 
 
@@ -165,6 +173,85 @@ def test_the_maps_of_tokens_sum_to_the_map_of_all(tmp_path: Path) -> None:
 
     np.testing.assert_allclose(run(part(other, 0, 2)) + run(part(other, 1, 2)), run(other), atol=1e-6)
     assert Explainer(encoder).picture(views[0, 0], part(other, 1, 2), "grad-cam").grid.shape == (4, 4)
+
+
+@pytest.fixture(scope="module", params=[QUICK_CLOUD, *SLOW_CLOUDS])
+def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Model]:
+    name = request.param
+    params = {} if name == "cloud_linear" else {"frequencies": 24}
+    return bundle_of(
+        tmp_path_factory.mktemp("bundles") / "cloud",
+        {
+            "geometry": {"name": name, "dim": 16, "params": params},
+            "image": {"tokens": "all"},
+            "text": {"tokens": "all", **CLOUDS[name]["text"]},
+        },
+    )
+
+
+def test_shares_of_points_sum_to_the_similarity_of_clouds(cloud: tuple[Bundle, Model]) -> None:
+    bundle, model = cloud
+    encoder = Encoder(bundle)
+    explainer = Explainer(encoder)
+    views, _ = small.pictures()
+    seen, ids = views[5, 0], encoder.tokenizer(SENTENCES[:1]).ids
+    check_parity(model, encoder, views[:3, 0], SENTENCES)
+    picture, text = model.image(torch.from_numpy(seen[None])), model.text(torch.from_numpy(ids))
+    similarity = model.geometry.similarity(text, picture).item()
+    of_picture, of_text = (model.geometry.index_vectors(one)[0].numpy() for one in (picture, text))
+
+    heat = explainer.picture(seen, of_text)
+    assert heat.method == "points"
+    assert heat.grid.shape == (4, 4)
+    assert heat.grid.sum() == pytest.approx(similarity, rel=1e-4)
+    words = explainer.text(SENTENCES[0], of_picture)
+    assert words.method == "points"
+    said = {place for _, held in encoder.tokenizer.words(SENTENCES[0]) for place in held}
+    rest = [place for place in range(ids.shape[1]) if place not in said]
+    unsaid = explainer.points("text", ids)[0, rest] @ of_picture
+    assert sum(share for _, share in words.words) + unsaid.sum() == pytest.approx(similarity, rel=1e-4)
+
+
+def test_a_patch_has_the_share_that_the_plain_sum_over_pairs_gives_it(cloud: tuple[Bundle, Model]) -> None:
+    """Σⱼ wᵢwⱼκ(vᵢ, vⱼ) over both counts, κ by the waves that the bundle has."""
+    bundle, model = cloud
+    encoder = Encoder(bundle)
+    views, _ = small.pictures()
+    ids = encoder.tokenizer(SENTENCES[:1]).ids
+    found = Explainer(encoder).picture(views[5, 0], encoder.vectors(encoder.texts(SENTENCES[:1]).features)[0])
+    (patches, ours), (words, theirs) = (
+        points_of(tower, torch.from_numpy(given))
+        for tower, given in ((model.image, views[5, :1]), (model.text, ids))
+    )
+    geometry, kernel = model.geometry, patches @ words.T
+    if isinstance(geometry, KernelCloud):
+        seen, read = ((one @ geometry.directions.T + geometry.phases).cos() for one in (patches, words))
+        share = geometry.kernel_share
+        kernel = (1 - share) * kernel + share * 2 / len(geometry.phases) * seen @ read.T
+    expected = (ours[:, None] * theirs * kernel).sum(1) / len(ours) / len(theirs)
+    np.testing.assert_allclose(found.grid.flatten(), expected, rtol=1e-3, atol=1e-6)
+
+
+def points_of(tower: Any, given: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+    """The unit points of one picture or text, and their weights."""
+    tokens, mask = (value[0] for value in tower.tokens(given))
+    raw = (tokens @ tower.project.weights)[mask, 0]
+    return nn.functional.normalize((tokens @ tower.project.points)[mask], dim=1), 100 * (raw / 100).tanh()
+
+
+def test_graphs_of_points_change_no_vector_and_store_no_weight_twice(
+    cloud: tuple[Bundle, Model], tmp_path: Path
+) -> None:
+    bundle, _ = cloud
+    shutil.copytree(bundle.folder, tmp_path / "without")
+    for side in ("image", "text"):
+        (tmp_path / "without" / f"points_{side}.onnx").unlink()
+        model = onnx.load(bundle.path(f"points_{side}.onnx"), load_external_data=False)
+        inside = [one for one in model.graph.initializer if one.data_location != TensorProto.EXTERNAL]
+        assert max(len(one.raw_data) for one in inside) < 512
+    without = bundles.save(replace(bundle, folder=tmp_path / "without"))
+    assert without.vector_id == bundle.vector_id
+    assert without.bundle_id != bundle.bundle_id
 
 
 def test_what_has_no_blocks_is_refused_and_still_explained(tmp_path: Path) -> None:

@@ -117,6 +117,19 @@ def test_a_masked_point_does_not_exist() -> None:
     torch.testing.assert_close(geometry.embed(clouds, weights, mask), torch.stack(shorter))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cloud_is_the_sum_of_what_its_points_add(name: str) -> None:
+    """Each point adds what it is as a cloud of its own, over the number of points."""
+    geometry = cloud(name, 16)
+    clouds, weights, mask = points()
+    added = geometry.embed_each(clouds, weights, mask)
+    torch.testing.assert_close(added.sum(1), geometry.embed(clouds, weights, mask))
+    for row, exists in enumerate(mask):
+        assert not added[row][~exists].any()
+        alone = geometry.embed(clouds[row][exists][:, None], weights[row][exists][:, None])
+        torch.testing.assert_close(added[row][exists], alone / exists.sum())
+
+
 def test_weights_are_signed_and_end_at_a_hundred() -> None:
     geometry = build("cloud_linear", 4)
     assert isinstance(geometry, LinearCloud)

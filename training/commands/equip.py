@@ -3,27 +3,27 @@
     multifold equip bundles/furniture --pool furniture
     multifold equip bundles/furniture --pool furniture --measure furniture/manifest.jsonl
 
-The vectors of the bundle, and so its vector_id, stay what they are, and so do its other files. --measure
+What `multifold export` writes is equipped already; this is for bundles that exist, and for figures: --measure
 deletes what each method calls important, from pictures and captions of a manifest, and keeps the figures in
-the bundle: the service then explains by the best method.
+the bundle, and the service then explains by the best method. The vectors of the bundle, and so its vector_id,
+stay what they are, and so do its other files.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
 from multifold import bundle as bundles
 from multifold import manifest
-from multifold.bundle import POOL, Bundle
+from multifold.bundle import Bundle
 from multifold.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.explanation import MEASURED, Explainer
 from training.data import pools
 from training.data.views import load_views
 from training.evaluate.explanation import deleted_cells, deleted_words, matches
-from training.explaining.graphs import SIDES, write_explaining
+from training.explaining.equipping import equip, write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,15 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write what is asked for, seal the bundle again, say what it weighs."""
-    bundle = bundles.load(args.bundle)
-    if args.pool is not None:
-        _write_json(bundle, POOL, pools.captions(args.pool))
-    refused = write_explaining(bundle)
-    sealed = bundles.save(bundle)
-    for side in SIDES:
-        name = f"explain_{side}.onnx"
-        told = refused.get(side) or f"{bundle.path(name).stat().st_size:,} bytes"
-        print(f"{name}: {told}")
+    pool = pools.captions(args.pool) if args.pool else ()
+    sealed = equip(bundles.load(args.bundle), pool)
     if args.measure is not None:
         _measure(args, sealed)
         sealed = bundles.save(sealed)
@@ -70,9 +63,4 @@ def _measure(args: argparse.Namespace, bundle: Bundle) -> None:
             f"{side}: score left of {len(found)} matches, " + ", ".join(f"{k} {v}" for k, v in areas.items())
         )
         told[side] = {name: areas[name] for name in explainer.methods("text" if side == "text" else "image")}
-    _write_json(bundle, MEASURED, told)
-
-
-def _write_json(bundle: Bundle, name: str, content: object) -> None:
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    bundle.path(name).write_text(text + "\n", encoding="utf-8")
+    write_json(bundle, MEASURED, told)

@@ -17,7 +17,7 @@ from multifold.canary import open_encoder
 from multifold.explanation import METHODS, Explainer, HeatMap, Words
 from multifold.preprocess import decode, pixels
 from multifold.types import Pixels
-from training.evaluate import pictures
+from training.evaluate import page, pictures
 from training.evaluate.explanation import matches
 
 SHOWN = 448  # pixels along a side of the picture in the page
@@ -51,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
         }
         args.json.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if args.html is not None:
-        pieces = [picture_piece(seen, heat), words_piece(words)]
-        args.html.write_text(pictures.page("Why they match", pieces), encoding="utf-8")
+        args.html.write_text(page.html("Why they match", shown(seen, heat, words)), encoding="utf-8")
     return 0
 
 
@@ -67,12 +66,16 @@ def lit(seen: Pixels, heat: HeatMap) -> Image.Image:
     )
 
 
-def picture_piece(seen: Pixels, heat: HeatMap) -> str:
-    """A heat map as a piece of HTML."""
-    return f'<p><img src="{pictures.data_uri(lit(seen, heat))}" alt="heat map by {heat.method}"></p>'
+def shown(seen: Pixels, heat: HeatMap, words: Words) -> list[page.Section]:
+    """The picture and the words, as sections of a page."""
+    picture = f'<img src="{pictures.data_uri(lit(seen, heat))}" alt="heat map by {heat.method}">'
+    return [
+        page.Section("Picture", [page.Figure(picture, f"by {heat.method}")]),
+        page.Section("Words", [page.Figure(shaded(words), f"by {words.method}")]),
+    ]
 
 
-def words_piece(words: Words) -> str:
+def shaded(words: Words) -> str:
     """Words, the darker the more they matter, as a piece of HTML."""
     most = max((share for _, share in words.words), default=0.0)
     shades = [max(share, 0.0) / most if most > 0 else 0.0 for _, share in words.words]

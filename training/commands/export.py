@@ -7,6 +7,7 @@
 
 It is measured on held-out items: those of its recipe, or the test split of another manifest (--held-out).
 With --against both bundles answer them; one that finds less is refused, unless --force is said.
+It brings the graphs that explain its matches, unless --unexplained is said; --pool adds captions to meet.
 """
 
 import argparse
@@ -23,8 +24,10 @@ from multifold.errors import MultifoldError
 from multifold.manifest import Entry
 from training import checkpoint, openweights, prepare, recipe, variants
 from training.checkpoint import Checkpoint
+from training.data import pools
 from training.data.views import load_views
 from training.evaluate import calibrate, retrieval
+from training.explaining.equipping import equip
 from training.export import export
 from training.promotion import Rival
 from training.recipe import Data, Recipe
@@ -46,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tokenizer", type=Path, help="open weights that do not read as CLIP: tokenizer.json"
     )
+    parser.add_argument("--unexplained", action="store_true", help="without graphs that explain matches")
+    parser.add_argument("--pool", help="captions to meet: 'furniture', 'everyday' or a file of lines")
     parser.add_argument(
         "--cache", type=Path, default=Path("runs/cache"), help="rendered views and generated sets"
     )
@@ -74,6 +79,7 @@ def _variant(args: argparse.Namespace) -> Bundle:
 
 def _encoder(args: argparse.Namespace) -> Bundle:
     trained, origin = _open_weights(args) if args.source.startswith(openweights.SCHEME) else _trained(args)
+    pool = pools.captions(args.pool) if args.pool else ()
     measured = _measured_on(trained.recipe, args.held_out)
     items = held_out(measured, args)
     provenance = {
@@ -85,7 +91,9 @@ def _encoder(args: argparse.Namespace) -> Bundle:
     print(f"exporting {measured.name}, measuring it on {len(items)} held-out items")
     against = None if args.against is None else rival(args.against, items, args.cache)
     views, captions = prepare.views(measured, items, args.cache), [entry.texts for entry in items]
-    made = export(trained, views, captions, args.bundle, provenance, against, args.force)
+    explained = not args.unexplained
+    made = export(trained, views, captions, args.bundle, provenance, against, args.force, explained)
+    made = equip(made, pool, explained)
     about = {"data": provenance["data"], "split": measured.data.test_split, "items": len(items)}
     return calibrate.calibrated(made.folder, items, args.cache, **about)
 

@@ -30,8 +30,8 @@ from multifold.traversal import Pool
 from multifold.types import Feature, pool_mean
 from training.data import pools
 from training.data.views import load_views
-from training.evaluate import pictures
-from training.evaluate.traversal import Histogram, hierarchy, histograms, mean_met
+from training.evaluate import page, pictures
+from training.evaluate.traversal import hierarchy, histograms, mean_met
 
 MOST = 300
 SHOWN = 12
@@ -77,8 +77,9 @@ def run(args: argparse.Namespace) -> int:
         for met in path.met:
             print(f"  {met.position:.2f}  {met.text}")
         print(f"  1.00  {traversal.ROOT}")
-    strips = [pictures.strip(path, face, title) for path in paths]
-    _write(args, {"query": title, "paths": [asdict(path) for path in paths]}, strips)
+    strips = [page.Figure(pictures.strip(path, face, title)) for path in paths]
+    told = {"query": title, "paths": [asdict(path) for path in paths]}
+    _write(args, told, [page.Section("Paths", strips)])
     return 0
 
 
@@ -122,9 +123,11 @@ def _many(args: argparse.Namespace, encoder: Encoder, pool: Pool, widths: list[f
     paths = [traversal.traverse(encoder, one, pool, args.steps, widths)[-1] for one in features[:SHOWN]]
     faces = [Image.fromarray(np.array(item[0])) for item in views[:SHOWN]]
     strips = [
-        pictures.strip(path, face, one.id) for path, face, one in zip(paths, faces, entries, strict=False)
+        page.Figure(pictures.strip(path, face, one.id))
+        for path, face, one in zip(paths, faces, entries, strict=False)
     ]
-    _write(args, told, [_chart(far), *strips])
+    chart = page.Figure(pictures.distances_chart(far))
+    _write(args, told, [page.Section("Distance to the root", [chart]), page.Section("Paths", strips)])
     return 0
 
 
@@ -132,13 +135,9 @@ def _seen(args: argparse.Namespace, encoder: Encoder, entries: list[Entry]) -> n
     return load_views(entries, encoder.bundle.views, encoder.bundle.image, args.cache)
 
 
-def _chart(far: dict[str, Histogram]) -> str:
-    return f"<h2>Distance to the root</h2>{pictures.distances_chart(far)}<h2>Paths</h2>"
-
-
-def _write(args: argparse.Namespace, told: dict[str, Any], pieces: list[str]) -> None:
+def _write(args: argparse.Namespace, told: dict[str, Any], sections: list[page.Section]) -> None:
     if args.json is not None:
         text = json.dumps({"bundle": str(args.bundle), **told}, indent=2, ensure_ascii=False)
         args.json.write_text(text + "\n", encoding="utf-8")
     if args.html is not None:
-        args.html.write_text(pictures.page("Towards the root", pieces), encoding="utf-8")
+        args.html.write_text(page.html("Towards the root", sections), encoding="utf-8")

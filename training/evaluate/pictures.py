@@ -3,7 +3,7 @@
 import base64
 import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from PIL import Image
 
@@ -11,22 +11,6 @@ from multifold.traversal import ROOT, Path
 from training.evaluate.traversal import Histogram
 
 COLOURS = ("#2f6db3", "#c2562b", "#4d8a3d")
-STYLE = """
-body{font:15px/1.4 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}
-.strip{display:flex;gap:1rem;align-items:flex-start;margin:1.2rem 0;padding:1rem 0;border-top:1px solid #ddd}
-.strip img{width:9rem;height:9rem;object-fit:contain}
-.strip ol{flex:1;margin:0;padding:0;list-style:none}
-.strip li{display:flex;gap:.8rem}.strip i{width:3rem;color:#777;font-style:normal;text-align:right}
-svg text{font:11px system-ui,sans-serif;fill:#444}
-"""
-
-
-def page(title: str, pieces: Sequence[str]) -> str:
-    """A whole page of pieces, in one file."""
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<style>{STYLE}</style><h1>{html.escape(title)}</h1>{''.join(pieces)}</html>\n"
-    )
 
 
 def strip(path: Path, picture: Image.Image | None, title: str) -> str:
@@ -36,7 +20,7 @@ def strip(path: Path, picture: Image.Image | None, title: str) -> str:
     met = [(f"{one.position:.2f}", one.text) for one in path.met] + [("1.00", ROOT)]
     lines = "".join(f"<li><i>{place}</i><span>{html.escape(text)}</span></li>" for place, text in met)
     said = html.escape(f"{title}{width}")
-    return f'<section class="strip">{face}<div><b>{said}</b><ol>{lines}</ol></div></section>'
+    return f'<div class="strip">{face}<div><b>{said}</b><ol>{lines}</ol></div></div>'
 
 
 def distances_chart(sides: Mapping[str, Histogram], width: int = 640, height: int = 220) -> str:

@@ -90,14 +90,17 @@ def append_geometry(graph: GraphProto, geometry: GraphProto) -> str:
 
 
 def shared(model: ModelProto, host: Path) -> ModelProto:
-    """The model with its large weights read from the file that has them already."""
-    content = host.read_bytes()
+    """The model with its large weights read from the file that has them already, mostly in the same order."""
+    content, last = host.read_bytes(), 0
     used = {name for node in model.graph.node for name in node.input}
     kept = [weight for weight in model.graph.initializer if weight.name in used]
     del model.graph.initializer[:], model.graph.value_info[:]
     for weight in kept:
-        at = content.find(weight.raw_data) if len(weight.raw_data) >= SHARED else -1
-        if at >= 0:
+        if len(weight.raw_data) < SHARED:
+            continue
+        at = content.find(weight.raw_data, last)
+        if (at := content.find(weight.raw_data) if at < 0 else at) >= 0:
+            last = at
             entries = {"location": host.name, "offset": str(at), "length": str(len(weight.raw_data))}
             weight.ClearField("raw_data")
             weight.data_location = TensorProto.EXTERNAL

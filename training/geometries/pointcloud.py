@@ -43,12 +43,23 @@ class LinearCloud(Geometry):
     ) -> Float[Tensor, "b n"]:
         """The feature of each cloud; points whose mask is False do not exist."""
         with without_autocast(points):
-            units = normalize(precise(points), dim=-1, eps=1e-6)
-            weights = HEAVIEST * (precise(raw_weights) / HEAVIEST).tanh()
-            return self._embed(units, shares(weights, mask))
+            units, weights = weighed(points, raw_weights, mask)
+            return torch.cat([torch.einsum("bt,btd->bd", weights, part) for part in self._parts(units)], 1)
 
-    def _embed(self, units: Float[Tensor, "b t d"], weights: Float[Tensor, "b t"]) -> Float[Tensor, "b n"]:
-        return torch.einsum("bt,btd->bd", weights, units)
+    def embed_each(
+        self,
+        points: Float[Tensor, "b t d"],
+        raw_weights: Float[Tensor, "b t"],
+        mask: Bool[Tensor, "b t"] | None = None,
+    ) -> Float[Tensor, "b t n"]:
+        """What each point adds to the feature of its cloud."""
+        with without_autocast(points):
+            units, weights = weighed(points, raw_weights, mask)
+            return torch.cat([weights[:, :, None] * part for part in self._parts(units)], 2)
+
+    def _parts(self, units: Float[Tensor, "b t d"]) -> list[Float[Tensor, "b t _"]]:
+        """What a point of weight one adds, in parts that lie side by side."""
+        return [units]
 
 
 class KernelCloud(LinearCloud):
@@ -81,13 +92,13 @@ class KernelCloud(LinearCloud):
     def _amplitudes(self, normal: Float[Tensor, "f 1"]) -> Float[Tensor, "f 1"]:
         """Of normal numbers, the factors that make normal directions the kernel's frequencies."""
 
-    def _embed(self, units: Float[Tensor, "b t d"], weights: Float[Tensor, "b t"]) -> Float[Tensor, "b n"]:
-        linear, waves = super()._embed(units, weights), super()._embed(self._waves(units), weights)
-        return torch.cat([sqrt(1 - self.kernel_share) * linear, sqrt(self.kernel_share) * waves], dim=1)
+    def _parts(self, units: Float[Tensor, "b t d"]) -> list[Float[Tensor, "b t _"]]:
+        return [sqrt(1 - self.kernel_share) * units, self._waves(units)]
 
     def _waves(self, units: Float[Tensor, "b t d"]) -> Float[Tensor, "b t f"]:
-        """φ: features of points whose inner product is the kernel on average."""
-        return (units @ self.directions.T + self.phases).cos() * sqrt(2 / len(self.phases))
+        """√s·φ: features of points whose inner product is the kernel's share on average."""
+        height = sqrt(2 * self.kernel_share / len(self.phases))
+        return (units @ self.directions.T + self.phases).cos() * height
 
 
 class GaussianCloud(KernelCloud):
@@ -126,6 +137,14 @@ class ImqCloud(KernelCloud):
 
     def _amplitudes(self, normal: Float[Tensor, "f 1"]) -> Float[Tensor, "f 1"]:
         return normal
+
+
+def weighed(
+    points: Float[Tensor, "b t d"], raw_weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"] | None
+) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b t"]]:
+    """Unit points, and what each counts in the mean of its cloud."""
+    units = normalize(precise(points), dim=-1, eps=1e-6)
+    return units, shares(HEAVIEST * (precise(raw_weights) / HEAVIEST).tanh(), mask)
 
 
 def shares(weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"] | None) -> Float[Tensor, "b t"]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from multifold.errors import MultifoldError
-from training.towers.heads import ModalityScale
+from training.towers.heads import Cloud, ModalityScale
 
 
 class TowerError(MultifoldError):
@@ -45,6 +45,12 @@ class Tower(nn.Module, ABC):
     def forward(self, observed: Tensor) -> Float[Tensor, "b n"]:
         features: Tensor = self.project(*self.tokens(observed))
         return features if self.scale is None else self.scale(features)
+
+    def points(self, observed: Tensor) -> Float[Tensor, "b t n"]:
+        """What each token adds to the feature, where tokens are the points of a cloud."""
+        assert isinstance(self.project, Cloud)
+        added = self.project.each(*self.tokens(observed))
+        return added if self.scale is None else self.scale(added)
 
     @property
     def depth(self) -> int:

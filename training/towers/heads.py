@@ -39,7 +39,14 @@ class Cloud(nn.Module):
         self.geometry = geometry
 
     def forward(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b n"]:
-        return self.geometry.embed(tokens @ self.points, (tokens @ self.weights).squeeze(2), mask)
+        return self.geometry.embed(*self._cloud(tokens), mask)
+
+    def each(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t n"]:
+        """What each token adds to the feature."""
+        return self.geometry.embed_each(*self._cloud(tokens), mask)
+
+    def _cloud(self, tokens: Float[Tensor, "b t c"]) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b t"]]:
+        return tokens @ self.points, (tokens @ self.weights).squeeze(2)
 
 
 class ModalityScale(nn.Module):
@@ -50,7 +57,7 @@ class ModalityScale(nn.Module):
         self.clamped = clamped
         self.log_scale = nn.Parameter(torch.tensor(-0.5 * log(n)))
 
-    def forward(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
+    def forward(self, features: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
         if self.clamped and self.training:  # the parameter itself: clamped in the graph, it would stick there
             self.log_scale.data.clamp_(max=0.0)
         held = self.clamped and not self.training

@@ -20,8 +20,19 @@ from multifold.calibration import Curve
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.manifest import Entry
-from training.evaluate import calibrate, measured, page, protocols, retrieval, service
+from training.evaluate import (
+    ablated,
+    calibrate,
+    classes,
+    grids,
+    measured,
+    page,
+    protocols,
+    retrieval,
+    service,
+)
 from training.evaluate.looking import look
+from training.evaluate.page import Section
 from training.evaluate.sections import sections
 from training.evaluate.subject import open_subject
 
@@ -43,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="FOLDER", help="write report.json, report.md and report.html"
     )
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument("--probe", action="store_true", help="with --label: linear probe, from train and val")
+    parser.add_argument("--ablation", type=Path, metavar="RESULTS", help="results.jsonl of an ablation")
     parser.add_argument(
         "--calibrate", action="store_true", help="fit confidence on these items, and keep it in the bundle"
     )
@@ -53,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print the tables, write the report."""
     entries = chosen(args)
     protocol = protocols.named(args.protocol)
+    further = ablated.sections(args.ablation)
     print(f"measuring {args.encoder} on {len(entries):,} items, protocol {args.protocol}", flush=True)
     told = {
         "protocol": {
@@ -72,8 +86,13 @@ def run(args: argparse.Namespace) -> int:
     by = _by_service if args.encoder.startswith(("http://", "https://")) else _by_encoder
     if by is _by_service and args.calibrate:
         raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
-    told |= by(args, protocol, entries)
-    _write(args.out, told)
+    if args.probe and (by is _by_service or args.label is None or args.split in (None, "train", "val")):
+        raise MultifoldError(
+            "--probe learns from train and val: name another --split, --label KEY, and no service"
+        )
+    numbers, shown = by(args, protocol, entries)
+    told |= numbers
+    _write(args.out, told, [*shown, *further])
     return 0
 
 
@@ -91,7 +110,7 @@ def chosen(args: argparse.Namespace) -> list[Entry]:
 
 def command(args: argparse.Namespace) -> str:
     """What repeats this."""
-    left_out = {"encoder", "manifest", "out", "cache", "key"}
+    left_out = {"encoder", "manifest", "out", "cache", "key", "ablation"}
     options = [
         word
         for name, value in vars(args).items()
@@ -103,7 +122,7 @@ def command(args: argparse.Namespace) -> str:
 
 def _by_service(
     args: argparse.Namespace, protocol: protocols.Protocol, entries: list[Entry]
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], list[Section]]:
     with Client(args.encoder, api_key=args.key) as client:
         info = client.info()
 
@@ -118,12 +137,12 @@ def _by_service(
         "bundle": info["bundle"]["name"],
         "bundle_id": info["bundle"]["bundle_id"],
     }
-    return {"encoder": about, "retrieval": numbers}
+    return {"encoder": about, "retrieval": numbers}, []
 
 
 def _by_encoder(
     args: argparse.Namespace, protocol: protocols.Protocol, entries: list[Entry]
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], list[Section]]:
     subject = open_subject(Path(args.encoder))
     test = look(subject, entries, args.cache)
     possible = set(retrieval.available(test.observed))
@@ -139,11 +158,16 @@ def _by_encoder(
     curves, trust = calibrate.calibrate(subject.encoder, test.observed)
     if args.calibrate:
         _keep(args, entries, curves)
-    return {
+    shown = (
+        [] if args.out is None else grids.sections(subject.encoder, test, equal_texts=protocol.equal_texts)
+    )
+    told = {
         "calibration": trust,
+        "classes": {} if args.label is None else classes.measured(subject, test, args),
         "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
         "retrieval": numbers,
     }
+    return told, shown
 
 
 def _keep(args: argparse.Namespace, entries: list[Entry], curves: Mapping[str, Curve]) -> None:
@@ -159,10 +183,10 @@ def calibrated_on(path: Path, split: str | None, entries: Sequence[Entry]) -> di
     return {"data": file_hash(path), "split": split, "items": len(entries)}
 
 
-def _write(out: Path | None, told: Mapping[str, Any]) -> None:
+def _write(out: Path | None, told: Mapping[str, Any], further: Sequence[Section]) -> None:
     encoder = told["encoder"]
     title = f"{encoder.get('bundle') or encoder.get('recipe')} on {told['data']['manifest']}"
-    made = sections(told)
+    made = sections(told, further)
     print(page.markdown(title, made))
     if out is None:
         return

@@ -7,11 +7,7 @@ The method is the best that the bundle knows, unless --method names one: points,
 
 import argparse
 import json
-from html import escape
 from pathlib import Path
-
-import numpy as np
-from PIL import Image
 
 from multifold.canary import open_encoder
 from multifold.explanation import METHODS, Explainer, HeatMap, Words
@@ -19,8 +15,6 @@ from multifold.preprocess import decode, pixels
 from multifold.types import Pixels
 from training.evaluate import page, pictures
 from training.evaluate.explanation import matches
-
-SHOWN = 448  # pixels along a side of the picture in the page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,33 +49,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def lit(seen: Pixels, heat: HeatMap) -> Image.Image:
-    """The picture, dimmed where it does not matter."""
-    shares = heat.grid.clip(min=0) / max(float(heat.grid.max()), 1e-12)
-    mask = Image.fromarray((255 * (0.2 + 0.8 * shares)).astype(np.uint8)).resize(
-        (SHOWN, SHOWN), Image.Resampling.NEAREST
-    )
-    return Image.composite(
-        Image.fromarray(seen).resize((SHOWN, SHOWN)), Image.new("RGB", (SHOWN, SHOWN)), mask
-    )
-
-
 def shown(seen: Pixels, heat: HeatMap, words: Words) -> list[page.Section]:
     """The picture and the words, as sections of a page."""
-    picture = f'<img src="{pictures.data_uri(lit(seen, heat))}" alt="heat map by {heat.method}">'
     return [
-        page.Section("Picture", [page.Figure(picture, f"by {heat.method}")]),
-        page.Section("Words", [page.Figure(shaded(words), f"by {words.method}")]),
+        page.Section("Picture", [page.Figure(pictures.heat(seen, heat), f"by {heat.method}")]),
+        page.Section("Words", [page.Figure(pictures.words(words), f"by {words.method}")]),
     ]
-
-
-def shaded(words: Words) -> str:
-    """Words, the darker the more they matter, as a piece of HTML."""
-    most = max((share for _, share in words.words), default=0.0)
-    shades = [max(share, 0.0) / most if most > 0 else 0.0 for _, share in words.words]
-    told = zip(words.words, shades, strict=True)
-    spans = (
-        f'<span style="background:rgba(194,86,43,{shade:.2f})">{escape(word)}</span>'
-        for (word, _), shade in told
-    )
-    return f"<p>{' '.join(spans)}</p>"

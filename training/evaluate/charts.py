@@ -4,7 +4,18 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import log
 
-COLOURS = ("#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626", "#64748b")
+COLOURS = (
+    "#2563eb",
+    "#d97706",
+    "#059669",
+    "#db2777",
+    "#7c3aed",
+    "#0891b2",
+    "#65a30d",
+    "#dc2626",
+    "#64748b",
+    "#92400e",
+)
 WIDTH, HEIGHT, LEFT, TOP = 440, 260, 44, 14
 LEGEND = 230
 
@@ -21,11 +32,20 @@ def curves(lines: Mapping[str, Mapping[int, float]]) -> str:
     return chart(drawn, [(across(k), str(k)) for k in ticks])
 
 
+def diagram(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Shares over confidence, and where they would be the same."""
+    ticks = [(share / 4, f"{share / 4:.0%}") for share in range(5)]
+    perfect = f'<path class="axis" d="M{_x(0.0):.1f} {_y(0.0):.1f}L{_x(1.0):.1f} {_y(1.0):.1f}"/>'
+    return chart([(line, name) for name, line in lines.items()], ticks, perfect)
+
+
 def chart(
-    lines: Sequence[tuple[Sequence[tuple[float, float]], str]], ticks: Sequence[tuple[float, str]]
+    lines: Sequence[tuple[Sequence[tuple[float, float]], str]],
+    ticks: Sequence[tuple[float, str]],
+    behind: str = "",
 ) -> str:
     """Lines in the unit square; the vertical axis is in percent."""
-    parts = [_axes(ticks)]
+    parts = [_axes(ticks), behind]
     for place, (points, name) in enumerate(lines):
         colour = COLOURS[place % len(COLOURS)]
         path = " ".join(f"{_x(x):.1f},{_y(y):.1f}" for x, y in points)

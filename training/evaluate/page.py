@@ -1,5 +1,6 @@
 """A report as sections of text, tables and figures: Markdown without the figures, or HTML with all."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +12,7 @@ PAGE = """<!doctype html>
 <title>{title}</title><style>{style}</style></head>
 <body><main><h1>{title}</h1>{body}</main></body></html>
 """
+CODE = re.compile("`([^`]+)`")
 STYLE = Path(__file__).with_name("report.css")
 
 
@@ -56,9 +58,11 @@ class Section:
 
 
 def markdown(title: str, sections: Sequence[Section]) -> str:
-    """All sections, without their figures."""
+    """All sections but those of figures alone, without their figures."""
     told = [f"# {title}"]
     for section in sections:
+        if all(isinstance(part, Figure) for part in section.parts):
+            continue
         told.append(f"## {section.title}")
         told += [
             part if isinstance(part, str) else part.markdown()
@@ -81,7 +85,7 @@ def _section(section: Section) -> str:
 
 def _part(part: Part) -> str:
     if isinstance(part, str):
-        return f"<p>{escape(part)}</p>"
+        return "<p>" + CODE.sub(r"<code>\1</code>", escape(part)) + "</p>"
     if isinstance(part, Table):
         return part.html()
     caption = f"<figcaption>{escape(part.caption)}</figcaption>" if part.caption else ""

@@ -5,11 +5,15 @@ import html
 import io
 from collections.abc import Mapping
 
+import numpy as np
 from PIL import Image
 
+from multifold.explanation import HeatMap, Words
 from multifold.traversal import ROOT, Path
+from multifold.types import Pixels
 from training.evaluate.traversal import Histogram
 
+SHOWN = 448  # pixels along a side of a picture with a heat map
 COLOURS = ("#2f6db3", "#c2562b", "#4d8a3d")
 
 
@@ -46,3 +50,31 @@ def data_uri(picture: Image.Image) -> str:
     out = io.BytesIO()
     picture.save(out, "WEBP", quality=85)
     return f"data:image/webp;base64,{base64.b64encode(out.getvalue()).decode()}"
+
+
+def lit(seen: Pixels, found: HeatMap) -> Image.Image:
+    """The picture, dimmed where it does not matter."""
+    shares = found.grid.clip(min=0) / max(float(found.grid.max()), 1e-12)
+    mask = Image.fromarray((255 * (0.2 + 0.8 * shares)).astype(np.uint8)).resize(
+        (SHOWN, SHOWN), Image.Resampling.NEAREST
+    )
+    return Image.composite(
+        Image.fromarray(seen).resize((SHOWN, SHOWN)), Image.new("RGB", (SHOWN, SHOWN)), mask
+    )
+
+
+def heat(seen: Pixels, found: HeatMap) -> str:
+    """A heat map as a piece of HTML."""
+    return f'<img src="{data_uri(lit(seen, found))}" alt="heat map by {found.method}">'
+
+
+def words(found: Words) -> str:
+    """Words, the darker the more they matter, as a piece of HTML."""
+    most = max((share for _, share in found.words), default=0.0)
+    shades = [max(share, 0.0) / most if most > 0 else 0.0 for _, share in found.words]
+    told = zip(found.words, shades, strict=True)
+    spans = (
+        f'<span style="background:rgba(194,86,43,{shade:.2f})">{html.escape(word)}</span>'
+        for (word, _), shade in told
+    )
+    return f"<p>{' '.join(spans)}</p>"

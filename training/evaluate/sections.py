@@ -1,9 +1,9 @@
 """From what was measured to the sections of a report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from training.evaluate.charts import curves
+from training.evaluate.charts import curves, diagram
 from training.evaluate.page import Figure, Section, Table
 
 HEAD = ("direction", "pool", "queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median rank")
@@ -12,15 +12,27 @@ TIES = (
     "that draw items, not queries. Ties count against us. `each`: every observation is a candidate; `mean`, "
     "`max`, `hero`: items are, by the mean of their observations, their best one, or their first."
 )
+FALSE = (
+    "Confidence is the probability of a match. ECE: how far it is from the share that is right. False "
+    "accepts: the share of queries that still find something at that confidence when every right item is "
+    "taken away. All of it by curves that were fitted on the queries of other items."
+)
+CLASSES = (
+    "Zero-shot: the class whose prompts are nearest, averaged as the geometry's paper does. Linear probe: "
+    "what a linear classifier reads from frozen features, after the projection and before it."
+)
+PROMISED = (0.1, 0.3, 0.5)
+ENOUGH = 20  # hits for a point of the diagram
 Measured = Mapping[str, Any]
 
 
-def sections(measured: Measured) -> list[Section]:
-    """All that there is to tell, in order."""
+def sections(measured: Measured, further: Sequence[Section] = ()) -> list[Section]:
+    """All that there is to tell, in order; `further` are sections of others: pictures, an ablation."""
     told = [_retrieval(measured)]
     if any("categories" in one for _, _, one in _rows(measured)):
         told.append(_categories(measured))
-    return [*told, _origin(measured)]
+    told += [make(measured) for key, make in MORE.items() if measured.get(key)]
+    return [*told, *further, _origin(measured)]
 
 
 def _rows(measured: Measured) -> list[tuple[str, str, Measured]]:
@@ -44,7 +56,7 @@ def _retrieval(measured: Measured) -> Section:
 def _categories(measured: Measured) -> Section:
     """The first direction alone; the JSON has them all."""
     name, pool, one = next(row for row in _rows(measured) if "categories" in row[2])
-    rows = [[kind, *told.values()] for kind, told in one["categories"].items()]
+    rows = [[kind, *map(_shown, told.values())] for kind, told in one["categories"].items()]
     asked = f"{_title(name)}, {pool}; all categories are candidates. The JSON has the other directions."
     return Section("By category", [asked, Table(("category", "queries", "R@1", "R@5", "R@10"), rows)])
 
@@ -68,10 +80,56 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         middle, low, high = value
         return f"{middle:.3f} [{low:.3f}, {high:.3f}]"
-    return (
-        f"{value:.3f}"
-        if isinstance(value, float) and value < 1
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
+    if isinstance(value, float):
+        return f"{value:.3f}" if value < 1 else f"{value:g}"
+    return str(value)
+
+
+def _calibration(measured: Measured) -> Section:
+    """Every pair in a table; diagrams of the pooled means."""
+    told = {pair: one for pair, one in measured["calibration"].items() if "none" not in one}
+    rows = [
+        [
+            pair,
+            one["queries"],
+            f"{one['shown']['ece']:.3f}",
+            f"{one['first']['ece']:.3f}",
+            *(cell for row in one["thresholds"] if row["confidence"] in PROMISED for cell in _promise(row)),
+        ]
+        for pair, one in told.items()
+    ]
+    head = ["pair", "queries", "ECE, first ten", "ECE, first"]
+    for threshold in PROMISED:
+        head += [f"false accepts at {threshold:.0%}: promised", "counted"]
+    lines = {
+        pair: [(sure, right) for sure, right, hits in one["shown"]["bins"] if hits >= ENOUGH]
+        for pair, one in told.items()
+        if pair.endswith("/mean")
+    }
+    figure = Figure(
+        diagram(lines),
+        "Share that is right over confidence, the ten first hits of every query, where there are at least "
+        f"{ENOUGH} hits of such a confidence. Grey: perfect.",
     )
+    none = [f"{pair}: {one['none']}." for pair, one in measured["calibration"].items() if "none" in one]
+    return Section("Confidence", [FALSE, Table(head, rows), *none, figure])
+
+
+def _promise(row: Measured) -> tuple[str, str]:
+    middle, low, high = row["counted"]
+    return f"{row['promised']:.1%}", f"{middle:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def _classes(measured: Measured) -> Section:
+    head = ("", "classes", "items", "accuracy", "top 5", "mean over classes")
+    rows = [
+        [name, *(_shown(one[key]) for key in ("classes", "items", "accuracy", "top5", "per_class"))]
+        for name, one in measured["classes"].items()
+    ]
+    return Section("Classification", [CLASSES, Table(head, rows)])
+
+
+MORE: Mapping[str, Callable[[Measured], Section]] = {
+    "classes": _classes,
+    "calibration": _calibration,
+}

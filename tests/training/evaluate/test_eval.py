@@ -1,6 +1,7 @@
 """`multifold eval`: a bundle and the service that runs it give the same numbers, and a report of them."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from multifold.cli import main
 from multifold.manifest import Entry, read, write
 from tests import tiny
 from tests.app.house import box, house, png
+from training.benches import ablation
+from training.evaluate import ablated, retrieval
+from training.evaluate.page import Table
 
 COLOURS = ("red", "green", "blue", "yellow", "black")
 DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
@@ -92,6 +96,9 @@ def test_a_report_says_where_its_numbers_come_from(
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert told["data"]["sha256"] in page
     assert "<svg" in page
+    assert all(title in page for title in ("What captions find", "Why they match", "Confidence"))
+    assert "What captions find" not in text
+    assert told["classes"]["zero-shot"]["items"] == 5
     assert 'src="http' not in page
 
 
@@ -110,9 +117,43 @@ def test_what_cannot_be_measured_is_said(
         ([str(tmp_path / "nothing"), str(manifest)], "neither a bundle nor a checkpoint"),
         ([str(bundle), str(manifest), "--protocol", "mine"], "no protocol 'mine'"),
         ([str(bundle), str(manifest), "--split", "none"], "no such item"),
+        ([str(bundle), str(manifest), "--probe", "--label", "dark"], "another --split"),
+        ([str(bundle), str(manifest), "--ablation", str(tmp_path / "none")], "no results"),
     ):
         assert main(["eval", *words]) == 2
         assert reason in capsys.readouterr().err
+
+
+def test_a_probe_learns_from_the_other_splits(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Photos alone, one colour each: what is learned of a colour holds for the same colour."""
+    entries = []
+    for split in ("train", "val", "test"):
+        for colour in ("red", "blue"):
+            photo = tmp_path / f"{split}-{colour}.png"
+            photo.write_bytes(png(colour))
+            entries.append(Entry(photo.stem, (photo,), None, (f"a {colour} box",), split, {"colour": colour}))
+    write(tmp_path / "all.jsonl", entries)
+    words = ("--split", "test", "--label", "colour", "--probe")
+    told = measured(bundle, tmp_path / "all.jsonl", tmp_path / "out", *words)["classes"]
+    assert told["linear probe, after"]["accuracy"] == [1.0, 1.0, 1.0]
+    assert told["linear probe, after"]["train"] == 4
+    write(tmp_path / "all.jsonl", [entry for entry in entries if entry.split != "val"])
+    assert main(["eval", str(bundle), str(tmp_path / "all.jsonl"), *words]) == 2
+    assert "split 'val'" in capsys.readouterr().err
+
+
+def test_an_ablation_is_a_section_of_the_report(tmp_path: Path) -> None:
+    study, runs = next(iter(ablation.studies().items()))
+    hits = {name: {f"R@{k}": [1.0, 0.0] for k in ablation.CUTS} for name, _ in retrieval.STANDARD}
+    log = tmp_path / "results.jsonl"
+    log.write_text(json.dumps(asdict(ablation.Result(study, next(iter(runs)), 0, 10, 1440, 7.0, hits))))
+    (section,) = ablated.sections(log)
+    (table,) = (part for part in section.parts if isinstance(part, Table))
+    assert table.rows[0][:2] == [next(iter(runs)), "1"]
+    assert table.rows[0][-2:] == ["1,440", "7"]
+    assert ablated.sections(None) == []
 
 
 def test_a_calibration_changes_nothing_else_of_a_bundle(

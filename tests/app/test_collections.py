@@ -338,8 +338,10 @@ def test_commands_take_the_name_of_a_collection(
     assert main(["index", "stats", "--data", str(data), "--collection", "other"]) == 2
     with house(data, bundle) as shop, Client(shop.url, collection="mine") as client:
         assert client.count() == 1
-        assert main([*ingest, "new"]) == 2
-        assert shop.url in capsys.readouterr().err
+        assert main([*ingest, "new"]) == 0
+        assert shop.url in capsys.readouterr().out
+        with Client(shop.url, collection="new") as sent:
+            assert sent.count() == 1
         add = ["index", "add", "y", "--text", "a blue box", "--data", str(data), "--collection", "mine"]
         assert main(add) == 0
         assert client.get("y").observations[0].text == "a blue box"

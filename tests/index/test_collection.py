@@ -14,6 +14,7 @@ from index.database import StoreError
 from index.derived import pool
 from index.exact import ExactEngine
 from index.lock import LockError, writer_of
+from index.schema import VERSION
 from index.stamp import ForeignStoreError
 from multifold.types import Item, Pool, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
@@ -199,7 +200,12 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
     assert items == [(3, "a", 2, 1)]
     assert rows == [(3 << 20, 3, "shape", "view", 0)]
     assert len(meta.pop("session")) == 32
-    assert meta == {"schema": "3", "words": "1", "vector_id": "sphere", "feature_length": str(FEATURE)}
+    assert meta == {
+        "schema": str(VERSION),
+        "words": "1",
+        "vector_id": "sphere",
+        "feature_length": str(FEATURE),
+    }
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from index.blobs import BlobError
 from index.collection import Collection
 from index.database import StoreError
 from index.transfer import CopyError
@@ -110,7 +111,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_heals(small_disk: Path) -> None:
         assert equal(collection, state)
         with pytest.raises(CopyError, match="disk is full"):
             collection.snapshot(small_disk / "x.tar")
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(BlobError, match="No space left"):
             collection.blobs.put(b"y" * 1_000_000)
         assert len(collection.search(query(feature(1), limit=1000))) == len(state)
     with Collection.open(small_disk / "things", SPACE, read_only=True) as collection:

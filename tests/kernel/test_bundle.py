@@ -195,7 +195,7 @@ def test_a_wrong_geometry_description_is_refused_even_when_resealed(
         open_encoder(folder)
 
 
-@pytest.mark.parametrize("change", [{"dim": 8}, {"feature_dim": 8}])
+@pytest.mark.parametrize("change", [{"dim": 8}, {"feature_dim": 8, "root": None}])
 def test_a_wrong_length_is_refused_even_when_resealed(folder: Path, change: dict[str, Any]) -> None:
     rewrite(folder, lambda raw: raw["geometry"].update(change), reseal=True)
     with pytest.raises(BundleError, match="8"):

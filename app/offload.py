@@ -14,7 +14,6 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias, TypeVar
 
-from app import confidence
 from app.alike import Alike
 from app.audit import Audit
 from app.batching import Batcher
@@ -24,7 +23,7 @@ from app.ingest import Draft, Made
 from app.jobs import Jobs, Worker
 from app.observer import Observer
 from app.pools import Pool
-from app.questions import Clue, Question
+from app.questions import Clue, Question, check_confidence, passes
 from app.senses import Perception, Sensed, Senses
 from app.service import Answer, Found, Look, Service
 from app.shelf import Shelf
@@ -65,7 +64,7 @@ class Desk:
     async def ask(self, question: Question) -> Answer:
         """Sense the clues and search with them."""
         start = time.perf_counter()
-        confidence.check(self.service.encoder.curves, question)
+        check_confidence(self.service.encoder.curves, question)
         self._searches.refuse_if_full()
         sensed = await self._sensed([clue for clue, _ in question.clues])
         encoded = time.perf_counter()
@@ -73,7 +72,7 @@ class Desk:
         options = question.options
         found = await self._found(question, query)
         searched = time.perf_counter()
-        hits = [hit for hit in found.hits if confidence.passes(hit, options)]
+        hits = [hit for hit in found.hits if passes(hit, options)]
         warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
         return Answer(hits, encoded - start, searched - encoded, found.version, warnings, self.address)
 

@@ -1,6 +1,7 @@
 """What can be asked with. Each kind of clue knows how it is sensed."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,8 @@ from app.senses import Sensed, Senses
 from app.settings import Settings
 from app.uploads import Mesh
 from index.filters import Filter
-from multifold.types import Mix, Pool, Query, Side, Target, Vector, Words
+from multifold.calibration import Curve, name
+from multifold.types import SIDES, Hit, Mix, Pool, Query, Side, Target, Vector, Words
 
 
 class Clue(ABC):
@@ -129,3 +131,23 @@ class Question:
         if lexical == "only" and not texts:
             raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
         return None if lexical == "off" or not texts else Words(" ".join(texts), counts, lexical == "only")
+
+
+def check_confidence(curves: Mapping[str, Curve], question: Question) -> None:
+    """Refuse a threshold on a confidence that nobody knows."""
+    options = question.options
+    if options.min_confidence is None:
+        return
+    targets = SIDES if options.target == "any" else (options.target,)
+    asked = question.side
+    if asked is None or not any(name(asked, side, options.pool) in curves for side in targets):
+        sentence = "no confidence is known for this: it needs one text, image or mesh, and a bundle that is "
+        raise ApiError(422, "no_calibration", f"{sentence}calibrated for it; use 'min_score' instead")
+
+
+def passes(hit: Hit, options: Options) -> bool:
+    """Whether a hit is good enough for those who asked."""
+    if options.min_score is not None and hit.score < options.min_score:
+        return False
+    least = options.min_confidence
+    return least is None or (hit.confidence is not None and hit.confidence >= least)

@@ -55,7 +55,7 @@ class Settings(BaseSettings):
 
     lexical: Annotated[
         Literal["auto", "off"], Field(description="whether a search looks for the words of its query too")
-    ] = "off"
+    ] = "auto"
     lexical_weight: Annotated[
         float, Field(ge=0, le=100, description="what a rank by words counts beside one by the vector")
     ] = 1.0

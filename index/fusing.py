@@ -15,7 +15,7 @@ DEPTH = 200  # so far down do ranks of either kind count where words name an ite
 
 
 def fused(near: Sequence[Hit], named: Sequence[Hit], weight: float) -> list[Hit]:
-    """Each item once, best first; ties go to what the vector found."""
+    """Each item once, best first; ties go to what words name."""
     hits: dict[str, Hit] = {}
     counted: dict[str, float] = {}
     by_words = {hit.id: rank for rank, hit in enumerate(named[:DEPTH], 1)}
@@ -25,4 +25,4 @@ def fused(near: Sequence[Hit], named: Sequence[Hit], weight: float) -> list[Hit]
     for hit in named[:DEPTH]:
         hits[hit.id] = replace(hits.get(hit.id, hit), words=hit.words)
         counted[hit.id] = counted.get(hit.id, 0.0) + weight / (LEVEL + by_words[hit.id])
-    return [hits[name] for name in sorted(counted, key=lambda name: -counted[name])]
+    return [hits[name] for name in sorted(counted, key=lambda name: (-counted[name], name not in by_words))]

@@ -1,7 +1,8 @@
 """Items by their words: an index of the database's own, written with the items and lost with nothing.
 
-SQLite keeps it as FTS5, PostgreSQL as text search vectors under GIN. Either is asked for one word at a time,
-so that both rank alike: an item counts the rarity ln(1 + items / items with the word) of each word it has.
+SQLite keeps it as FTS5, PostgreSQL as text search vectors under GIN. Beside a vector, words name an item only
+where it has all that tell (see `words.telling`) and few others do. For words alone either database is asked
+one at a time, so that both rank alike: an item counts the rarity ln(1 + items / items with it) of each word.
 It is derived: where it is missing, or was made by other rules (words.py), it is built anew from the items.
 """
 
@@ -20,9 +21,9 @@ with needs_extra("serve"):
     from sqlalchemy import Connection, TextClause, inspect, select, text
 
 TABLE = "words"
-RULES, NOTE = "1", "words"  # of words.py: another number builds every store's index anew
+RULES, NOTE = "2", "words"  # of words.py: another number builds every store's index anew
 PAGE = 1_000  # items of one statement
-FEW, SHARE = 8, 20  # a telling word is one of at most so many items, or of one in so many of them
+FEW = 8  # items that words may name beside a vector; what more have tells too little
 MOST_FOUND = 100_000  # items with one word
 
 
@@ -34,6 +35,8 @@ class Dialect:
     insert: TextClause
     delete: TextClause
     find: TextClause
+    both: str  # what asks for two words at once
+    quote: str
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -42,7 +45,9 @@ DIALECTS: Mapping[str, Dialect] = {
         [text("CREATE VIRTUAL TABLE words USING fts5(told, detail=none, columnsize=0, tokenize=ascii)")],
         text("INSERT INTO words (rowid, told) VALUES (:edition, :told)"),
         text("DELETE FROM words WHERE rowid = :edition"),
-        text("SELECT rowid FROM words WHERE words MATCH '\"' || :word || '\"' LIMIT :most"),
+        text("SELECT rowid FROM words WHERE words MATCH :asked LIMIT :most"),
+        both=" AND ",
+        quote='"',
     ),
     "postgresql": Dialect(
         [
@@ -51,7 +56,9 @@ DIALECTS: Mapping[str, Dialect] = {
         ],
         text("INSERT INTO words VALUES (:edition, array_to_tsvector(string_to_array(:told, ' ')))"),
         text("DELETE FROM words WHERE edition = :edition"),
-        text("SELECT edition FROM words WHERE told @@ CAST('''' || :word || '''' AS tsquery) LIMIT :most"),
+        text("SELECT edition FROM words WHERE told @@ CAST(:asked AS tsquery) LIMIT :most"),
+        both=" & ",
+        quote="'",
     ),
 }
 
@@ -101,18 +108,20 @@ def count(connection: Connection) -> int:
     return connection.scalar(text("SELECT count(*) FROM words")) or 0
 
 
-def find(connection: Connection, question: str, size: int, *, all_words: bool) -> dict[int, Told]:
-    """The editions that words of the question name, best first, of a collection of this many items.
+def named(connection: Connection, question: str) -> dict[int, Told]:
+    """The editions that have all that tells in a question; none if they are many."""
+    telling = words.telling(question)
+    found = _editions(connection, [one.word for one in telling], FEW + 1)
+    chunks = tuple(dict.fromkeys(one.chunk for one in telling))
+    return {edition: Told(1.0, chunks) for edition in found} if len(found) <= FEW else {}
 
-    Unless `all_words` are asked for, words that many items have are left to the vectors.
-    """
-    most = MOST_FOUND if all_words else max(FEW, size // SHARE)
+
+def ranked(connection: Connection, question: str, size: int) -> dict[int, Told]:
+    """The editions that have any word of a question, best first, of a collection of this many items."""
     scores: dict[int, float] = {}
     chunks: dict[int, dict[str, None]] = {}
     for one in words.asked(question):
-        found = _editions(connection, one.word, most + 1)
-        if len(found) > most and not all_words:
-            continue
+        found = _editions(connection, [one.word], MOST_FOUND)
         for edition in found:
             scores[edition] = scores.get(edition, 0.0) + math.log1p(size / len(found))
             chunks.setdefault(edition, {})[one.chunk] = None
@@ -127,9 +136,13 @@ def among(found: Mapping[int, Told], allowed: Ids) -> dict[int, Told]:
     return {edition: told for edition, told in found.items() if edition in few}
 
 
-def _editions(connection: Connection, word: str, most: int) -> list[int]:
-    found = connection.execute(_dialect(connection).find, {"word": word, "most": most})
-    return [row[0] for row in found]
+def _editions(connection: Connection, every: Sequence[str], most: int) -> list[int]:
+    """Those that have every one of these words."""
+    if not every:
+        return []
+    dialect = _dialect(connection)
+    asked = dialect.both.join(f"{dialect.quote}{word}{dialect.quote}" for word in every)
+    return [row[0] for row in connection.execute(dialect.find, {"asked": asked, "most": most})]
 
 
 def _dialect(connection: Connection) -> Dialect:

@@ -38,15 +38,17 @@ class Naming:
         """The items that the words of the query name and that have its target side, best first."""
         if query.words is None or not self.store.has_words:
             return []
-        size = self.derived.size()
-        told = lexical.find(self.now, query.words.text, size, all_words=query.words.only)
+        text = query.words.text
+        only = query.words.only
+        told = lexical.ranked(self.now, text, self.derived.size()) if only else lexical.named(self.now, text)
         if among is not None:
             told = lexical.among(told, among.editions)
         found: dict[int, Hit] = {}
         for side in sides_of(query):
             missing = {edition: one for edition, one in told.items() if edition not in found}
             found |= self._of_side(side, missing, query)
-        return [found[edition] for edition in told if edition in found]
+        there = [edition for edition in told if edition in found]
+        return [found[one] for one in sorted(there, key=lambda one: (-told[one].score, -found[one].score))]
 
     def _of_side(self, side: Side, told: dict[int, Told], query: Query) -> dict[int, Hit]:
         """Those that have this side, as many of the best as may be wanted."""

@@ -19,6 +19,14 @@ from multifold.types import Item
 LONGEST = 64  # letters of a word; longer ones are left out, their pieces stay
 MOST = 4_096  # words of one item
 MOST_ASKED = 64  # words of one question
+_SIGNS = ".,;:!?\"'()[]{}<>«»“”„"  # around a chunk, not of it
+# a part number or a file's name: digits with letters or signs between, many digits, a_b, a.b, aB
+_CODE = re.compile(
+    r"^(?=.*\d)(?=.*[^\W\d_])|\d[-_/\\#:]+\d|\d{4}|\w_+\w|[^\W\d_]\.[^\W\d_]|[a-zß-ÿ][A-ZÀ-Þ]", re.DOTALL
+)
+_MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
+_INGESTED = {"source", "path", "content"}  # what a folder's ingest notes beside the user's own
+_NOTES = {"source", "content", "size"}  # those that nobody would ask for
 _EDGES = re.compile(r"(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])")
 _CAMEL = re.compile(r"(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])")
 
@@ -39,11 +47,14 @@ def words(text: str) -> Iterator[str]:
 
 def asked(text: str) -> list[Asked]:
     """The words of a question, each once, with the chunks that they are of."""
-    found: dict[str, Asked] = {}
-    for chunk in unicodedata.normalize("NFKC", text).split():
-        for word in _words_of(chunk):
-            found.setdefault(word, Asked(word, chunk.strip(".,;:!?\"'()[]{}<>«»“”„")))
-    return list(found.values())[:MOST_ASKED]
+    return _once((word, chunk) for chunk in _chunks(text) for word in _words_of(chunk))
+
+
+def telling(text: str) -> list[Asked]:
+    """What an item must have all of to be named: the codes of a question; without codes, its words."""
+    chunks = _chunks(text)
+    codes = [chunk for chunk in chunks if _CODE.search(chunk)]
+    return _once((word, chunk) for chunk in codes or chunks for word in _wholes(chunk))
 
 
 def of_item(item: Item) -> list[str]:
@@ -52,14 +63,34 @@ def of_item(item: Item) -> list[str]:
 
 
 def told(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> list[str]:
-    """What an item is known by: its name, its captions and the values of its payload."""
-    values = (str(fact.value.scalar) for fact in facts_of(payload) if fact.value.kind in ("text", "number"))
+    """What an item is known by: its name, its captions and the values of its payload, if people made them."""
+    notes = _NOTES if payload.keys() >= _INGESTED else set()
+    facts = (
+        one for one in facts_of(payload) if one.value.kind in ("text", "number") and one.key not in notes
+    )
+    values = (text for text in (str(fact.value.scalar) for fact in facts) if not _MADE.fullmatch(text))
     found: dict[str, None] = {}
     for text in (name, *captions, *values):
         found.update(dict.fromkeys(words(text)))
         if len(found) >= MOST:
             break
     return list(found)[:MOST]
+
+
+def _chunks(text: str) -> list[str]:
+    return [chunk.strip(_SIGNS) for chunk in unicodedata.normalize("NFKC", text).split()]
+
+
+def _once(found: Iterable[tuple[str, str]]) -> list[Asked]:
+    chunks: dict[str, str] = {}
+    for word, chunk in found:
+        chunks.setdefault(word, chunk)
+    return [Asked(word, chunk) for word, chunk in chunks.items()][:MOST_ASKED]
+
+
+def _wholes(chunk: str) -> Iterator[str]:
+    """One word for each step of a path."""
+    return _fit("".join(_parts(segment)) for segment in re.split(r"[/\\]", chunk))
 
 
 def _words_of(chunk: str) -> Iterator[str]:

@@ -38,7 +38,7 @@ class SearchOptions(BaseModel):
     lexical: Lexical | None = Field(
         None,
         description="whether words of the query are looked for in names, captions and payloads too: 'auto' "
-        "fuses those that few items have with the vector, 'only' looks at nothing else",
+        "(as services are set) lets them name an item that has all that tell, 'only' looks at nothing else",
     )
     duplicates: Duplicates = Field(
         "show", description="'fold': items that show the same are one hit, which names the others"

@@ -64,6 +64,23 @@ def test_words_that_many_items_have_are_left_to_the_vector(collection: Collectio
     assert collection.search(asked)[0].words == ()
 
 
+def test_words_name_an_item_that_has_them_all(collection: Collection) -> None:
+    fill(collection)
+    collection.upsert([part(3, name="Arrow Bundle", code="QQ-1"), part(4, name="Arrow", code="QQ-2")])
+    for text, name in (("arrow bundle", "part3"), ("any QQ-2?", "part4"), ("shelf/part17", "part17")):
+        first = found(collection, text)[0]
+        assert (first.id, bool(first.words)) == (f"shelf/{name}", True)
+    for text in ("arrow bundles", "QQ-2 or QQ-1", "the arrow bundle", "KX-31/7b or KX-32/9"):
+        assert not any(hit.words for hit in found(collection, text, limit=MANY))
+
+
+def test_of_equals_by_words_the_vector_chooses(collection: Collection) -> None:
+    fill(collection)
+    collection.upsert([part(number, code="QQ-1") for number in (9, 30, 20)])
+    named = [hit.id for hit in found(collection, "QQ-1", limit=MANY) if hit.words]
+    assert named == ["shelf/part9", "shelf/part20", "shelf/part30"]
+
+
 def test_words_alone_find_what_they_name_and_no_more(collection: Collection) -> None:
     fill(collection)
     assert found(collection, "part17", only=True)[0].id == "shelf/part17"
@@ -81,14 +98,14 @@ def test_words_follow_changes_and_filters(collection: Collection) -> None:
     collection.delete(["shelf/part3"])
     assert found(collection, "ZZ", only=True) == []
     where = parse({"code": "KX-5/7b"})
-    asked = query(feature(1), words=Words("part4 part5"))
+    asked = query(feature(1), words=Words("part5"))
     assert [hit.id for hit in collection.search(asked, where)] == ["shelf/part5"]
 
 
 def test_pages_of_an_answer_fit_together(collection: Collection) -> None:
     fill(collection)
-    whole = answers(found(collection, "KX-31 KX-7 KX-22", limit=MANY))
-    pages = [found(collection, "KX-31 KX-7 KX-22", limit=7, offset=start) for start in range(0, MANY, 7)]
+    whole = answers(found(collection, "KX-31/7b and more", limit=MANY))
+    pages = [found(collection, "KX-31/7b and more", limit=7, offset=start) for start in range(0, MANY, 7)]
     assert [one for page in pages for one in answers(page)] == whole
     assert len({one[0] for one in whole}) == MANY
 
@@ -145,10 +162,10 @@ def test_ranks_are_fused() -> None:
     assert fused(near, [], 1.0) == near
     deep = f"n{DEPTH + 2}"
     both = fused(near, [hit("n3"), hit("new"), hit(deep)], 1.0)
-    assert [one.id for one in both[:4]] == ["n3", "n0", "n1", "new"]
+    assert [one.id for one in both[:4]] == ["n3", "n0", "new", "n1"]
     assert len(both) == len(near) + 1
     assert [one.id for one in fused(near, [hit("n3")], 0.0)] == [one.id for one in near]
-    assert fused(near, [hit("new")], 3.0)[0].id == "new"
+    assert fused(near, [hit("new")], 1.0)[0].id == "new"
 
 
 def test_the_vector_alone_is_as_it_was(collection: Collection) -> None:

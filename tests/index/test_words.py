@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.words import LONGEST, MOST_ASKED, asked, told, words
+from index.words import LONGEST, MOST_ASKED, asked, telling, told, words
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,28 @@ def test_a_word_knows_its_chunk() -> None:
         "42": "KX-42",
         "kx42": "KX-42",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Is there a KX-42/7b?", ["kx42", "7b"]),
+        ("part 10482213, please", ["10482213"]),
+        ("show me Assets/arrow_bundle.gltf", ["assets", "arrowbundlegltf"]),
+        ("my kitchenTable", ["kitchentable"]),
+        ("a three-legged stool", ["a", "threelegged", "stool"]),
+        ("a shelf with 3 boards, 1.5 m", ["a", "shelf", "with", "3", "boards", "15", "m"]),
+    ],
+)
+def test_codes_tell_and_without_them_every_word(text: str, found: list[str]) -> None:
+    assert [one.word for one in telling(text)] == found
+
+
+def test_what_machines_made_is_no_word() -> None:
+    noted = {"source": "shop", "path": "a.glb", "content": "0f" * 32, "size": 1234}
+    assert told("a", [], noted) == ["a", "glb", "aglb"]
+    assert told("a", [], {"id": "123e4567-e89b-12d3-a456-426614174000"}) == ["a"]
+    assert told("a", [], {"source": "shop", "size": 3}) == ["a", "shop", "3"]
 
 
 def test_values_of_a_payload_are_words_and_its_keys_are_not() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from multifold.durable import replacing
 from multifold.errors import MultifoldError
 from multifold.types import Kind
 from multifold.wire import Wire, segment
@@ -127,16 +128,12 @@ class Upkeep(Wire):
         path = Path(path)
         if path.exists():
             raise MultifoldError(f"{path} is there already: choose another name, or remove it.")
-        aside = path.with_name(f".{path.name}.part")
         try:
-            with open(aside, "wb") as out:
+            with replacing(path) as out:
                 for piece in self._stream(f"{self._at}/snapshots/{segment(name)}"):
                     out.write(piece)
-            aside.replace(path)
         except OSError as error:
             raise MultifoldError(f"{path} cannot be written: {error.strerror or error}.") from error
-        finally:
-            aside.unlink(missing_ok=True)
         return path
 
     def remove_snapshot(self, name: str) -> None:

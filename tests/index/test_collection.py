@@ -13,6 +13,7 @@ from index.collection import Collection, CollectionError
 from index.database import StoreError
 from index.derived import pool
 from index.exact import ExactEngine
+from index.lexical import RULES
 from index.lock import LockError, writer_of
 from index.schema import VERSION
 from index.stamp import ForeignStoreError
@@ -202,7 +203,7 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
     assert len(meta.pop("session")) == 32
     assert meta == {
         "schema": str(VERSION),
-        "words": "1",
+        "words": RULES,
         "vector_id": "sphere",
         "feature_length": str(FEATURE),
     }

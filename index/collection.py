@@ -268,16 +268,19 @@ class Collection:
             if self.version == NEVER or (where is not None and among is None):
                 return None
             nearest = partial(self._derived.nearest, question, pool=query.pool, among=among, exact=exact)
+            shown = partial(self._hits, sure=self._sure(calibration, among))
+            named = Naming(self._derived, self._store, now, question, shown).hits(query, among)
             end = query.offset + query.limit
             if query.words is not None:
-                found = {side: nearest(side, max(end, DEPTH)) for side in sides_of(query)}
+                reach = (
+                    max(end, DEPTH) if named else end
+                )  # what words name may lie deep in the vectors' order
+                found = {side: nearest(side, reach) for side in sides_of(query)}
             elif query.target != "any":
                 found = {query.target: nearest(query.target, end)[query.offset :]}
             else:
                 found = {side: nearest(side, end) for side in SIDES}
-            shown = partial(self._hits, sure=self._sure(calibration, among))
             hits = {side: shown(question, side, some) for side, some in found.items()}
-            named = Naming(self._derived, self._store, now, question, shown).hits(query, among)
         return None if any(len(hits[side]) < len(found[side]) for side in found) else Looked(hits, named)
 
     def _sure(self, calibration: Calibration | None, among: Candidates | None) -> Sure:

@@ -9,7 +9,6 @@ meanwhile, the search is made again, with changes held off and the store seen as
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -28,10 +27,10 @@ from index.engines import Engines
 from index.filters import Filter
 from index.fusing import DEPTH, fused
 from index.lock import WriterLock
-from index.merging import merged
+from index.merging import Place, merged
 from index.mixing import Question
 from index.mounts import refuse_network
-from index.naming import Naming, sides_of
+from index.naming import Naming
 from index.plan import Plan
 from index.report import Report
 from index.saved import SavedEngines
@@ -49,14 +48,6 @@ SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
 class CollectionError(MultifoldError):
     """The collection is closed, or open for reading only."""
-
-
-@dataclass(frozen=True)
-class Looked:
-    """What one look found: by the vector on each side, and by words."""
-
-    near: Mapping[Side, list[Hit]]
-    named: list[Hit]
 
 
 class Collection:
@@ -213,12 +204,7 @@ class Collection:
                 self._derived.catch_up(self._store)
                 found = self._look(query, where, calibration, exact=exact)
         assert found is not None  # in one moment, what the engines find is there
-        near = merged(found.near) if query.target == "any" else found.near[query.target]
-        if query.words is not None:
-            near = found.named if query.words.only else fused(near, found.named, query.words.weight)
-        elif query.target != "any":
-            return near  # its first hits were passed over already
-        return near[query.offset : query.offset + query.limit]
+        return found
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
         """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
@@ -260,7 +246,7 @@ class Collection:
 
     def _look(
         self, query: Query, where: Filter | None, calibration: Calibration | None, *, exact: bool
-    ) -> Looked | None:
+    ) -> list[Hit] | None:
         """What is found; None if the engines have to catch up, or the store went on meanwhile."""
         question = mixing.question(self._space.metric, query.vector, self._space.query_signs)
         with self._derived.gate.reading(), self._readable().moment() as now:
@@ -268,20 +254,11 @@ class Collection:
             if self.version == NEVER or (where is not None and among is None):
                 return None
             nearest = partial(self._derived.nearest, question, pool=query.pool, among=among, exact=exact)
-            shown = partial(self._hits, sure=self._sure(calibration, among))
-            named = Naming(self._derived, self._store, now, question, shown).hits(query, among)
-            end = query.offset + query.limit
-            if query.words is not None:
-                reach = (
-                    max(end, DEPTH) if named else end
-                )  # what words name may lie deep in the vectors' order
-                found = {side: nearest(side, reach) for side in sides_of(query)}
-            elif query.target != "any":
-                found = {query.target: nearest(query.target, end)[query.offset :]}
-            else:
-                found = {side: nearest(side, end) for side in SIDES}
-            hits = {side: shown(question, side, some) for side, some in found.items()}
-        return None if any(len(hits[side]) < len(found[side]) for side in found) else Looked(hits, named)
+            named = Naming(self._derived, self._store, now, question).places(query, among)
+            sure = self._sure(calibration, among)
+            page = _ranking(query, nearest, named, sure)[query.offset : query.offset + query.limit]
+            hits = self._hits(question, page, sure)
+        return hits if len(hits) == len(page) else None
 
     def _sure(self, calibration: Calibration | None, among: Candidates | None) -> Sure:
         """The confidence of a score, given how many items there are to choose from."""
@@ -289,20 +266,19 @@ class Collection:
             return lambda _side, _score: None
         return lambda side, score: calibration(side, score, self._derived.choice(side, among))
 
-    def _hits(
-        self, question: Question, side: Side, nearest: Sequence[tuple[int, float]], sure: Sure
-    ) -> list[Hit]:
+    def _hits(self, question: Question, places: Sequence[Place], sure: Sure) -> list[Hit]:
         """What was found, as the store has it; without what it has no more."""
-        cards = self._store.cards([edition for edition, _ in nearest])
-        sizes = {edition: card.size for edition, card in cards.items()}
-        best = self._derived.best_rows(question, side, sizes)
+        cards = self._store.cards([place.id for place in places])
+        best: dict[int, int] = {}
+        for side in {place.side for place in places}:
+            sizes = {one.id: cards[one.id].size for one in places if one.side == side and one.id in cards}
+            best |= self._derived.best_rows(question, side, sizes)
         seen = self._store.observations_at(list(best.values()))
-        found = [(edition, score) for edition, score in nearest if edition in best]
-        there = [(cards[edition], score, seen.get(best[edition])) for edition, score in found]
+        there = [(one, cards[one.id], seen.get(best[one.id])) for one in places if one.id in best]
         return [
-            Hit(card.id, score, side, one, card.payload, sure(side, score))
-            for card, score, one in there
-            if one is not None
+            Hit(card.id, one.score, one.side, shown, card.payload, sure(one.side, one.score), one.words)
+            for one, card, shown in there
+            if shown is not None
         ]
 
     def _caught_up(self, changed: int) -> int:
@@ -326,3 +302,25 @@ class Collection:
                     "The collection is open for reading only: changes go to its writing process."
                 )
             yield
+
+
+def _ranking(
+    query: Query,
+    nearest: Callable[[Side, int], list[tuple[int, float]]],
+    named: Sequence[Place],
+    sure: Sure,
+) -> Sequence[Place]:
+    """As far as the query's page, best first."""
+    if query.words is not None and query.words.only:
+        return named
+    end = query.offset + query.limit
+    reach = max(end, DEPTH) if named else end  # what words name may lie deep in the vectors' order
+    if query.target == "any":  # confidence tells which side an item is found by
+        sides = {
+            side: [Place(edition, side, score, sure(side, score)) for edition, score in nearest(side, reach)]
+            for side in SIDES
+        }
+        near = merged(sides)
+    else:
+        near = [Place(edition, query.target, score) for edition, score in nearest(query.target, reach)]
+    return near if query.words is None else fused(near, named, query.words.weight)

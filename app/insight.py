@@ -11,7 +11,7 @@ from app.observer import Observer
 from app.service import Look, Service
 from multifold import traversal
 from multifold.encoder import Encoder
-from multifold.explanation import Explainer, HeatMap, Method, Words
+from multifold.explanation import Explainer, HeatMap, Method, Words, part, token_scores
 from multifold.scores import index_scores, signed
 from multifold.traversal import Path, Pool
 from multifold.types import SIDE_OF, Feature, Item, Observation, Pixels, Query, Side, Vector, pool_mean
@@ -101,13 +101,28 @@ def side_scores(encoder: Encoder, query: Vector, item: Item) -> dict[Side, float
     return dict(zip(sides, scores(encoder, query, pooled), strict=True))
 
 
+def tokens(encoder: Encoder, query: Vector, feature: Feature) -> list[float]:
+    """The share of each pair of tokens in a score, for encoders that compare several."""
+    parts = encoder.bundle.geometry.tokens
+    if parts == 1:
+        return []
+    shares: list[float] = token_scores(query, encoder.vectors(feature[None])[0], parts).tolist()
+    return shares
+
+
 def explain(
-    service: Service, asked: Asked, observation: Observation, method: Method | None
+    service: Service,
+    asked: Asked,
+    observation: Observation,
+    method: Method | None = None,
+    token: int | None = None,
 ) -> tuple[Why, Why]:
-    """What in an observation, and what in the query, made their score."""
+    """What in an observation, and what in the query, made their score, or one pair of tokens' share of it."""
     encoder = service.encoder
     (vector,) = encoder.vectors(observation.feature[None])
     ours, theirs = signed(np.stack([asked.vector, vector]), encoder.query_signs)
+    if token is not None:
+        ours, theirs = (part(one, token, encoder.bundle.geometry.tokens) for one in (ours, theirs))
     known = explainer(encoder)
     seen = _seen(service, observation)
     blank = SHADES[encoder.bundle.views.background]

@@ -42,6 +42,11 @@ class GeometrySpec:
     root: tuple[float, ...] | None = None  # a feature: where traversals from the special to the general end
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def tokens(self) -> int:
+        """How many parts of a vector are compared pair by pair, as oblique geometries do."""
+        return int(self.params.get("m", 1))
+
     def __post_init__(self) -> None:
         """A wrong metric or number of signs would search on without a word, and find the wrong things."""
         if self.metric not in get_args(Metric):

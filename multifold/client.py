@@ -232,10 +232,11 @@ class Client(Upkeep):
         kind: Kind | None = None,
         index: int | None = None,
         method: str | None = None,
+        token: int | None = None,
         maps: bool = True,
     ) -> Explanation:
         """Why an item matches: all its scores, and what in its best observation, or in that one, made it."""
-        said = {"kind": kind, "index": index, "method": method}
+        said = {"kind": kind, "index": index, "method": method, "token": token}
         body = clue_json(clue) | {name: value for name, value in said.items() if value is not None}
         body |= {"item": item, "maps": maps}
         return self._ask(insights.explanation, "POST", f"{self._at}/explain", json=body)

@@ -149,11 +149,17 @@ class Explainer:
 def part(vector: Vector, place: int, parts: int) -> Vector:
     """An index vector of m parts with all but one of them blank."""
     if len(vector) % parts or not 0 <= place < parts:
-        raise ExplanationError(f"a vector of {len(vector)} numbers has no part {place} of {parts}")
+        raise ExplanationError(f"there is no token {place} here: {parts} are compared pair by pair, from 0")
     alone = np.zeros_like(vector)
     length = len(vector) // parts
     alone[place * length : (place + 1) * length] = vector[place * length : (place + 1) * length]
     return alone
+
+
+def token_scores(ours: Vector, theirs: Vector, parts: int) -> Float32[np.ndarray, " m"]:
+    """The share of each pair of tokens of two index vectors; they sum to the inner product."""
+    shares: Float32[np.ndarray, " m"] = (ours * theirs).reshape(parts, -1).sum(1)
+    return shares
 
 
 def pairs(ours: Float32[np.ndarray, "p n"], theirs: Float32[np.ndarray, "r n"]) -> Float32[np.ndarray, "p r"]:

@@ -63,13 +63,17 @@ class Why:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All scores of an item, best first; and what in one observation, and in the query, made its score."""
+    """All scores of an item, best first; and what in one observation, and in the query, made its score.
+
+    `tokens`: the share of each pair of tokens, for encoders that compare several.
+    """
 
     item: str
     sides: Mapping[Side, float]
     observations: tuple[tuple[Seen, float], ...]
     observation: Seen
     score: float
+    tokens: tuple[float, ...]
     why: Why
     query: Why
     warnings: tuple[str, ...]
@@ -96,6 +100,7 @@ def explanation(raw: Raw) -> Explanation:
         observations=tuple((_seen(one), float(one["score"])) for one in raw["observations"]),
         observation=_seen(explained["observation"]),
         score=float(explained["observation"]["score"]),
+        tokens=tuple(explained["tokens"]),
         why=_why(explained),
         query=_why(raw["query"]),
         warnings=tuple(raw.get("warnings", ())),

@@ -99,7 +99,7 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
             dim=geometry.dim,
             metric=geometry.metric,
             query_signs=None if signs is None else tuple(signs.tolist()),
-            params={**recipe.geometry.params, **geometry.learned()},
+            params={**recipe.geometry.params, **geometry.stated()},
         ),
         image=prepare.image_spec(recipe),
         text=prepare.text_spec(recipe, checkpoint.tokenizer),

@@ -96,7 +96,7 @@ def _explained(at: Desk, body: ExplainBody, clue: Clue, sensed: Sensed, item: It
     if body.maps:
         seen = at.service.observer.look(clue.data) if isinstance(clue, Picture) else None
         asked = Asked(sensed.vector, seen, clue.text if isinstance(clue, Text) else None)
-        ours, theirs = insight.explain(at.service, asked, chosen, body.method)
+        ours, theirs = insight.explain(at.service, asked, chosen, body.method, body.token)
 
     def scored(value: float, one: Observation) -> Scored:
         return Scored(**shown.seen(item.id, one, at.address).model_dump(), score=value)
@@ -105,7 +105,11 @@ def _explained(at: Desk, body: ExplainBody, clue: Clue, sensed: Sensed, item: It
         item=item.id,
         sides=insight.side_scores(encoder, sensed.vector, item),
         observations=[scored(*pair) for pair in ranked],
-        explained=ExplainedObservation(observation=scored(score, chosen), **_shown(at, ours).model_dump()),
+        explained=ExplainedObservation(
+            observation=scored(score, chosen),
+            tokens=insight.tokens(encoder, sensed.vector, chosen.feature),
+            **_shown(at, ours).model_dump(),
+        ),
         query=_shown(at, theirs),
         bundle=encoder.bundle.name,
         warnings=list(sensed.warnings),

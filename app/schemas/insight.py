@@ -62,6 +62,9 @@ class ExplainBody(AskedWith):
     kind: Kind | None = Field(None, description="of the observation to explain; else the best one")
     index: int | None = Field(None, ge=0, description="its place; needs the kind")
     method: Method | None = Field(None, description="else the best that the bundle knows")
+    token: int | None = Field(
+        None, ge=0, description="maps of one pair of tokens alone, where an encoder compares several"
+    )
     maps: bool = Field(True, description="false: scores only")
 
 
@@ -104,6 +107,9 @@ class ExplainedObservation(Explained):
     """The observation that is explained."""
 
     observation: Scored
+    tokens: list[float] = Field(
+        description="the share of each pair of tokens in the score; empty where only one is compared"
+    )
 
 
 class ExplainAnswer(BaseModel):

@@ -1,14 +1,17 @@
 """POST /v1/traverse and /v1/explain: what is met on the way to the root, and why something matched."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from multifold.bundle import GeometrySpec
 from multifold.client import Client, Clue
-from tests.app.house import House, png
+from tests import tiny
+from tests.app.house import House, house, png
 
 
 def data_uri(colour: str) -> str:
@@ -86,6 +89,26 @@ def test_a_picture_that_asks_and_a_caption_that_answers(shop: House) -> None:
     assert found["query"]["heat_map"]["method"] == "occlusion"
 
 
+def test_each_pair_of_tokens_has_its_share_and_its_maps(tmp_path: Path) -> None:
+    tokens = GeometrySpec("oblique_multi", tiny.FEATURE, tiny.FEATURE, "ip", params={"m": 4})
+    with house(tmp_path / "data", tiny.build(tmp_path / "tokens", geometry=tokens).folder) as shop:
+        shop.put("red-box", "red")
+        asked = {"text": "a red box", "item": "red-box", "kind": "photo"}
+        whole = ask(shop, "explain", **asked)["explained"]
+        assert sum(whole["tokens"]) == pytest.approx(whole["observation"]["score"], abs=1e-5)
+        grids = [
+            np.array(ask(shop, "explain", token=token, **asked)["explained"]["heat_map"]["grid"])
+            for token in range(4)
+        ]
+        np.testing.assert_allclose(sum(grids), whole["heat_map"]["grid"], atol=1e-5)
+        refused = shop.client.post("/v1/explain", json={**asked, "token": 4})
+        assert refused.status_code == 422
+        assert "4 are compared pair by pair" in refused.json()["error"]["message"]
+        with Client(shop.url) as client:
+            why = client.explain(Clue(text="a red box"), "red-box", kind="photo", token=0)
+            assert why.tokens == pytest.approx(whole["tokens"])
+
+
 def test_scores_alone_are_cheap(shop: House) -> None:
     found = ask(shop, "explain", id="blue-box", item="red-box", maps=False)
     assert found["explained"]["heat_map"] is found["query"]["heat_map"] is None
@@ -99,6 +122,7 @@ def test_scores_alone_are_cheap(shop: House) -> None:
         ({"text": "red", "item": "red-box", "kind": "view", "index": 9}, 404, "not_found"),
         ({"text": "red", "item": "red-box", "index": 0}, 422, "bad_request"),
         ({"text": "red", "item": "red-box", "method": "grad-cam"}, 422, "refused"),
+        ({"text": "red", "item": "red-box", "token": 1}, 422, "refused"),
         ({"text": "red", "item": "red-box", "method": "magic"}, 422, "bad_request"),
         ({"item": "red-box"}, 422, "no_query"),
         ({"text": "red"}, 422, "bad_request"),

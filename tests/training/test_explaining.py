@@ -73,7 +73,8 @@ def bundle_of(folder: Path, changes: dict[str, Any]) -> tuple[Bundle, Model]:
     text, geometry = prepare.text_spec(wanted, tokenizer), model.geometry
     (folder / "tokenizer.json").write_text(tokenizer.definition, encoding="utf-8")
     write_graphs(model, prepare.image_spec(wanted), text, folder)
-    spec = GeometrySpec(geometry.name, geometry.feature_dim, geometry.dim, geometry.metric)
+    size = geometry.feature_dim, geometry.dim
+    spec = GeometrySpec(geometry.name, *size, geometry.metric, params=geometry.stated())
     image = prepare.image_spec(wanted)
     return bundles.save(replace(made, geometry=spec, image=image, text=text)), model
 
@@ -163,6 +164,7 @@ def test_the_maps_of_tokens_sum_to_the_map_of_all(tmp_path: Path) -> None:
     bundle, _ = bundle_of(tmp_path / "made", VARIANTS["m class tokens"])
     write_explaining(bundle)
     encoder = Encoder(bundles.save(bundle))
+    assert encoder.bundle.geometry.tokens == 2
     views, _ = small.pictures()
     other = encoder.vectors(encoder.texts(SENTENCES).features)[0]
     session = encoder.session("explain_image.onnx", "pixels", "other")

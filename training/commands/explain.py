@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from multifold.canary import open_encoder
-from multifold.explanation import METHODS, Explainer, HeatMap, Words
+from multifold.explanation import METHODS, Explainer, HeatMap, Words, part
 from multifold.preprocess import decode, pixels
 from multifold.types import Pixels
 from training.evaluate import page, pictures
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image", type=Path, required=True)
     parser.add_argument("--text", required=True)
     parser.add_argument("--method", choices=METHODS)
+    parser.add_argument("--token", type=int, help="of several tokens, explain this pair alone")
     parser.add_argument("--json", type=Path, help="write the shares here")
     parser.add_argument("--html", type=Path, help="write a page that shows them here")
 
@@ -32,9 +33,12 @@ def run(args: argparse.Namespace) -> int:
     encoder = open_encoder(args.bundle)
     seen = pixels(decode(args.image.read_bytes()), encoder.bundle.image)
     (match,) = matches(encoder, [seen], [args.text])
+    vectors = [match.text_vector, match.seen_vector]
+    if args.token is not None:
+        vectors = [part(vector, args.token, encoder.bundle.geometry.tokens) for vector in vectors]
     explainer = Explainer(encoder)
-    heat = explainer.picture(seen, match.text_vector, args.method)
-    words = explainer.text(args.text, match.seen_vector, args.method)
+    heat = explainer.picture(seen, vectors[0], args.method)
+    words = explainer.text(args.text, vectors[1], args.method)
     print(f"picture by {heat.method}, words by {words.method}:")
     for word, share in words.words:
         print(f"  {share:+.4f}  {word}")

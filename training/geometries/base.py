@@ -66,6 +66,10 @@ class Geometry(nn.Module, ABC):
         """The numbers that training has found, for logs and descriptions."""
         return {"scale": self.temperature().item()}
 
+    def stated(self) -> dict[str, float | int]:
+        """The numbers that a bundle states: those that were found, and those that its readers need."""
+        return {**self.learned()}
+
 
 class Entails(ABC):
     """A geometry whose general things lie near the origin: each entails what is in the cone behind it."""

@@ -36,6 +36,9 @@ class Oblique(Geometry):
     def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
         return normalize(self.spheres(precise(features)), dim=-1, eps=1e-8).flatten(-2)
 
+    def stated(self) -> dict[str, float | int]:
+        return {"m": self.m, **super().stated()}
+
     def spheres(self, vectors: Float[Tensor, "*b d"]) -> Float[Tensor, "*b m n"]:
         """Vectors cut into their m parts."""
         return vectors.reshape(*vectors.shape[:-1], self.m, -1)

@@ -1,6 +1,9 @@
-"""Items by their payload, without any vector: counted, listed, paged through, and the values they have."""
+"""Items by their payload, without any vector: counted, listed, paged through, and the values they have.
 
-from collections.abc import Sequence
+Pages in other orders than that of ids are in ordering.py.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +29,15 @@ class Facet:
     count: int
 
 
+@dataclass(frozen=True)
+class Span:
+    """From the least to the greatest number of a key, and how many items have one."""
+
+    least: float
+    greatest: float
+    count: int
+
+
 def count(connection: Connection, where: Filter | None = None) -> int:
     """How many items there are."""
     return connection.scalar(select(func.count()).select_from(items).where(_holds(where))) or 0
@@ -41,7 +53,11 @@ def page(connection: Connection, after: str | None, limit: int, where: Filter | 
     query = select(items).where(_holds(where)).order_by(items.c.id).limit(limit)
     if after is not None:
         query = query.where(items.c.id > after)
-    rows = connection.execute(query).mappings().all()
+    return read(connection, connection.execute(query).mappings().all())
+
+
+def read(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> list[Item]:
+    """Items of these rows, with their observations."""
     editions = [row["edition"] for row in rows]
     of_these = select(observations).where(observations.c.edition.in_(editions))
     seen = connection.execute(of_these.order_by(observations.c.row)).mappings()
@@ -56,6 +72,16 @@ def facets(
     return {key: _facet(connection, key, where, limit) for key in keys}
 
 
+def spans(connection: Connection, keys: Sequence[str], where: Filter | None) -> dict[str, Span]:
+    """The span of each key that has numbers."""
+    number, edition = facts.c.number, facts.c.edition
+    several = func.count(edition.distinct())
+    query = select(facts.c.key, func.min(number), func.max(number), several).where(
+        facts.c.key.in_(keys), facts.c.kind == "number", number.is_not(None), _among(where)
+    )
+    return {key: Span(*rest) for key, *rest in connection.execute(query.group_by(facts.c.key))}
+
+
 def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[Facet]:
     """Each kind of value by its own index; ties in the order of kinds, then of values."""
     numbers, of_key = facts.c.number, facts.c.key == key
@@ -66,12 +92,15 @@ def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -
     ]
     found: list[Facet] = []
     for kind, column, chosen in kinds:
-        query = select(column, func.count()).where(chosen).group_by(column)
-        if where is not None:
-            query = query.where(facts.c.edition.in_(select(items.c.edition).where(holds(where))))
+        query = select(column, func.count()).where(chosen, _among(where)).group_by(column)
         most = connection.execute(query.order_by(func.count().desc(), column).limit(limit))
         found += [Facet(Value(kind, value).scalar, many) for value, many in most]
     return sorted(found, key=lambda facet: -facet.count)[:limit]
+
+
+def _among(where: Filter | None) -> Condition:
+    """The filter as a condition on facts."""
+    return true() if where is None else facts.c.edition.in_(select(items.c.edition).where(holds(where)))
 
 
 def _holds(where: Filter | None) -> Condition:

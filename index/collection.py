@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
-from index import browse, mixing
+from index import browse, mixing, ordering
 from index.agree import disagreements
 from index.base import Segment, Space
 from index.bitmaps import Bitmaps, Candidates
 from index.blobs import Blobs
-from index.browse import Facet
+from index.browse import Facet, Span
 from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
@@ -31,6 +31,7 @@ from index.merging import Place, merged
 from index.mixing import Question
 from index.mounts import refuse_network
 from index.naming import Naming
+from index.ordering import Order
 from index.plan import Plan
 from index.report import Report
 from index.saved import SavedEngines
@@ -166,6 +167,14 @@ class Collection:
         with self._readable().moment() as now:
             return browse.page(now, after, limit, where)
 
+    def sorted(
+        self, order: Order, after: str | None = None, limit: int = 100, where: Filter | None = None
+    ) -> tuple[list[Item], str | None]:
+        """Items in another order, and the mark that begins the next page, if there may be one."""
+        check_page(after, limit)
+        with self._readable().moment() as now:
+            return ordering.page(now, order, after, limit, where)
+
     def facets(
         self, keys: Sequence[str], where: Filter | None = None, limit: int = 100
     ) -> dict[str, list[Facet]]:
@@ -173,6 +182,12 @@ class Collection:
         check_facets(keys, limit)
         with self._readable().moment() as now:
             return browse.facets(now, keys, where, limit)
+
+    def spans(self, keys: Sequence[str], where: Filter | None = None) -> dict[str, Span]:
+        """From the least to the greatest number of each key that has numbers; items may be filtered."""
+        check_facets(keys, 1)
+        with self._readable().moment() as now:
+            return browse.spans(now, keys, where)
 
     def changed(self, since: int) -> tuple[int, list[str] | None]:
         """The last change, and the items changed after an earlier one; None: the log was cut short."""

@@ -104,6 +104,15 @@ class Facet:
 
 
 @dataclass(frozen=True)
+class Range:
+    """The least and the greatest number of a key of the payload, and how many items have one."""
+
+    min: float
+    max: float
+    count: int
+
+
+@dataclass(frozen=True)
 class Model:
     """A bundle that is loaded."""
 
@@ -161,6 +170,11 @@ def facets(raw: Raw) -> dict[str, tuple[Facet, ...]]:
     return {
         key: tuple(Facet(one["value"], one["count"]) for one in found) for key, found in raw["facets"].items()
     }
+
+
+def ranges(raw: Raw) -> dict[str, Range]:
+    """From where to where numbers go."""
+    return {key: Range(one["min"], one["max"], one["count"]) for key, one in raw["ranges"].items()}
 
 
 def removed(raw: Raw) -> int:

@@ -11,7 +11,7 @@ from copy import copy
 from typing import Any
 
 from multifold import answers, insights, uploads
-from multifold.answers import BulkResult, Facet, Model, Refused, SearchResult, Stored, Written
+from multifold.answers import BulkResult, Facet, Model, Range, Refused, SearchResult, Stored, Written
 from multifold.asking import (
     Clue,
     Filter,
@@ -165,11 +165,19 @@ class Client(Upkeep):
         """An item with all that was seen and said of it."""
         return self._ask(answers.stored, "GET", self._item(id))
 
-    def items(self, filter: Filter | None = None, page: int = 100) -> Iterator[Stored]:  # noqa: A002
-        """All items in the order of their ids, or those that a filter lets through; read page by page."""
+    def items(
+        self,
+        filter: Filter | None = None,  # noqa: A002
+        page: int = 100,
+        sort: str = "id",
+    ) -> Iterator[Stored]:
+        """All items, or those that a filter lets through; read page by page.
+
+        `sort` is id, newest, payload.KEY or -payload.KEY: by a number, the least or the greatest first.
+        """
         after: str | None = None
         while True:
-            body = {"filter": filter, "after": after, "limit": page}
+            body = {"filter": filter, "after": after, "limit": page, "sort": sort}
             found, after = self._ask(answers.page, "POST", f"{self._at}/items/scroll", json=body)
             yield from found
             if after is None:
@@ -190,6 +198,11 @@ class Client(Upkeep):
         """For each key of the payload the values that most items have."""
         body = {"keys": list(keys), "filter": filter, "limit": limit}
         return self._ask(answers.facets, "POST", f"{self._at}/facets", json=body)
+
+    def ranges(self, keys: Sequence[str], filter: Filter | None = None) -> Mapping[str, Range]:  # noqa: A002
+        """For each key of the payload that has numbers, the least and the greatest of them."""
+        body = {"keys": list(keys), "filter": filter, "limit": 1}
+        return self._ask(answers.ranges, "POST", f"{self._at}/facets", json=body)
 
     def delete(self, id: str) -> int:  # noqa: A002 (the service's word)
         """Remove an item; gives how many were removed, 0 or 1."""

@@ -26,7 +26,10 @@ from app.schemas.items import (
 from app.schemas.jobs import JobAnswer
 from app.service import Stored
 from app.workers import INGEST
+from index import ordering
+from index.collection import Collection
 from multifold.errors import MultifoldError, needs_extra
+from multifold.types import Item
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
@@ -74,10 +77,8 @@ async def delete(at: At, body: DeleteBody) -> ItemsRemoved:
 
 @router.post("/scroll", responses=refusals(413, 422, 429, 503))
 async def scroll(at: At, body: ScrollBody) -> Page:
-    """A page of items in the order of their ids; its `next` begins the following page."""
-    chosen = where(body.filter)
-    found = await at.run(lambda: at.service.collection.scroll(body.after, body.limit, chosen))
-    last = found[-1].id if len(found) == body.limit else None
+    """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
+    found, last = await at.run(lambda: _page(at.service.collection, body))
     return Page(items=[shown.item(item, at.address) for item in found], next=last)
 
 
@@ -86,6 +87,14 @@ async def count(at: At, body: Chosen) -> Counted:
     """How many items there are, or how many of them a filter lets through."""
     chosen = where(body.filter)
     return Counted(count=await at.run(lambda: at.service.collection.count(chosen)))
+
+
+def _page(collection: Collection, body: ScrollBody) -> tuple[list[Item], str | None]:
+    chosen = where(body.filter)
+    if body.sort != "id":
+        return collection.sorted(ordering.parse(body.sort), body.after, body.limit, chosen)
+    found = collection.scroll(body.after, body.limit, chosen)
+    return found, found[-1].id if len(found) == body.limit else None
 
 
 def _entry(raw: dict[str, Any], outcome: Stored | MultifoldError) -> BulkEntry:

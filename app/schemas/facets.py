@@ -25,7 +25,16 @@ class FacetShown(BaseModel):
     count: int
 
 
+class RangeShown(BaseModel):
+    """The least and the greatest number of a key, and how many items have one."""
+
+    min: float
+    max: float
+    count: int
+
+
 class FacetsAnswer(BaseModel):
-    """The commonest values of each key, most first."""
+    """The commonest values of each key, most first, and the range of each key that has numbers."""
 
     facets: dict[str, list[FacetShown]]
+    ranges: dict[str, RangeShown]

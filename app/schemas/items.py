@@ -113,8 +113,13 @@ class DeleteBody(Chosen):
 
 
 class ScrollBody(Chosen):
-    """A page of items in the order of their ids."""
+    """A page of items, in the order of their ids unless another one is asked for."""
 
+    sort: str = Field(
+        "id",
+        description="'id', 'newest', or by a number of the payload: 'payload.price', the least first, and "
+        "'-payload.price', the greatest first; by a number only items that have it are listed",
+    )
     after: str | None = Field(None, description="the `next` of the page before")
     limit: int = Field(100, ge=1, le=MAX_PAGE)
 

@@ -124,10 +124,27 @@ def test_items_are_counted_and_their_values_too(shelf: House) -> None:
     assert count("/v1/items/count", json={}).json() == {"count": 9}
     assert count("/v1/items/count", json={"filter": {"is": "red"}}).json() == {"count": 3}
     asked = {"keys": ["is", "n", "none"], "filter": {"n": {"lt": 4}}, "limit": 2}
-    facets = shelf.client.post("/v1/facets", json=asked).json()["facets"]
+    answer = shelf.client.post("/v1/facets", json=asked).json()
+    facets = answer["facets"]
     assert facets["is"][0] == {"value": "red", "count": 2}
     assert len(facets["n"]) == 2
     assert facets["none"] == []
+    assert answer["ranges"] == {"n": {"min": 0, "max": 3, "count": 4}}
+
+
+def test_pages_follow_each_other_in_other_orders(shelf: House) -> None:
+    fill(shelf)
+    for sort, wanted in (("newest", [*range(8, -1, -1)]), ("payload.n", [*range(9)]), ("-payload.n", [8, 7])):
+        found: list[str] = []
+        after = None
+        while len(found) < len(wanted):
+            asked = {"after": after, "limit": 4, "sort": sort}
+            page = shelf.client.post("/v1/items/scroll", json=asked).json()
+            found += [item["id"] for item in page["items"]]
+            after = page["next"]
+        assert found[: len(wanted)] == [f"i{n}" for n in wanted]
+    for wrong in ({"sort": "price"}, {"sort": "newest", "after": "i3"}):
+        refused(shelf.client.post("/v1/items/scroll", json=wrong), 422, "bad_query")
 
 
 def test_items_are_removed_by_ids_or_by_a_filter(shelf: House) -> None:

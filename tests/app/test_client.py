@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from multifold.answers import Refused, SearchResult
+from multifold.answers import Range, Refused, SearchResult
 from multifold.client import Client, Clue, NewItem, Search, ServiceError
 from multifold.preprocess import decode
 from tests.app.house import House, box
@@ -117,5 +117,7 @@ def test_many_items_are_written_changed_counted_and_removed(client: Client) -> N
     assert client.update("many/0", payload={"n": 7}, texts=["white"]).observations["photo"] == 1
     assert client.get("many/0").payload == {"n": 7}
     assert {facet.value for facet in client.facets(["n"], mine)["n"]} == {1, 2, 3, 4, 7}
+    assert client.ranges(["n", "none"], mine) == {"n": Range(1.0, 7.0, 5)}
+    assert [item.payload["n"] for item in client.items(mine, page=2, sort="-payload.n")] == [7, 4, 3, 2, 1]
     assert client.delete_many(["many/0", "mesh"]) == 2
     assert client.delete_many(filter=mine) == 4

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from index import ordering
+from index.browse import Span
 from index.check import ItemError, QueryError
 from index.collection import Collection
 from index.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
-from index.filters import And, Exists, FilterError, Not, OneOf, Or, Prefix, Range, parse
+from index.filters import And, Exists, Filter, FilterError, Not, OneOf, Or, Prefix, Range, parse
 from index.restore import restore
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
@@ -190,6 +192,63 @@ def test_facets_count_items(collection: Collection) -> None:
     assert (few.value, few.count) == (False, 1)
     with pytest.raises(QueryError, match="list of up to 64 keys"):
         collection.facets("tags")
+
+
+def test_spans_of_numbers(collection: Collection) -> None:
+    values = [3, -1.5, [7, 2], True, "9", None, {"deep": 1e300}]
+    collection.upsert([with_payload(f"i{n}", {"x": value, "n": n}) for n, value in enumerate(values)])
+    assert collection.spans(["x", "n", "x.deep", "nothing"]) == {
+        "x": Span(-1.5, 7.0, 3),
+        "n": Span(0.0, 6.0, 7),
+        "x.deep": Span(1e300, 1e300, 1),
+    }
+    assert collection.spans(["x", "n"], parse({"n": {"gte": 2, "lt": 5}})) == {
+        "x": Span(2.0, 7.0, 1),
+        "n": Span(2.0, 4.0, 3),
+    }
+    assert collection.spans(["x"], parse({"n": 3})) == {}
+    with pytest.raises(QueryError, match="list of up to 64 keys"):
+        collection.spans("x")
+
+
+def listed(collection: Collection, order: str, limit: int, where: Filter | None = None) -> list[str]:
+    """The ids of all pages, one after the other."""
+    found: list[str] = []
+    after = None
+    while True:
+        page, after = collection.sorted(ordering.parse(order), after, limit, where)
+        found += [item.id for item in page]
+        if after is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_items_are_listed_in_other_orders(collection: Collection, limit: int) -> None:
+    values = [3, -1.5, [7, 2], True, "9", 3, 1e300, 0.1 + 0.2]
+    collection.upsert([with_payload(f"i{n}", {"x": value, "n": n}) for n, value in enumerate(values)])
+    collection.upsert([with_payload("i1", {"x": -1.5, "n": 1})])  # written again: the newest
+    assert listed(collection, "newest", limit) == ["i1", "i7", "i6", "i5", "i4", "i3", "i2", "i0"]
+    assert listed(collection, "payload.x", limit) == ["i1", "i7", "i2", "i0", "i5", "i6"]
+    assert listed(collection, "-payload.x", limit) == ["i6", "i2", "i0", "i5", "i7", "i1"]
+    some = parse({"n": {"gte": 2, "lte": 5}})
+    assert listed(collection, "-payload.n", limit, some) == ["i5", "i4", "i3", "i2"]
+    assert listed(collection, "newest", limit, some) == ["i5", "i4", "i3", "i2"]
+    assert listed(collection, "payload.nothing", limit) == []
+
+
+@pytest.mark.parametrize(
+    "order", ["", "price", "-newest", "payload.", "payload.a\x00", f"payload.{'x' * 256}"]
+)
+def test_an_order_that_is_none_is_refused(order: str) -> None:
+    with pytest.raises(QueryError, match="'newest', 'payload"):
+        ordering.parse(order)
+
+
+@pytest.mark.parametrize("mark", ["", "i1", "-1 2", "1 nan", "1 1e999", "1 x", f"{'9' * 19} 1", "1 2 3"])
+def test_a_mark_that_is_none_is_refused(collection: Collection, mark: str) -> None:
+    for order in ("newest", "payload.x"):
+        with pytest.raises(QueryError, match="ends with"):
+            collection.sorted(ordering.parse(order), mark)
 
 
 def test_deleting_by_filter(collection: Collection) -> None:

@@ -14,6 +14,7 @@ with needs_extra("serve"):
 from index.blobs import BlobError
 from index.check import ItemError, QueryError
 from index.database import StoreError
+from index.feedback import FeedbackError
 from index.filters import FilterError
 from index.joblist import NoSuchJobError
 from index.names import CollectionNameError, NameTakenError, NoSuchCollectionError
@@ -46,6 +47,7 @@ REFUSALS: dict[type[Exception], str] = {
     ImageError: "bad_image",
     MeshError: "bad_mesh",
     FilterError: "bad_filter",
+    FeedbackError: "bad_feedback",
     QueryError: "bad_query",
     ItemError: "bad_item",
     **dict.fromkeys(STORAGE, "storage"),

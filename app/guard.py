@@ -19,6 +19,7 @@ READ = re.compile(
     re.DOTALL,
 )
 WRITE = re.compile(r"/v1/items(/.*)?|/v1/jobs/[^/]+/cancel", re.DOTALL)
+OWN = re.compile(r"/v1/feedback(/.*)?", re.DOTALL)  # what people asked is not for all who may search
 ADMIN = re.compile(r"/v1/snapshots(/.*)?", re.DOTALL)
 
 
@@ -28,6 +29,8 @@ def scope_of(method: str, path: str) -> Scope | None:
         return None
     if ADMIN.fullmatch(path):
         return "admin"
+    if OWN.fullmatch(path):
+        return "write"
     if method in ("GET", "HEAD") or (method == "POST" and READ.fullmatch(path)):
         return "read"
     return "write" if WRITE.fullmatch(path) else "admin"

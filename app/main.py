@@ -16,6 +16,7 @@ from app.routes import (
     collections,
     embeddings,
     facets,
+    feedback,
     health,
     info,
     insight,
@@ -27,6 +28,7 @@ from app.routes import (
     snapshots,
 )
 from app.schemas.embeddings import EmbeddingsBody
+from app.schemas.feedback import FeedbackBody
 from app.schemas.insight import ExplainBody, TraverseBody
 from app.schemas.items import BulkBody
 from app.schemas.search import BatchBody, SearchBody
@@ -46,8 +48,9 @@ CROSS_ORIGIN: dict[str, Any] = {
 }
 ABOUT = (
     "Find things by any of their sides: text, photo, 3D shape. What begins with /v1/search, /v1/explain, "
-    "/v1/traverse, /v1/items, /v1/facets, /v1/embeddings, /v1/models, /v1/snapshots or /v1/info is about the "
-    "default collection; with /v1/collections/NAME in place of /v1 it is about the one of that name or alias."
+    "/v1/traverse, /v1/items, /v1/facets, /v1/feedback, /v1/embeddings, /v1/models, /v1/snapshots or "
+    "/v1/info is about the default collection; with /v1/collections/NAME in place of /v1 it is about the one "
+    "of that name or alias."
 )
 
 
@@ -87,6 +90,7 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
         bulk,
         items,
         facets,
+        feedback,
         embeddings,
         snapshots,
         collections,
@@ -99,6 +103,6 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
     ):
         app.include_router(part.router)
     app.mount("/web", pages.files())
-    own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody)
+    own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody, FeedbackBody)
     app.openapi = describing(app, *own)  # type: ignore[method-assign]
     return app

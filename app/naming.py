@@ -7,7 +7,18 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-OF_ONE = ("search", "items", "facets", "embeddings", "models", "snapshots", "info", "traverse", "explain")
+OF_ONE = (
+    "search",
+    "items",
+    "facets",
+    "feedback",
+    "embeddings",
+    "models",
+    "snapshots",
+    "info",
+    "traverse",
+    "explain",
+)
 NAMED = re.compile(rf"/v1/collections/([^/]+)(/(?:{'|'.join(OF_ONE)})(?:/.*)?)", re.DOTALL)
 
 

@@ -17,6 +17,7 @@ from app.ingest import Draft, Made
 from app.intake_sources import original
 from app.offload import Desk, Office
 from app.uploads import Mesh
+from index.feedback import Judgement
 from index.joblist import Job, Progress
 from multifold.errors import MultifoldError
 from multifold.types import Item
@@ -42,6 +43,7 @@ async def rebuild(office: Office, job: Job, progress: Progress) -> None:
     await carrier.carry_all()
     await carrier.catch_up()
     await carrier.verify(some_missing=job.spec["partial"])
+    await carrier.carry_verdicts()
     if job.spec["alias"] is None:
         return
     await carrier.catch_up()
@@ -52,6 +54,7 @@ async def rebuild(office: Office, job: Job, progress: Progress) -> None:
         await carrier.catch_up()
         await asyncio.sleep(FOLLOW)
     await carrier.catch_up()
+    await carrier.carry_verdicts()  # those that came meanwhile too
 
 
 def last_requests(office: Office) -> float:
@@ -115,6 +118,20 @@ class Carrier:
         for name in gone:
             self._missing.pop(name, None)
         await self._carry([item for item in found if item is not None])
+
+    async def carry_verdicts(self) -> None:
+        """What people said of hits, with what they asked with; once more does no harm."""
+        after: str | None = None
+        while page := await self._source.run(partial(self._from.judgements, after, STEP)):
+            await self._target.run(partial(self._keep, page))
+            after = page[-1].id
+
+    def _keep(self, page: Sequence[Judgement]) -> None:
+        for judgement in page:
+            for part in judgement.query:
+                if part.blob is not None:
+                    self._to.blobs.put(self._from.blobs.get(part.blob), part.blob[64:])
+            self._to.judge(judgement)
 
     async def verify(self, *, some_missing: bool) -> None:
         """As many items as there should be, and a real query finds a known one."""

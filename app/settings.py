@@ -3,7 +3,7 @@
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from app.keys import ApiKeyError, Keys, parse_keys, read_keys
 from multifold.errors import MultifoldError, needs_extra
@@ -13,6 +13,7 @@ with needs_extra("serve"):
     from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1024 * 1024
+Keeps: TypeAlias = Literal["off", "verdicts", "text", "all"]
 
 
 class SettingsError(MultifoldError):
@@ -59,6 +60,14 @@ class Settings(BaseSettings):
     lexical_weight: Annotated[
         float, Field(ge=0, le=100, description="what a rank by words counts beside one by the vector")
     ] = 1.0
+
+    feedback: Annotated[
+        Keeps,
+        Field(
+            description="whether people may judge hits, and what is kept of their queries: nothing "
+            "(verdicts), texts and ids of items (text), pictures and meshes too (all)"
+        ),
+    ] = "text"
 
     log: Annotated[
         Literal["errors", "all"], Field(description="which requests are logged, as JSON, to the error output")

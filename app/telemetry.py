@@ -39,6 +39,8 @@ class Telemetry:
         add("multifold_batch_size", "Requests that were worked on together.", self._sizes)
         add("multifold_wait_seconds", "How long the first of a batch waited.", self._waits)
         add("multifold_work_seconds", "How long a batch took.", self._works)
+        self._verdicts = Counter("collection", "verdict")
+        add("multifold_feedback_total", "Verdicts on hits.", self._verdicts)
         self._describe(shelf)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -49,6 +51,10 @@ class Telemetry:
             said = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
             level = logging.ERROR if status >= 500 else logging.INFO
             access.log(level, "request", extra={"fields": {"event": "request", **said, "key": who.get()}})
+
+    def verdict(self, collection: str, verdict: str) -> None:
+        """Count what somebody said of a hit."""
+        self._verdicts.add(collection, verdict)
 
     def watch(self, work: str) -> Watch:
         """What a batcher tells of each batch."""

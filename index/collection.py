@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
-from index import browse, mixing, ordering
+from index import browse, feedback, mixing, ordering
 from index.agree import disagreements
 from index.base import Segment, Space
 from index.bitmaps import Bitmaps, Candidates
@@ -24,6 +24,7 @@ from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
 from index.derived import NEVER, Derived
 from index.engines import Engines
+from index.feedback import Chosen, Judgement
 from index.filters import Filter
 from index.fusing import DEPTH, fused
 from index.lock import WriterLock
@@ -193,6 +194,29 @@ class Collection:
         """The last change, and the items changed after an earlier one; None: the log was cut short."""
         with self._readable().moment() as now:
             return last_change(now), changed(now, since)
+
+    def judge(self, judgement: Judgement) -> None:
+        """Keep what somebody said of a hit, in place of what they said of it before."""
+        with self._alone():
+            self._store.judge(judgement)
+
+    def withdraw(self, judgement: str) -> int:
+        """Forget a verdict; returns how many there were, 0 or 1."""
+        with self._alone():
+            return self._store.withdraw(judgement)
+
+    def judgements(
+        self, after: str | None = None, limit: int = 100, chosen: Chosen | None = None
+    ) -> list[Judgement]:
+        """Verdicts in the order of their ids, from behind the one named."""
+        check_page(after, limit)
+        with self._readable().moment() as now:
+            return feedback.page(now, after, limit, chosen or Chosen())
+
+    def judgement(self, name: str) -> Judgement | None:
+        """One verdict."""
+        with self._readable().moment() as now:
+            return feedback.get(now, name)
 
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""

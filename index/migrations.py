@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from index import candidates
-from index.schema import VERSION, facts, items, meta
+from index.schema import VERSION, facts, feedback, items, meta
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -28,10 +28,16 @@ def _files(connection: Connection) -> None:
         connection.exec_driver_sql("ALTER TABLE items ADD COLUMN files TEXT")
 
 
+def _feedback(connection: Connection) -> None:
+    """5: what people said of hits."""
+    feedback.create(connection, checkfirst=True)
+
+
 STEPS: Mapping[int, Callable[[Connection], None]] = {
     1: _facts,
     2: _words,
     3: _files,
+    4: _feedback,
 }  # from that version to the next
 
 

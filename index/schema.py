@@ -19,8 +19,9 @@ with needs_extra("serve"):
     )
     from sqlalchemy.types import TypeEngine
 
-VERSION = 4
+VERSION = 5
 LONGEST_ID = 512
+LONGEST_WHO = 128
 
 tables = MetaData()
 Number = BigInteger().with_variant(
@@ -99,4 +100,17 @@ changes = Table(
     Column("item", String(LONGEST_ID), nullable=False),
     Column("replaced", Number),  # the edition that this change ended
     Column("replaced_size", Integer),
+)
+
+feedback = Table(  # what people said of hits (see feedback.py)
+    "feedback",
+    tables,
+    Column("id", String(32), primary_key=True),  # of its query, item and author
+    Column("given", Double, nullable=False),  # seconds since 1970
+    Column("item", ordered(LONGEST_ID), nullable=False, index=True),
+    Column("verdict", String(8), nullable=False),  # good, bad
+    Column("author", String(LONGEST_WHO)),
+    Column("kind", String(8)),  # of the observation that was shown, with its place
+    Column("ordinal", Integer),
+    Column("query", Text, nullable=False),  # JSON: what was asked with, as far as it is kept
 )

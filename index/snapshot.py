@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+from index import feedback
 from index.archive import ArchiveWriter
 from index.blobs import BlobError, Blobs
 from index.changelog import last_change
@@ -90,7 +91,8 @@ def blob_keys(connection: Connection) -> list[str]:
     """The keys of all blobs that a store names, each once, sorted."""
     named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
     kept = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
-    return sorted({*connection.scalars(named), *chain.from_iterable(map(files, kept))})
+    asked = feedback.blob_keys(connection)
+    return sorted({*connection.scalars(named), *chain.from_iterable(map(files, kept)), *asked})
 
 
 def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[Contents, list[str]]:

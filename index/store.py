@@ -11,10 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from index import browse, candidates, codec, lexical, stamp, transfer, words
+from index import browse, candidates, codec, feedback, lexical, stamp, transfer, words
 from index.changelog import Progress, last_change, log, prune, pruned
 from index.codec import Card, Row
 from index.database import Database, StoreError
+from index.feedback import Judgement
 from index.filters import Filter
 from index.plan import Plan
 from index.schema import items, meta, observations, tables
@@ -140,6 +141,16 @@ class Store:
         """Remove the items that a filter lets through; returns how many there were."""
         with self._database.writing() as connection:
             return _delete(connection, browse.ids(connection, where))
+
+    def judge(self, judgement: Judgement) -> None:
+        """Keep a verdict."""
+        with self._database.writing() as connection:
+            feedback.write(connection, judgement)
+
+    def withdraw(self, judgement: str) -> int:
+        """Forget a verdict; 1 if it was there."""
+        with self._database.writing() as connection:
+            return feedback.remove(connection, judgement)
 
     def reaches(self, version: int) -> bool:
         """Whether the log tells all that has happened after a version."""

@@ -25,6 +25,7 @@ from multifold.asking import (
 )
 from multifold.errors import MultifoldError
 from multifold.insights import Explanation, Walk
+from multifold.judging import Judging
 from multifold.types import Kind, Pool, Side, Target, Vectors
 from multifold.upkeep import Job, Upkeep, job_of
 from multifold.uploads import File, Picture
@@ -33,7 +34,7 @@ from multifold.wire import ServiceError, address_of, segment
 __all__ = ["Client", "Clue", "NewItem", "Search", "ServiceError"]
 
 
-class Client(Upkeep):
+class Client(Upkeep, Judging):
     """Talks to one service. Safe to share between threads; close it, or use it in a `with`.
 
     Items and searches are those of its default collection, or of the one that is named.

@@ -30,6 +30,7 @@ def describe(service: Service) -> Info:
         bundle=_bundle(service),
         collection=_collection(service),
         limits=_limits(service),
+        feedback=service.settings.feedback != "off",
     )
 
 

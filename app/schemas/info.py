@@ -59,6 +59,7 @@ class Info(BaseModel):
     bundle: BundleInfo
     collection: CollectionInfo
     limits: LimitsInfo
+    feedback: bool  # whether hits can be judged
 
 
 class Health(BaseModel):

@@ -81,7 +81,7 @@ def older(folder: Path, count: int) -> None:
 
 def test_an_older_store_can_be_filtered_once_it_is_opened(tmp_path: Path) -> None:
     older(tmp_path, 2500)
-    with pytest.raises(ForeignStoreError, match=r"schema 1, .* reads 4\. Open it for writing once"):
+    with pytest.raises(ForeignStoreError, match=r"schema 1, .* reads 5\. Open it for writing once"):
         Collection.open(tmp_path, SPACE, read_only=True)
     for _ in range(2):
         with Collection.open(tmp_path, SPACE) as collection:

@@ -1,0 +1,70 @@
+"""What people say of hits."""
+
+from app.schemas.search import SearchBody
+from index.feedback import Means, Verdict
+from index.schema import LONGEST_WHO
+from multifold.errors import needs_extra
+from multifold.types import Kind, Side, Target
+
+with needs_extra("serve"):
+    from pydantic import BaseModel, ConfigDict, Field
+
+
+class Pointed(BaseModel):
+    """An observation of an item."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Kind
+    index: int = Field(ge=0)
+
+
+class FeedbackBody(BaseModel):
+    """A verdict on a hit: whether the item is what the query meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: SearchBody = Field(description="what was searched, as /v1/search takes it")
+    item: str = Field(description="the item that is judged")
+    observation: Pointed | None = Field(None, description="the observation that was shown")
+    verdict: Verdict
+    by: str | None = Field(
+        None, min_length=1, max_length=LONGEST_WHO, description="who says so, in any name of your own"
+    )
+
+
+class AskedShown(BaseModel):
+    """One part of what was asked with; without content where that is not kept."""
+
+    means: Means
+    weight: float
+    text: str | None = None
+    id: str | None = None
+    side: Side | None = None
+    url: str | None = Field(None, description="of its picture or mesh")
+
+
+class FeedbackShown(BaseModel):
+    """A verdict as it is kept."""
+
+    id: str
+    item: str
+    observation: Pointed | None
+    verdict: Verdict
+    by: str | None
+    given: str = Field(description="when, in UTC")
+    target: Target
+    query: list[AskedShown]
+
+
+class FeedbackPage(BaseModel):
+    """Verdicts, and where the next page begins; null after the last."""
+
+    feedback: list[FeedbackShown]
+    next: str | None
+
+
+class FeedbackRemoved(BaseModel):
+    """How many verdicts a deletion removed."""
+
+    removed: int

@@ -1,0 +1,73 @@
+"""Verdicts are kept in either database: one for each name, in pages, and no change of the items."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index import feedback
+from index.collection import Collection
+from index.feedback import Asked, Chosen, FeedbackError, Judgement, Verdict
+from tests.index.servers import Server
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import thing
+
+BLOB = f"{'a' * 64}.png"
+QUERY = (Asked("text", 1.0, text='a "blob" ☃'), Asked("image", -0.5, blob=BLOB), Asked("vector"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Collection]:
+    server: Server | None = request.getfixturevalue("server") if request.param == "postgres" else None
+    database = None if server is None else server.place()
+    with Collection.open(tmp_path, Sphere(FEATURE), database=database) as collection:
+        collection.upsert([thing("a", np.random.default_rng(0))])
+        yield collection
+
+
+def judgement(number: int, verdict: Verdict = "good", item: str = "a") -> Judgement:
+    return Judgement(f"{number:032x}", item, verdict, "shape", QUERY, "ann", ("view", 1), 1.5)
+
+
+def test_what_is_written_is_read(kept: Collection) -> None:
+    version = kept.version
+    kept.judge(judgement(1))
+    assert kept.judgements() == [judgement(1)]
+    assert kept.judgement(f"{1:032x}") == judgement(1)
+    assert kept.judgement("a\0") is None
+    assert kept.version == version
+    kept.delete(["a"])
+    assert kept.judgements() == [judgement(1)]
+
+
+def test_one_verdict_a_name(kept: Collection) -> None:
+    kept.judge(judgement(1))
+    kept.judge(judgement(1, "bad"))
+    assert kept.judgements() == [judgement(1, "bad")]
+    assert [kept.withdraw(f"{1:032x}"), kept.withdraw(f"{1:032x}"), kept.withdraw("\0")] == [1, 0, 0]
+
+
+def test_pages_and_choices(kept: Collection) -> None:
+    for number in range(5):
+        kept.judge(judgement(number, "good" if number % 2 else "bad", f"i{number}"))
+    first = kept.judgements(limit=2)
+    assert [one.item for one in first] == ["i0", "i1"]
+    assert [one.item for one in kept.judgements(first[-1].id, 9)] == ["i2", "i3", "i4"]
+    assert [one.item for one in kept.judgements(chosen=Chosen(verdict="good"))] == ["i1", "i3"]
+    assert [one.item for one in kept.judgements(chosen=Chosen("i2", "bad"))] == ["i2"]
+
+
+def test_pictures_that_were_asked_with_are_not_cleared_away(kept: Collection) -> None:
+    kept.judge(judgement(1))
+    with kept._store.moment() as now:
+        assert set(feedback.blob_keys(now)) == {BLOB}
+
+
+def test_there_is_an_end(kept: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feedback, "MOST", 2)
+    for number in (1, 2, 2):
+        kept.judge(judgement(number))
+    with pytest.raises(FeedbackError, match="2 verdicts are kept"):
+        kept.judge(judgement(3))
+    assert len(kept.judgements()) == 2

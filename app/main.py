@@ -75,6 +75,7 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # we tell our own
     )
     errors.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body)

@@ -14,6 +14,7 @@ from app.patching import merged
 from app.settings import Settings
 from index.collection import Collection
 from index.filters import Filter
+from index.searching import Ask
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.types import Feature, Hit, Item, Query, Side, Vector
@@ -71,7 +72,8 @@ class Service:
 
     def search(self, looks: Sequence[Look]) -> list[Found]:
         """The hits of each query, and the version that they are of at least."""
-        return [self._found(look) for look in looks]
+        version = self.collection.version
+        return [Found(version, hits) for hits in self.collection.search_many([*map(self._ask, looks)])]
 
     def make(self, draft: Draft) -> Made:
         """An item ready to be stored."""
@@ -109,11 +111,9 @@ class Service:
         with self.writing:
             return self.collection.delete_where(where)
 
-    def _found(self, look: Look) -> Found:
-        version = self.collection.version
+    def _ask(self, look: Look) -> Ask:
         known = confidence.of(self.encoder.curves, look.asked, look.query.pool)
-        hits = self.collection.search(look.query, look.where, exact=look.exact, calibration=known)
-        return Found(version, hits)
+        return Ask(look.query, look.where, look.exact, known)
 
     def tokens(self, texts: Sequence[str]) -> int:
         """How many tokens these texts have for this encoder."""

@@ -10,7 +10,7 @@ from jaxtyping import Int8
 
 from index.base import Paired
 from index.rows import first_row
-from multifold.types import SIDE_OF, SIDES, Feature, Features, Item, Observation, Side
+from multifold.types import SIDE_OF, SIDES, Feature, Features, Item, Kind, Observation, Side
 
 Row: TypeAlias = Mapping[Any, Any]  # of a table, by column
 
@@ -65,17 +65,20 @@ def observation_rows(edition: int, item: Item) -> Iterator[dict[str, Any]]:
 
 def item(row: Row, seen: Iterable[Row]) -> Item:
     """An item from its row and those of its observations."""
-    return Item(row["id"], tuple(map(observation, seen)), payload(row["payload"]), files(row["files"]))
+    observations = (
+        observation(one["kind"], one["ordinal"], one["feature"], one["text"], one["blob"]) for one in seen
+    )
+    return Item(row["id"], tuple(observations), payload(row["payload"]), files(row["files"]))
 
 
-def observation(row: Row) -> Observation:
-    """An observation from its row."""
-    return Observation(row["kind"], row["ordinal"], _feature(row["feature"]), row["text"], row["blob"])
+def observation(kind: Kind, ordinal: int, feature: bytes, text: str | None, blob: str | None) -> Observation:
+    """An observation from its columns."""
+    return Observation(kind, ordinal, _feature(feature), text, blob)
 
 
-def card(row: Row) -> Card:
-    """A card from a row of `items`."""
-    return Card(row["id"], row["size"], payload(row["payload"]))
+def card(id: str, size: int, payload_text: str) -> Card:  # noqa: A002 (what an item's name is called here)
+    """A card from its columns."""
+    return Card(id, size, payload(payload_text))
 
 
 def storable(text: str) -> bool:
@@ -112,4 +115,4 @@ def _batch(rows: Sequence[int], sides: Sequence[Side], features: Features) -> Ba
 
 
 def _feature(data: bytes) -> Feature:
-    return np.frombuffer(data, FLOAT).astype(np.float32)
+    return np.frombuffer(data, FLOAT).astype(np.float32, copy=False)

@@ -7,44 +7,36 @@ meanwhile, the search is made again, with changes held off and the store seen as
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
 
-from index import browse, feedback, mixing, ordering
+from index import browse, feedback, ordering
 from index.agree import disagreements
 from index.base import Segment, Space
-from index.bitmaps import Bitmaps, Candidates
+from index.bitmaps import Bitmaps
 from index.blobs import Blobs
 from index.browse import Facet, Span
 from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
-from index.derived import NEVER, Derived
+from index.derived import Derived
 from index.engines import Engines
 from index.feedback import Chosen, Judgement
 from index.filters import Filter
-from index.fusing import DEPTH, fused
 from index.lock import WriterLock
-from index.merging import Place, merged
-from index.mixing import Question
 from index.mounts import refuse_network
-from index.naming import Naming
 from index.ordering import Order
 from index.plan import Plan
 from index.report import Report
 from index.saved import SavedEngines
+from index.searching import Ask, Calibration, Searching
 from index.snapshot import Taken, snapshot
 from index.store import Store
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError
-from multifold.types import SIDES, Features, Hit, Item, Kind, Query, Side
+from multifold.types import Features, Hit, Item, Kind, Query, Side
 
-# The confidence of a score on a side among so many items; None where nobody knows.
-Calibration: TypeAlias = Callable[[Side, float, int], float | None]
-Sure: TypeAlias = Callable[[Side, float], float | None]
 SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
 
@@ -235,15 +227,23 @@ class Collection:
         `exact` looks at every row. A calibration gives hits their confidence; with the target `any` it merges
         the sides (see merging.py).
         """
-        check_query(query, self._space.dim)
+        return self.search_many([Ask(query, where, exact, calibration)])[0]
+
+    def search_many(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+        """The hits of each query, as `search` finds them, read from the store together."""
+        for ask in asks:
+            check_query(ask.query, self._space.dim)
         behind = self._lock is None and self._readable().version() != self.version
-        found = None if behind else self._look(query, where, calibration, exact=exact)
-        if found is None:
+        found = [None] * len(asks) if behind else self._answers(asks)
+        missed = [ask for ask, hits in zip(asks, found, strict=True) if hits is None]
+        if missed:
             with self._changing, self._readable().moment():
                 self._derived.catch_up(self._store)
-                found = self._look(query, where, calibration, exact=exact)
-        assert found is not None  # in one moment, what the engines find is there
-        return found
+                again = iter(self._answers(missed))
+            found = [next(again) if hits is None else hits for hits in found]
+        answers = [hits for hits in found if hits is not None]
+        assert len(answers) == len(asks)  # in one moment, what the engines find is there
+        return answers
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
         """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
@@ -283,42 +283,8 @@ class Collection:
     ) -> None:
         self.close()
 
-    def _look(
-        self, query: Query, where: Filter | None, calibration: Calibration | None, *, exact: bool
-    ) -> list[Hit] | None:
-        """What is found; None if the engines have to catch up, or the store went on meanwhile."""
-        question = mixing.question(self._space.metric, query.vector, self._space.query_signs)
-        with self._derived.gate.reading(), self._readable().moment() as now:
-            among = None if where is None else self._bitmaps.candidates(now, where, self.version)
-            if self.version == NEVER or (where is not None and among is None):
-                return None
-            nearest = partial(self._derived.nearest, question, pool=query.pool, among=among, exact=exact)
-            named = Naming(self._derived, self._store, now, question).places(query, among)
-            sure = self._sure(calibration, among)
-            page = _ranking(query, nearest, named, sure)[query.offset : query.offset + query.limit]
-            hits = self._hits(question, page, sure)
-        return hits if len(hits) == len(page) else None
-
-    def _sure(self, calibration: Calibration | None, among: Candidates | None) -> Sure:
-        """The confidence of a score, given how many items there are to choose from."""
-        if calibration is None:
-            return lambda _side, _score: None
-        return lambda side, score: calibration(side, score, self._derived.choice(side, among))
-
-    def _hits(self, question: Question, places: Sequence[Place], sure: Sure) -> list[Hit]:
-        """What was found, as the store has it; without what it has no more."""
-        cards = self._store.cards([place.id for place in places])
-        best: dict[int, int] = {}
-        for side in {place.side for place in places}:
-            sizes = {one.id: cards[one.id].size for one in places if one.side == side and one.id in cards}
-            best |= self._derived.best_rows(question, side, sizes)
-        seen = self._store.observations_at(list(best.values()))
-        there = [(one, cards[one.id], seen.get(best[one.id])) for one in places if one.id in best]
-        return [
-            Hit(card.id, one.score, one.side, shown, card.payload, sure(one.side, one.score), one.words)
-            for one, card, shown in there
-            if shown is not None
-        ]
+    def _answers(self, asks: Sequence[Ask]) -> list[list[Hit] | None]:
+        return Searching(self._space, self._readable(), self._derived, self._bitmaps).answers(asks)
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
@@ -341,25 +307,3 @@ class Collection:
                     "The collection is open for reading only: changes go to its writing process."
                 )
             yield
-
-
-def _ranking(
-    query: Query,
-    nearest: Callable[[Side, int], list[tuple[int, float]]],
-    named: Sequence[Place],
-    sure: Sure,
-) -> Sequence[Place]:
-    """As far as the query's page, best first."""
-    if query.words is not None and query.words.only:
-        return named
-    end = query.offset + query.limit
-    reach = max(end, DEPTH) if named else end  # what words name may lie deep in the vectors' order
-    if query.target == "any":  # confidence tells which side an item is found by
-        sides = {
-            side: [Place(edition, side, score, sure(side, score)) for edition, score in nearest(side, reach)]
-            for side in SIDES
-        }
-        near = merged(sides)
-    else:
-        near = [Place(edition, query.target, score) for edition, score in nearest(query.target, reach)]
-    return near if query.words is None else fused(near, named, query.words.weight)

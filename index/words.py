@@ -90,6 +90,8 @@ def _once(found: Iterable[tuple[str, str]]) -> list[Asked]:
 
 def _wholes(chunk: str) -> Iterator[str]:
     """One word for each step of a path."""
+    if chunk.isascii() and chunk.isalnum():
+        return _fit((chunk,))
     return _fit("".join(_parts(segment)) for segment in re.split(r"[/\\]", chunk))
 
 
@@ -116,6 +118,8 @@ def _parts(segment: str) -> Iterator[str]:
 
 def _fit(found: Iterable[str]) -> Iterator[str]:
     for word in found:
-        folded = "".join(filter(str.strip, unicodedata.normalize("NFKC", word.casefold())))
+        folded = word.casefold()
+        if not folded.isascii():
+            folded = "".join(filter(str.strip, unicodedata.normalize("NFKC", folded)))
         if 0 < len(folded) <= LONGEST and storable(folded):
             yield folded

@@ -4,7 +4,8 @@
 
 A collection is made in a temporary folder, and a service of its own serves it in another process; the
 clients are in a third one. Bare is the library: encode a batch of as many queries as there are clients, then
-search for each.
+search for all of it,
+as the service searches: words are looked for, and hits have their confidence.
 The two take turns, so that they meet the same machine. Vectors of queries are not remembered.
 """
 
@@ -29,15 +30,17 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from app import confidence
 from app.benches import load
 from app.benches.load import Load
 from app.observer import encoder_of
 from app.settings import Settings
 from index.collection import Collection
+from index.searching import Ask
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.preprocess import decode, pixels
-from multifold.types import Item, Observation, Query, Vectors
+from multifold.types import Item, Observation, Query, Side, Vector, Vectors, Words
 
 VIEWS, CHUNK = 6, 2000
 QUERIES = 512
@@ -131,13 +134,18 @@ class Bare:
         start, cpu = time.perf_counter(), time.process_time()
         while (since := time.perf_counter()) < start + seconds:
             batch = [queries[(done + place) % len(queries)].said for place in range(count)]
-            for vector in encode(batch):
-                self.collection.search(Query(vector, "shape"))
+            self.collection.search_many(list(map(self._ask, batch, encode(batch))))
             times.append(time.perf_counter() - since)
             done += count
         took, cpu = time.perf_counter() - start, time.process_time() - cpu
         middle = 1e3 * statistics.median(times)
         return Turn(done / took, 1e3 * cpu / done, middle, middle)
+
+    def _ask(self, said: str | bytes, vector: Vector) -> Ask:
+        asked: Side
+        words, asked = (Words(said), "text") if isinstance(said, str) else (None, "image")
+        sure = confidence.of(self.encoder.curves, asked, "mean")
+        return Ask(Query(vector, "shape", words=words), calibration=sure)
 
     def _texts(self, texts: Sequence[str | bytes]) -> Vectors:
         return self.encoder.vectors(self.encoder.texts([str(text) for text in texts]).features)

@@ -34,6 +34,7 @@ def test_every_answer_has_safe_headers_and_an_id(shop: House, path: str) -> None
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
     assert len(headers["x-request-id"]) == 32
+    assert headers["x-request-id"] != shop.client.get(path).headers["x-request-id"]
     assert "access-control-allow-origin" not in headers
 
 

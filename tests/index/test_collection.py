@@ -9,15 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from index.check import QueryError
 from index.collection import Collection, CollectionError
 from index.database import StoreError
 from index.derived import pool
 from index.exact import ExactEngine
+from index.filters import parse
 from index.lexical import RULES
 from index.lock import LockError, writer_of
 from index.schema import VERSION
+from index.searching import Ask
 from index.stamp import ForeignStoreError
-from multifold.types import Item, Pool, pool_mean
+from multifold.types import Item, Pool, Words, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view
 
@@ -247,3 +250,25 @@ def test_engines_that_fail_halfway_are_rebuilt(
     for pooled in ("mean", "max"):
         asked = query(feature(1), pool=pooled)
         assert answers(collection.search(asked)) == brute(items, SPHERE, asked)
+
+
+def test_many_queries_are_answered_as_each_alone(collection: Collection) -> None:
+    rng = np.random.default_rng(3)
+    collection.upsert([thing(f"{n}", rng, captions=n % 2) for n in range(20)])
+    where = parse({"name": {"in": ["1", "2"]}})
+    asks = [
+        Ask(query(feature(1), limit=3)),
+        Ask(query(feature(0, 1), target="any", pool="max", offset=2)),
+        Ask(query(feature(0, 0, 1), words=Words("13")), exact=True),
+        Ask(query(feature(1, 1)), where, calibration=lambda _side, scores, _gallery: scores),
+        Ask(query(feature(1), target="image")),
+    ]
+    together = collection.search_many(asks)
+    for ask, hits in zip(asks, together, strict=True):
+        alone = collection.search(ask.query, ask.where, exact=ask.exact, calibration=ask.calibration)
+        assert answers(hits) == answers(alone)
+        assert [(hit.words, hit.confidence) for hit in hits] == [(hit.words, hit.confidence) for hit in alone]
+    assert [len(hits) for hits in together] == [3, 10, 10, 2, 0]
+    with pytest.raises(QueryError):
+        collection.search_many([asks[0], Ask(query([1.0]))])
+    assert collection.search_many([]) == []

@@ -7,6 +7,7 @@ import numpy as np
 from index.collection import Collection
 from index.filters import parse
 from index.merging import merged
+from index.searching import Values
 from multifold.types import Hit, Item, Side
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, feature, query, view
@@ -47,6 +48,11 @@ def test_without_one_ranks_are_fused() -> None:
     assert [hit.id for hit in half] == [hit.id for hit in found]
 
 
+def sizes(_: Side, scores: Values, gallery: int) -> Values:
+    """A confidence that tells from how many items a score was chosen."""
+    return np.full_like(scores, gallery)
+
+
 def test_any_side_of_a_collection(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     items = [
@@ -57,15 +63,13 @@ def test_any_side_of_a_collection(tmp_path: Path) -> None:
     with Collection.open(tmp_path, Sphere(FEATURE)) as collection:
         collection.upsert(items)
         found = collection.search(
-            query(feature(1), target="any", limit=2), calibration=lambda _side, score, _gallery: score
+            query(feature(1), target="any", limit=2), calibration=lambda _side, scores, _gallery: scores
         )
         assert [(hit.id, hit.side) for hit in found] == [("shown", "shape"), ("told", "text")]
         assert [hit.confidence for hit in found] == [hit.score for hit in found]
-        sized = collection.search(
-            query(feature(1), limit=2), parse({"n": {"lt": 2}}), calibration=lambda *told: float(told[2])
-        )
+        sized = collection.search(query(feature(1), limit=2), parse({"n": {"lt": 2}}), calibration=sizes)
         assert [(hit.id, hit.confidence) for hit in sized] == [("shown", 1.0)]
-        sized = collection.search(query(feature(1), limit=2), calibration=lambda *told: float(told[2]))
+        sized = collection.search(query(feature(1), limit=2), calibration=sizes)
         assert [hit.confidence for hit in sized] == [31.0, 31.0]
         (second,) = collection.search(query(feature(1), target="any", limit=1, offset=1))
         assert second.id == "shown"  # first of its side as well, but texts come first

@@ -18,7 +18,7 @@ def test_ready(shop: House) -> None:
 
 def test_info_says_what_runs_here(shop: House) -> None:
     info = shop.client.get("/v1/info").json()
-    assert set(info) == {"version", "bundle", "collection", "limits"}
+    assert set(info) == {"version", "bundle", "collection", "feedback", "limits"}
     assert info["bundle"]["name"] == "tiny"
     assert info["bundle"]["vector_id"] == shop.service.encoder.vector_id
     assert info["collection"]["items"] == 4
@@ -72,7 +72,7 @@ def test_what_nobody_caught_is_a_500_without_secrets(shop: House, monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("the password is sesame")
 
-    monkeypatch.setattr(type(shop.service.collection), "search", broken)
+    monkeypatch.setattr(type(shop.service.collection), "search_many", broken)
     response = shop.search(text="a red box")
     assert response.status_code == 500
     assert response.json()["error"]["code"] == "internal"

@@ -75,22 +75,40 @@ class Intake:
 
     def take(self, works: Iterable[Work]) -> Iterator[int]:
         """Take items in; yields how many more are done with."""
-        threads = self._sandbox.workers + DECODERS
         with ThreadPoolExecutor(1) as writer:
             pending: Future[None] | None = None
-            ready = ahead(self._prepare, works, threads, 2 * BATCH)
+            ready = self.seen(works)
             while batch := list(islice(ready, BATCH)):
-                items = self._encode([one for one in batch if isinstance(one, Ready)])
+                items = self.encode([one for one in batch if isinstance(one, Ready)])
                 self.skipped += [one for one in batch if isinstance(one, Problem)]
                 if pending is not None:
                     pending.result()
-                pending = writer.submit(self._write, items)
+                pending = writer.submit(self.write, items)
                 yield len(batch)
             if pending is not None:
                 pending.result()
 
+    def seen(self, works: Iterable[Work]) -> Iterator[Ready | Problem]:
+        """Drawn and decoded by many threads and worker processes at once, in order."""
+        return ahead(self._prepare, works, self._sandbox.workers + DECODERS, 2 * BATCH)
+
+    def encode(self, batch: Sequence[Ready]) -> list[Item]:
+        """All pictures and all words of a batch at once."""
+        pixels = [one.pixels for ready in batch for one in ready.seen]
+        texts = [text for ready in batch for text in ready.work.texts]
+        looks = iter(self._encoder.pixels(np.stack(pixels)) if pixels else ())
+        words = iter(self._encoder.texts(texts).features)
+        return [_item(ready, looks, words) for ready in batch]
+
+    def write(self, items: Sequence[Item]) -> None:
+        """A batch in one transaction; if it is refused, each item on its own."""
+        for item, outcome in zip(items, write(self._collection, items), strict=True):
+            if isinstance(outcome, MultifoldError):
+                self.skipped.append(Problem(item.id, str(outcome)))
+            else:
+                self.written.append(item.id)
+
     def _prepare(self, work: Work) -> Ready | Problem:
-        """Draw and decode: what many threads and worker processes do at once."""
         try:
             if work.seen and (stored := self._collection.get(work.id)) is not None:
                 return Ready(work, (), tuple(one for one in stored.observations if one.kind != "caption"))
@@ -118,21 +136,6 @@ class Intake:
             self._drawn.put(content_hash(work.mesh), tuple(keys))
         for pixels, key in zip(self._observer.look_at_views(drawing.views), keys, strict=True):
             yield Seen("view", pixels, key)
-
-    def _encode(self, batch: Sequence[Ready]) -> list[Item]:
-        """All pictures and all words of a batch at once."""
-        pixels = [one.pixels for ready in batch for one in ready.seen]
-        texts = [text for ready in batch for text in ready.work.texts]
-        looks = iter(self._encoder.pixels(np.stack(pixels)) if pixels else ())
-        words = iter(self._encoder.texts(texts).features)
-        return [_item(ready, looks, words) for ready in batch]
-
-    def _write(self, items: Sequence[Item]) -> None:
-        for item, outcome in zip(items, write(self._collection, items), strict=True):
-            if isinstance(outcome, MultifoldError):
-                self.skipped.append(Problem(item.id, str(outcome)))
-            else:
-                self.written.append(item.id)
 
 
 def _item(ready: Ready, looks: Iterator[Feature], words: Iterator[Feature]) -> Item:

@@ -1,7 +1,8 @@
 """Items by their words: an index of the database's own, written with the items and lost with nothing.
 
 SQLite keeps it as FTS5, PostgreSQL as text search vectors under GIN. Beside a vector, words name an item only
-where it has all that tell (see `words.telling`) and few others do. For words alone either database is asked
+where it has all that tell (see `words.telling`) and few others do: every code of the question or, without a
+code, one text that quotes all of it. For words alone either database is asked
 one at a time, so that both rank alike: an item counts the rarity ln(1 + items / items with it) of each word.
 It is derived: where it is missing, or was made by other rules (words.py), it is built anew from the items.
 """
@@ -9,21 +10,24 @@ It is derived: where it is missing, or was made by other rules (words.py), it is
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from index import codec, stamp, words
 from index.base import Ids
 from index.schema import items, meta, observations
+from index.words import Telling
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, TextClause, inspect, select, text
+    from sqlalchemy import ColumnElement, Connection, TextClause, inspect, select, text
 
 TABLE = "words"
 RULES, NOTE = "2", "words"  # of words.py: another number builds every store's index anew
 PAGE = 1_000  # items of one statement
 FEW = 8  # items that words may name beside a vector; what more have tells too little
+MOST_READ = 64  # items that are read to see whether they quote a question
 MOST_FOUND = 100_000  # items with one word
 
 
@@ -111,9 +115,15 @@ def count(connection: Connection) -> int:
 def named(connection: Connection, question: str) -> dict[int, Told]:
     """The editions that have all that tells in a question; none if they are many."""
     telling = words.telling(question)
-    found = _editions(connection, [one.word for one in telling], FEW + 1)
-    chunks = tuple(dict.fromkeys(one.chunk for one in telling))
-    return {edition: Told(1.0, chunks) for edition in found} if len(found) <= FEW else {}
+    most = MOST_READ if telling.quote else FEW
+    found = _editions(connection, [one.word for one in telling.words], most + 1)
+    if len(found) > most:
+        return {}
+    scores = _quoting(connection, telling, found) if telling.quote else dict.fromkeys(found, 1.0)
+    if len(scores) > FEW:
+        scores = {edition: score for edition, score in scores.items() if score > 1.0}
+    chunks = tuple(dict.fromkeys(one.chunk for one in telling.words))
+    return {edition: Told(score, chunks) for edition, score in scores.items()} if len(scores) <= FEW else {}
 
 
 def ranked(connection: Connection, question: str, size: int) -> dict[int, Told]:
@@ -145,6 +155,16 @@ def _editions(connection: Connection, every: Sequence[str], most: int) -> list[i
     return [row[0] for row in connection.execute(dialect.find, {"asked": asked, "most": most})]
 
 
+def _quoting(connection: Connection, telling: Telling, found: Sequence[int]) -> dict[int, float]:
+    """Those of which one text holds the quote: 1, or 2 where it holds nothing else."""
+    scores = {}
+    for edition, name, captions, payload in _texts(connection, items.c.edition.in_(found)) if found else ():
+        quoting = [text for text in words.texts(name, captions, payload) if telling.said_by(text)]
+        if quoting:
+            scores[edition] = 2.0 if any(map(telling.is_all_of, quoting)) else 1.0
+    return scores
+
+
 def _dialect(connection: Connection) -> Dialect:
     return DIALECTS[connection.dialect.name]
 
@@ -152,17 +172,22 @@ def _dialect(connection: Connection) -> Dialect:
 def _items(connection: Connection) -> Iterator[list[tuple[int, list[str]]]]:
     """The words of every item, some items at a time."""
     last = -1
-    page = select(items.c.edition, items.c.id, items.c.payload).order_by(items.c.edition).limit(PAGE)
-    while some := connection.execute(page.where(items.c.edition > last)).all():
-        said: dict[int, list[str]] = {row.edition: [] for row in some}
-        captions = select(observations.c.edition, observations.c.text).where(
-            observations.c.edition.between(some[0].edition, some[-1].edition),
-            observations.c.text.is_not(None),
-        )
-        for edition, caption in connection.execute(captions):
-            if edition in said:  # else it is of no item, and others will say so
-                said[edition].append(caption)
-        yield [
-            (row.edition, words.told(row.id, said[row.edition], codec.payload(row.payload))) for row in some
-        ]
-        last = some[-1].edition
+    while some := list(_texts(connection, items.c.edition > last)):
+        yield [(edition, words.told(name, captions, payload)) for edition, name, captions, payload in some]
+        last = some[-1][0]
+
+
+def _texts(
+    connection: Connection, which: ColumnElement[bool]
+) -> Iterator[tuple[int, str, list[str], Mapping[str, Any]]]:
+    """Edition, name, captions and payload of the first page of some items."""
+    page = select(items.c.edition, items.c.id, items.c.payload).where(which)
+    some = connection.execute(page.order_by(items.c.edition).limit(PAGE)).all()
+    said: dict[int, list[str]] = {row.edition: [] for row in some}
+    captions = select(observations.c.edition, observations.c.text).where(
+        observations.c.edition.in_(list(said)), observations.c.text.is_not(None)
+    )
+    for edition, caption in connection.execute(captions) if some else ():
+        said[edition].append(caption)
+    for row in some:
+        yield row.edition, row.id, said[row.edition], codec.payload(row.payload)

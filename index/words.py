@@ -39,6 +39,23 @@ class Asked:
     chunk: str
 
 
+@dataclass(frozen=True)
+class Telling:
+    """What an item must have to be named: all these words and, without a code, one text that quotes them."""
+
+    words: list[Asked]
+    quote: tuple[str, ...]  # pieces that stand one after another; none where codes tell
+
+    def said_by(self, text: str) -> bool:
+        """Whether a text has the quote in it."""
+        said, length = pieces(text), len(self.quote)
+        return any(said[at : at + length] == self.quote for at in range(len(said) - length + 1))
+
+    def is_all_of(self, text: str) -> bool:
+        """Whether a text is the quote, and nothing else."""
+        return pieces(text) == self.quote
+
+
 def words(text: str) -> Iterator[str]:
     """Every word of a text, some of them several times."""
     for chunk in unicodedata.normalize("NFKC", text).split():
@@ -50,11 +67,19 @@ def asked(text: str) -> list[Asked]:
     return _once((word, chunk) for chunk in _chunks(text) for word in _words_of(chunk))
 
 
-def telling(text: str) -> list[Asked]:
-    """What an item must have all of to be named: the codes of a question; without codes, its words."""
+def pieces(text: str) -> tuple[str, ...]:
+    """A text cut as far as it can be, in order."""
+    segments = (segment for chunk in _chunks(text) for segment in re.split(r"[/\\]", chunk))
+    parts = (part for segment in segments for part in _parts(segment))
+    return tuple(_fit(piece for part in parts for piece in _pieces(part)))
+
+
+def telling(text: str) -> Telling:
+    """What tells in a question: its codes; without codes, all of it as a quote."""
     chunks = _chunks(text)
     codes = [chunk for chunk in chunks if _CODE.search(chunk)]
-    return _once((word, chunk) for chunk in codes or chunks for word in _wholes(chunk))
+    told = _once((word, chunk) for chunk in codes or chunks for word in _wholes(chunk))
+    return Telling(told, () if codes else pieces(text))
 
 
 def of_item(item: Item) -> list[str]:
@@ -63,18 +88,23 @@ def of_item(item: Item) -> list[str]:
 
 
 def told(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> list[str]:
+    """Every word of its texts."""
+    found: dict[str, None] = {}
+    for text in texts(name, captions, payload):
+        found.update(dict.fromkeys(words(text)))
+        if len(found) >= MOST:
+            break
+    return list(found)[:MOST]
+
+
+def texts(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> Iterator[str]:
     """What an item is known by: its name, its captions and the values of its payload, if people made them."""
     notes = _NOTES if payload.keys() >= _INGESTED else set()
     facts = (
         one for one in facts_of(payload) if one.value.kind in ("text", "number") and one.key not in notes
     )
     values = (text for text in (str(fact.value.scalar) for fact in facts) if not _MADE.fullmatch(text))
-    found: dict[str, None] = {}
-    for text in (name, *captions, *values):
-        found.update(dict.fromkeys(words(text)))
-        if len(found) >= MOST:
-            break
-    return list(found)[:MOST]
+    yield from (name, *captions, *values)
 
 
 def _chunks(text: str) -> list[str]:
@@ -101,13 +131,17 @@ def _words_of(chunk: str) -> Iterator[str]:
     for segment in re.split(r"[/\\]", chunk):
         parts = list(_parts(segment))
         for part in parts:
-            pieces = [piece for half in _EDGES.split(part) for piece in _CAMEL.split(half)]
-            yield from _fit([*pieces, part] if len(pieces) > 1 else pieces)
+            own = _pieces(part)
+            yield from _fit([*own, part] if len(own) > 1 else own)
         if len(parts) > 1:
             yield from _fit(["".join(parts)])
         whole += parts
     if "/" in chunk or "\\" in chunk:
         yield from _fit(["".join(whole)])
+
+
+def _pieces(part: str) -> list[str]:
+    return [piece for half in _EDGES.split(part) for piece in _CAMEL.split(half)]
 
 
 def _parts(segment: str) -> Iterator[str]:

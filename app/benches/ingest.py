@@ -3,47 +3,47 @@
     multifold bench ingest --files 10000
 
 The files are made here. One run is killed in its middle and started again, another goes through at once; both
-collections must be the same, and the report right to the file. Then the stages, each alone, over a sample.
+collections must be the same to the last bits, and the report right to the file. Then the stages, each alone,
+over a sample, and searches of a service while files go in through it.
 """
 
 import argparse
-import json
-import os
-import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from app.benches import heap
-from app.benches.heap import MESHES, PICTURES, Heap
-from app.ingest import webp
-from app.observer import Observer, encoder_of
+from app.benches import heap, stages
+from app.benches.heap import Heap
+from app.benches.serving import serving
+from app.benches.stages import Took
+from app.benches.taking import BenchError, Moment, Outcome, Runs
+from app.benches.twins import differences
+from app.observer import encoder_of
 from app.settings import Settings
 from index.collection import Collection
 from multifold.client import Client, ServiceError
 from multifold.encoder import Encoder
-from multifold.errors import MultifoldError
-from multifold.machine import ahead, cores
-from multifold.types import Item, Observation
-from renderers.sandbox import Sandbox
+from multifold.machine import cores
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
-MEBIBYTE = 1 << 20
-PROGRAM = (sys.executable, "-c", "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))")
-
-
-class BenchError(MultifoldError):
-    """A run did not do what it should."""
+MIB = 1 << 20
+OPENED = """
+import os, sys
+from pathlib import Path
+from app.benches.processes import resident
+from index.collection import Collection
+from multifold.canary import open_encoder
+encoder = open_encoder(Path(sys.argv[2]))
+before = resident(os.getpid())
+with Collection.open(Path(sys.argv[1]), encoder, read_only=True) as collection:
+    print(before, resident(os.getpid()), collection.count())
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"))
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--broken", type=float, default=0.05, help="share of the items that cannot be read")
-    parser.add_argument("--sample", type=int, default=400, help="items that each stage alone is timed with")
+    parser.add_argument("--sample", type=int, default=800, help="items that each stage alone is timed with")
     parser.add_argument("--beside", type=int, default=400, help="files taken in beside a running service")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=cores(), help="processes that render")
@@ -60,207 +60,128 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make, take in, kill, compare, time; prints what came out."""
     with tempfile.TemporaryDirectory(prefix="multifold-ingest-") as folder:
-        home = Path(folder)
-        made = heap.make(home / "files", args.files, args.broken, args.seed)
-        good, broken = len(made.good), len(made.broken)
-        print(f"{made.files} files: {good} items to read, {broken} broken", flush=True)
+        home = Path(folder).resolve()
+        files, encoder = home / "files", encoder_of(Settings(data=home, bundle=args.bundle))
+        made = heap.make(files, args.files, args.broken, args.seed)
+        print(
+            f"{made.files} files: {len(made.good)} items to read, {len(made.broken)} files broken, "
+            f"{len(made.foreign)} of a kind that is not read, {len(made.others)} others",
+            flush=True,
+        )
         runs = Runs(home, args.bundle, args.workers)
-        runs.killed("killed", good // 2)
-        resumed = runs.report("killed")
-        print(f"killed, then resumed: {resumed.unchanged} were there, {len(resumed.added)} added", flush=True)
+        runs.killed("killed", len(made.good) // 2)
+        _tell_resumed(made, runs.report("killed"))
         whole = runs.report("clean")
         _check(made, whole)
-        _same(home, args.bundle)
-        rate = (good + broken) / whole.seconds
-        print(f"one clean run: {whole.seconds:.1f} s, {rate:.1f} items/s; the report is right to the file")
-        _tell_memory(whole.memory)
+        _same(home, encoder)
+        _tell_run(made, whole)
+        _tell_memory(made, whole.memory, home, encoder)
+        took = stages.alone(files, home / "stages", encoder, args.workers, args.sample)
+        _tell_stages(took, whole)
         again = runs.report("clean")
+        if again.unchanged != len(made.good):
+            raise BenchError(f"Nothing changed, and {again.unchanged} of {len(made.good)} are unchanged.")
         print(f"again, nothing changed: {again.seconds:.1f} s for {again.unchanged} items", flush=True)
-        some = set(heap.changed(home / "files", made, args.seed))
+        some = set(heap.changed(files, made, args.seed))
         if set(runs.report("clean").changed) != some:
             raise BenchError("A run after changes touched something else.")
         print(f"{len(some)} captions changed: just these items went in again", flush=True)
-        _stages(home, args, whole.seconds, made)
         _beside(home, args)
     return 0
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one run reported, and its memory in MiB while it ran."""
+def _check(made: Heap, told: Outcome) -> None:
+    """The report names what was made, and nothing else."""
+    for what, named, wanted in (
+        ("added", told.added, made.good),
+        ("skipped", told.skipped, made.skipped),
+        ("passed over", told.passed_over, made.others),
+    ):
+        if sorted(named) != sorted(wanted):
+            raise BenchError(f"The report is wrong on what was {what}: {sorted({*named} ^ wanted)[:5]}")
+    print("the report names what was added, skipped and passed over, right to the file", flush=True)
 
-    added: list[str]
-    changed: list[str]
-    skipped: list[str]
-    unchanged: int
-    seconds: float
-    memory: list[float] = field(default_factory=list)
+
+def _tell_resumed(made: Heap, resumed: Outcome) -> None:
+    if not resumed.unchanged or resumed.unchanged + len(resumed.added) != len(made.good):
+        raise BenchError(f"After a kill {resumed.unchanged} were there and {len(resumed.added)} were added.")
+    print(f"killed, then resumed: {resumed.unchanged} were there, {len(resumed.added)} added", flush=True)
 
 
-class Runs:
-    """Ingests of the files into collections of this home, each a process of its own."""
+def _same(home: Path, encoder: Encoder) -> None:
+    """The resumed collection and the clean one hold the same."""
+    with (
+        Collection.open(home / "killed", encoder, read_only=True) as one,
+        Collection.open(home / "clean", encoder, read_only=True) as other,
+    ):
+        if found := list(differences(one, other, encoder)):
+            raise BenchError(f"A resumed run differs in {len(found)} places: {'; '.join(found[:3])}")
+    print(
+        "the resumed collection and the clean one hold the same: ids, payload, captions, originals, pictures "
+        "by hash, features and vectors to the last bits",
+        flush=True,
+    )
 
-    def __init__(self, home: Path, bundle: Path, workers: int) -> None:
-        self._home, self._bundle, self._workers = home, bundle, workers
 
-    def report(self, name: str, what: str = "files") -> Outcome:
-        """Run it to its end."""
-        told = self._home / "report.json"
-        started = time.monotonic()
-        with self._started(name, what, "--report", str(told)) as running:
-            memory = list(_memory_of(running))
-        if running.returncode != 0:
-            raise BenchError(f"The ingest ended with {running.returncode}.")
-        seconds = time.monotonic() - started
-        raw = json.loads(told.read_text())
-        skipped = [one["name"] for one in raw["skipped"]]
-        return Outcome(raw["added"], raw["changed"], skipped, raw["unchanged"], seconds, memory)
+def _tell_run(made: Heap, whole: Outcome) -> None:
+    rate, busy = len(made.good) / whole.seconds, whole.cpu / (whole.seconds * cores())
+    print(
+        f"one clean run: {whole.seconds:.1f} s, {rate:.1f} items/s, {busy:.0%} of {cores()} cores", flush=True
+    )
 
-    def killed(self, name: str, items: int) -> None:
-        """Kill it once so many items are there."""
-        with self._started(name, "files") as running:
-            while running.poll() is None and _count(self._home / name) < items:
-                time.sleep(0.05)
-            running.send_signal(signal.SIGKILL)
 
-    def _started(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:
-        given = ["ingest", str(self._home / what), "--data", str(self._home / name), "--bundle"]
-        given += [str(self._bundle), "--workers", str(self._workers), *more]
-        return subprocess.Popen(  # noqa: S603 (ourselves)
-            [*PROGRAM, *given], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+def _tell_memory(made: Heap, memory: Sequence[Moment], home: Path, encoder: Encoder) -> None:
+    """The most in each quarter, and how the second half grows with the items."""
+    quarters = [part for part in np.array_split(np.array(memory, dtype=object), 4) if len(part)]
+    for what in ("itself", "others"):
+        most = ", ".join(f"{max(getattr(one, what) for one in part):.0f}" for part in quarters)
+        print(f"memory of {what}, the most in each quarter: {most} MiB", flush=True)
+    late = memory[len(memory) // 2 :]
+    if len(late) > 2:
+        slope = np.polyfit([one.seconds for one in late], [one.itself for one in late], 1)[0]
+        each = slope * memory[-1].seconds / len(made.good) * 1000
+        print(
+            f"  the ingest itself grows by {each:.2f} MiB a 1,000 items in the second half; "
+            f"once opened, that collection takes {_held(home, encoder):.2f}",
+            flush=True,
         )
 
 
-def _check(made: Heap, told: Outcome) -> None:
-    """The report names what was made, and nothing else."""
-    if set(told.added) != made.good or len(told.added) != len(made.good):
-        raise BenchError(f"Added, but not to be read: {sorted(set(told.added) ^ made.good)[:5]}")
-    if sorted(told.skipped) != sorted(made.broken):
-        raise BenchError(f"Skipped, but not broken: {sorted(set(told.skipped) ^ made.broken)[:5]}")
+def _held(home: Path, encoder: Encoder) -> float:
+    """MiB that a thousand items take once their collection is open, in a process of its own."""
+    given = [sys.executable, "-c", OPENED, str(home / "clean"), str(encoder.bundle.folder)]
+    told = subprocess.run(given, check=True, capture_output=True, text=True).stdout  # noqa: S603 (ourselves)
+    before, after, items = map(int, told.split())
+    return (after - before) / MIB / items * 1000
 
 
-def _same(home: Path, bundle: Path) -> None:
-    """The resumed collection and the clean one hold the same."""
-    one, other = (_held(home / name, bundle) for name in ("killed", "clean"))
-    if one != other:
-        raise BenchError(f"A resumed run differs: {sorted(one.items() ^ other.items())[:3]}")
-    print("the resumed collection and the clean one hold the same items, words, pictures and features")
-
-
-def _held(data: Path, bundle: Path) -> dict[str, str]:
-    """Every item, as one text each; features to the precision that batches of other sizes leave."""
-    held, after = {}, None
-    with Collection.open(data, encoder_of(Settings(data=data, bundle=bundle)), read_only=True) as collection:
-        while page := collection.scroll(after, 500):
-            for item in page:
-                seen = [(o.kind, o.index, o.text, o.blob, _rough(o.feature)) for o in item.observations]
-                held[item.id] = json.dumps([dict(item.payload), seen], sort_keys=True)
-            after = page[-1].id
-    return held
-
-
-def _rough(feature: np.ndarray) -> str:
-    """Enough of a feature to tell it from another's, and no more."""
-    return str(int(np.abs(feature).argmax()))
-
-
-def _tell_memory(memory: Sequence[float]) -> None:
-    quarters = [max(part) for part in np.array_split(np.array(memory), 4) if len(part)]
-    shown = ", ".join(f"{one:.0f}" for one in quarters)
-    print(f"memory of all its processes, the most in each quarter of the run: {shown} MiB", flush=True)
-
-
-def _stages(home: Path, args: argparse.Namespace, seconds: float, made: Heap) -> None:
-    """Each stage alone, over a sample, as time for all files; the slowest against the whole run."""
-    encoder = encoder_of(Settings(data=home / "clean", bundle=args.bundle))
-    paths = {path.with_suffix("").relative_to(home / "files").as_posix(): path for path in _things(home)}
-    chosen = [paths[name] for name in sorted(made.good)]
-    photos = [path for path in chosen if path.suffix[1:] in PICTURES]
-    meshes = [path for path in chosen if path.suffix[1:] in MESHES]
-    some_photos, some_meshes = photos[: args.sample], meshes[: args.sample]
-    with Sandbox(args.workers) as sandbox:
-        observer = Observer(encoder, sandbox, Settings(data=home / "clean", bundle=args.bundle))
-        list(sandbox.render_many(some_meshes[: args.workers]))  # workers are up and compiled
-        took = {
-            "draw": _timed(lambda: _draw(sandbox, encoder, some_meshes), len(meshes) / len(some_meshes)),
-            "decode": _timed(lambda: _decode(observer, some_photos), len(photos) / len(some_photos)),
-        }
-        took["encode"] = _encode_time(encoder, observer, some_photos, len(photos), len(meshes))
-    took["write"] = _write_time(home, encoder, args.sample, len(chosen))
+def _tell_stages(took: dict[str, Took], whole: Outcome) -> None:
     for name, one in took.items():
-        print(f"  {name:<7} alone: {one:6.1f} s")
-    slowest = max(took, key=lambda name: took[name])
-    print(f"the run against its slowest stage alone ({slowest}): {took[slowest] / seconds:.2f}", flush=True)
-
-
-def _things(home: Path) -> Iterator[Path]:
-    wanted = {f".{kind}" for kind in (*PICTURES, *MESHES)}
-    return (path for path in (home / "files").rglob("*") if path.suffix in wanted)
-
-
-def _timed(work: Callable[[], object], scale: float) -> float:
-    started = time.monotonic()
-    work()
-    return (time.monotonic() - started) * scale
-
-
-def _draw(sandbox: Sandbox, encoder: Encoder, meshes: Sequence[Path]) -> None:
-    spec = encoder.bundle.views
-    drawn = sandbox.draw_many(
-        [(path, spec.up, None) for path in meshes], spec.rig, spec.size, spec.background
+        print(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
+    slowest = max(took, key=lambda name: took[name].clock)
+    cpu = sum(one.cpu for one in took.values())
+    best = max(took[slowest].clock, cpu / cores())
+    print(
+        f"throughput against the slowest stage alone ({slowest}): {took[slowest].clock / whole.seconds:.2f}"
     )
-    for one in drawn:
-        if isinstance(one, MultifoldError):
-            raise one
-        for view in one.views:
-            webp(view)
-
-
-def _decode(observer: Observer, photos: Sequence[Path]) -> None:
-    for _ in ahead(lambda path: observer.look(path.read_bytes()), photos, cores(), 64):
-        pass
-
-
-def _encode_time(
-    encoder: Encoder, observer: Observer, photos: Sequence[Path], photo_count: int, mesh_count: int
-) -> float:
-    batch = np.stack([observer.look(path.read_bytes()) for path in photos[:32]])
-    one = min(_timed(lambda: encoder.pixels(batch), 1 / len(batch)) for _ in range(5))
-    words = min(_timed(lambda: encoder.texts(["a thing of wood"] * 32), 1 / 32) for _ in range(5))
-    pictures = photo_count + mesh_count * encoder.bundle.views.views
-    return (
-        one * pictures + words * (photo_count + mesh_count) * 5 / 3
-    )  # two captions where only a name is known
-
-
-def _write_time(home: Path, encoder: Encoder, sample: int, count: int) -> float:
-    feature = encoder.texts(["a thing"]).features[0]
-    seen = (Observation("caption", 0, feature, text="a thing"),)
-    made = [Item(f"i{number}", seen, {"path": f"shelf/i{number}.png"}) for number in range(sample)]
-    with Collection.open(home / "write", encoder) as collection:
-        batches = [made[start : start + 32] for start in range(0, sample, 32)]
-        return _timed(lambda: [collection.upsert(batch) for batch in batches], count / sample)
+    print(f"  against what {cores()} cores can do at best: {best / whole.seconds:.2f}")
+    print(f"  work of the stages in all work of the run: {cpu / whole.cpu:.2f}", flush=True)
 
 
 def _beside(home: Path, args: argparse.Namespace) -> None:
     """Searches of a service while files go in through it."""
-    heap.make(home / "more", args.beside, args.broken, args.seed + 1)
-    given = ["serve", "--data", str(home / "clean"), "--bundle", str(args.bundle), "--port", "0"]
-    with subprocess.Popen(  # noqa: S603 (ourselves)
-        [*PROGRAM, *given], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as at:
-        try:
-            assert at.stdout is not None
-            ready = next(line for line in at.stdout if line.startswith("ready at "))
-            threading.Thread(target=at.stdout.read, daemon=True).start()
-            with Client(ready.split()[2]) as client:
-                idle = [_asked(client) for _ in range(50)]
-                busy, told = _asked_during(client, Runs(home, args.bundle, args.workers))
-        finally:
-            at.terminate()
+    made = heap.make(home / "more", args.beside, args.broken, args.seed + 1)
+    with serving(home / "clean", args.bundle) as url, Client(url) as client:
+        idle = [_asked(client) for _ in range(50)]
+        busy, told = _asked_during(client, Runs(home, args.bundle, args.workers))
+    if (len(told.added), len(told.skipped)) != (len(made.good), len(made.skipped)):
+        raise BenchError(f"Beside a service {len(told.added)} were added, {len(told.skipped)} skipped.")
     quick, slow = (f"{1000 * statistics.median(times):.0f} ms" for times in (idle, busy))
-    print(f"beside a service: {len(told.added)} added; {len(busy)} searches meanwhile, none failed:")
-    print(f"  median {quick} before, {slow} meanwhile (the longest {1000 * max(busy):.0f} ms)", flush=True)
+    print(
+        f"beside a service: {len(told.added)} added; {len(busy)} searches meanwhile, none failed: "
+        f"median {quick} before, {slow} meanwhile, the longest {1000 * max(busy):.0f} ms",
+        flush=True,
+    )
 
 
 def _asked_during(client: Client, runs: Runs) -> tuple[list[float], Outcome]:
@@ -284,35 +205,3 @@ def _asked(client: Client) -> float:
     except ServiceError as error:
         raise BenchError(f"A search failed during the ingest: {error}") from error
     return time.perf_counter() - started
-
-
-def _count(data: Path) -> int:
-    try:
-        with closing(sqlite3.connect(f"file:{data / 'store.sqlite'}?mode=ro", uri=True)) as database:
-            return int(database.execute("SELECT count(*) FROM items").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0
-
-
-def _memory_of(running: subprocess.Popen[bytes]) -> Iterator[float]:
-    """Resident memory of a process and those it started, again and again until it ends."""
-    while running.poll() is None:
-        yield sum(_resident(one) for one in _session(running.pid)) / MEBIBYTE
-        time.sleep(0.5)
-
-
-def _session(leader: int) -> Iterator[int]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if os.getsid(int(entry.name)) == leader:
-                    yield int(entry.name)
-            except ProcessLookupError:
-                continue
-
-
-def _resident(process: int) -> int:
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
-    except (FileNotFoundError, ProcessLookupError):
-        return 0

@@ -74,6 +74,33 @@ def test_words_name_an_item_that_has_them_all(collection: Collection) -> None:
         assert not any(hit.words for hit in found(collection, text, limit=MANY))
 
 
+def test_words_of_several_texts_name_nothing(collection: Collection) -> None:
+    fill(collection)
+    seen = (
+        caption(0, feature(0, 1), "a brown chair"),
+        caption(1, feature(0, 1), "red cushions, four black legs"),
+    )
+    collection.upsert(
+        [Item("brown", (view(0, feature(0, 1)), *seen), {"for": "a sitting room with a table"})]
+    )
+    for text in ("a red chair with four black legs", "brown legs", "black red four"):
+        assert not any(hit.words for hit in found(collection, text, limit=MANY))
+    for text in ("a brown chair", "four black legs", "sitting room"):
+        assert found(collection, text)[0].id == "brown"
+
+
+def test_what_is_called_so_comes_before_what_is_called_so_besides(collection: Collection) -> None:
+    collection.upsert([part(number, name=f"crate {'abcdefghijkl'[number]}") for number in range(12)])
+    assert not any(hit.words for hit in found(collection, "crate"))
+    collection.upsert([part(number, name="Crate") for number in (9, 10)])
+    named = [hit.id for hit in found(collection, "crate", limit=MANY) if hit.words]
+    assert named == ["shelf/part9", "shelf/part10"]
+    collection.delete([f"shelf/part{number}" for number in range(7)])
+    asked = query(feature(1), words=Words("crate", weight=9.0))
+    named = [hit.id for hit in collection.search(asked) if hit.words]
+    assert named == ["shelf/part9", "shelf/part10", "shelf/part7", "shelf/part8", "shelf/part11"]
+
+
 def test_of_equals_by_words_the_vector_chooses(collection: Collection) -> None:
     fill(collection)
     collection.upsert([part(number, code="QQ-1") for number in (9, 30, 20)])

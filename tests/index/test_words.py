@@ -51,18 +51,38 @@ def test_a_word_knows_its_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "found", "quote"),
     [
-        ("Is there a KX-42/7b?", ["kx42", "7b"]),
-        ("part 10482213, please", ["10482213"]),
-        ("show me Assets/arrow_bundle.gltf", ["assets", "arrowbundlegltf"]),
-        ("my kitchenTable", ["kitchentable"]),
-        ("a three-legged stool", ["a", "threelegged", "stool"]),
-        ("a shelf with 3 boards, 1.5 m", ["a", "shelf", "with", "3", "boards", "15", "m"]),
+        ("Is there a KX-42/7b?", "kx42 7b", ""),
+        ("part 10482213, please", "10482213", ""),
+        ("show me Assets/arrow_bundle.gltf", "assets arrowbundlegltf", ""),
+        ("my kitchenTable", "kitchentable", ""),
+        ("a Three-legged stool", "a threelegged stool", "a three legged stool"),
+        ("a shelf with 3 boards, 1.5 m", "a shelf with 3 boards 15 m", "a shelf with 3 boards 1 5 m"),
+        ("!?", "", ""),
     ],
 )
-def test_codes_tell_and_without_them_every_word(text: str, found: list[str]) -> None:
-    assert [one.word for one in telling(text)] == found
+def test_codes_tell_and_without_them_the_whole_question(text: str, found: str, quote: str) -> None:
+    assert [one.word for one in telling(text).words] == found.split()
+    assert telling(text).quote == tuple(quote.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted", "whole"),
+    [
+        ("kitchen table", True, True),
+        ("kitchenTable_A.glb", True, False),
+        ("Food-Bits/gltf/kitchenTable_A", True, False),
+        ("a large kitchen table.", True, False),
+        ("a table for the kitchen", False, False),
+        ("kitchen tables", False, False),
+        ("a white kitchen, a red table", False, False),
+        ("", False, False),
+    ],
+)
+def test_a_text_quotes_what_stands_in_it_word_for_word(text: str, quoted: bool, whole: bool) -> None:
+    question = telling("Kitchen table?")
+    assert (question.said_by(text), question.is_all_of(text)) == (quoted, whole)
 
 
 def test_what_machines_made_is_no_word() -> None:

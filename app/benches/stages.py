@@ -1,0 +1,72 @@
+"""The stages of an ingest, each alone, by the code that an ingest runs."""
+
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app import intake_plan
+from app.benches.processes import descendants, processor_time
+from app.intake import BATCH, Intake, Ready
+from app.intake_content import Contents
+from app.intake_plan import Plan, Work
+from app.intake_sources import source_of
+from app.settings import Settings
+from index.collection import Collection
+from multifold import folder
+from multifold.encoder import Encoder
+from multifold.folder import Layout
+from renderers.files.container import EXTENSIONS
+from renderers.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds for all items, by the clock and of all processors."""
+
+    clock: float
+    cpu: float
+
+
+def alone(files: Path, home: Path, encoder: Encoder, workers: int, sample: int) -> dict[str, Took]:
+    """What each stage takes for all items, from a sample of them; the walk is over all files."""
+    took: dict[str, Took] = {}
+    with _timing(took, "walk"):
+        plan = _plan(files, home)
+    works = random.Random(0).sample(plan.added, min(sample, len(plan.added)))  # noqa: S311 (no secret)
+    scale = len(plan.added) / len(works)
+    settings = Settings(data=home)
+    with Collection.open(home, encoder) as collection, Sandbox(workers) as sandbox:
+        intake = Intake(encoder, collection, sandbox, settings)
+        _seen(intake, [work for work in works if work.mesh is not None][: 2 * workers])  # workers are up
+        with _timing(took, "see", scale):
+            ready = _seen(intake, works)
+        parts = [ready[start : start + BATCH] for start in range(0, len(ready), BATCH)]
+        intake.encode(parts[0])
+        with _timing(took, "encode", scale):
+            items = [intake.encode(part) for part in parts]
+        with _timing(took, "write", scale):
+            for part in items:
+                intake.write(part)
+    return took
+
+
+def _plan(files: Path, home: Path) -> Plan:
+    with Contents(None) as contents:
+        found = folder.read(files, Layout(EXTENSIONS, contents.companions))
+        return intake_plan.plan(found, source_of(home, files), None, None, contents, names=True)
+
+
+def _seen(intake: Intake, works: Sequence[Work]) -> list[Ready]:
+    return [one for one in intake.seen(works) if isinstance(one, Ready)]
+
+
+@contextmanager
+def _timing(took: dict[str, Took], stage: str, scale: float = 1.0) -> Iterator[None]:
+    started, before = time.monotonic(), processor_time(descendants(os.getpid()))
+    yield
+    clock, cpu = time.monotonic() - started, processor_time(descendants(os.getpid())) - before
+    took[stage] = Took(clock * scale, cpu * scale)

@@ -1,0 +1,96 @@
+"""The benchmark of ingestion: it sees every difference of two collections, and runs whole on a small heap."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.benches.twins import close, differences
+from index.collection import Collection
+from multifold.canary import open_encoder
+from multifold.cli import main
+from multifold.encoder import Encoder
+from multifold.types import Item, captions_of, pictures_of
+from tests.app.house import png
+
+
+@pytest.fixture
+def encoder(bundle: Path) -> Encoder:
+    return open_encoder(bundle, threads=1)
+
+
+@pytest.fixture
+def twins(tmp_path: Path, encoder: Encoder) -> Iterator[tuple[Collection, Collection]]:
+    """Two collections of one item each."""
+    with (
+        Collection.open(tmp_path / "one", encoder) as one,
+        Collection.open(tmp_path / "other", encoder) as other,
+    ):
+        for collection in (one, other):
+            collection.upsert([thing(collection, encoder)])
+        yield one, other
+
+
+def thing(collection: Collection, encoder: Encoder) -> Item:
+    texts = ["a red box", "a thing"]
+    key = collection.blobs.put(png("red"), ".png")
+    seen = pictures_of("photo", encoder.texts(["red"]).features, [key])
+    return Item("red", (*captions_of(texts, encoder.texts(texts).features), *seen), {"a": 1}, (key,))
+
+
+def nudged(item: Item, by: float) -> Item:
+    first, *rest = item.observations
+    return replace(item, observations=(replace(first, feature=first.feature * np.float32(1 + by)), *rest))
+
+
+def test_twins_are_the_same(twins: tuple[Collection, Collection], encoder: Encoder) -> None:
+    one, other = twins
+    assert list(differences(one, other, encoder)) == []
+    other.upsert([nudged(thing(other, encoder), 1e-6)])
+    assert list(differences(one, other, encoder)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda item: replace(item, payload={"a": 2}), "red has another payload"),
+        (lambda item: replace(item, files=()), "red has other originals"),
+        (lambda item: replace(item, observations=item.observations[1:]), "red has other observations"),
+        (lambda item: nudged(item, 1e-3), "red has other features"),
+        (lambda item: replace(item, id="redder"), "red stands where the other has redder"),
+    ],
+)
+def test_no_difference_is_overlooked(
+    twins: tuple[Collection, Collection], encoder: Encoder, change: Callable[[Item], Item], told: str
+) -> None:
+    one, other = twins
+    other.delete(["red"])
+    other.upsert([change(thing(other, encoder))])
+    assert list(differences(one, other, encoder)) == [told]
+
+
+def test_what_one_lacks_is_told(twins: tuple[Collection, Collection], encoder: Encoder) -> None:
+    one, other = twins
+    other.delete(["red"])
+    assert list(differences(one, other, encoder)) == ["red stands where the other has nothing"]
+    assert list(differences(other, one, encoder)) == ["nothing stands where the other has red"]
+
+
+def test_last_bits_are_close_and_more_is_not() -> None:
+    one = np.array([[1.0, 1e-9, 0.0]], np.float32)
+    assert close(one, one + np.float32(1e-6))
+    assert not close(one, one + np.float32(1e-4))
+    assert not close(one * np.float32(1e-9), one * np.float32(1.1e-9))
+
+
+@pytest.mark.slow
+def test_an_ingest_survives_and_reports(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Killed and resumed like one clean run, the report, searches beside a service: it checks itself."""
+    given = ["--files", "600", "--sample", "40", "--beside", "120", "--broken", "0.1", "--workers", "1"]
+    assert main(["bench", "ingest", "--bundle", str(bundle), *given]) == 0
+    told = capsys.readouterr().out
+    assert "right to the file" in told
+    assert "hold the same: ids, payload, captions" in told
+    assert "none failed" in told

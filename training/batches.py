@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ class Groups:
     tokens: Int64[np.ndarray, "c t"]  # all captions of all items
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
     ids: Sequence[str] = ()  # what the items are called, for messages
+    places: Int64[np.ndarray, " p"] | None = None  # items as often as a pass takes them; none: each once
+    rivals: Mapping[int, Sequence[int]] = field(default_factory=dict)  # items that are mistaken for others
 
     def fingerprint(self) -> str:
         """Changes when items or captions are others: a run goes on with the data that it began with."""
@@ -71,9 +73,12 @@ class Batches(Iterator[Batch]):
 
     def __next__(self) -> Batch:
         if self.at + self.train.items > len(self.order):
-            self.order, self.at = self.rng.permutation(len(self.groups.captions)), 0
+            count, places = len(self.groups.captions), self.groups.places
+            self.order, self.at = self.rng.permutation(count if places is None else places), 0
         self.at += self.train.items
         items = self.order[self.at - self.train.items : self.at]
+        if self.groups.places is not None:
+            items = with_rivals(np.unique(items), self.groups.rivals, self.train.items, self.rng)
         return _batch(self.groups, items, self.train, self.rng, self.ranks)
 
     def state(self) -> dict[str, Any]:
@@ -85,6 +90,18 @@ class Batches(Iterator[Batch]):
         """Go on as if it had never stopped."""
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.order, self.at = state["order"].numpy(), state["at"]
+
+
+def with_rivals(
+    items: Int64[np.ndarray, " i"],
+    rivals: Mapping[int, Sequence[int]],
+    most: int,
+    rng: np.random.Generator,
+) -> Int64[np.ndarray, " _"]:
+    """Items of a step, each once, and for as many of them as there is room one that is mistaken for it."""
+    found = [int(rng.choice(rivals[item])) for item in rng.permutation(items).tolist() if rivals.get(item)]
+    new = [item for item in dict.fromkeys(found) if item not in set(items.tolist())]
+    return np.concatenate([items, np.array(new[: most - len(items)], np.int64)])
 
 
 def batches(groups: Groups, train: Train, ranks: Ranks = ALONE) -> Batches:

@@ -17,6 +17,7 @@ from renderers.base import LOOK
 from renderers.cameras import rig
 from training import towers
 from training.batches import Groups
+from training.data import said
 from training.data.furniture.dataset import Order, write
 from training.data.views import load_views
 from training.recipe import Recipe
@@ -57,7 +58,10 @@ def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, 
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
     ids = [entry.id for entry in items]
     texts = tokens([text for entry in items for text in entry.texts]).ids
-    return Groups(np.asarray(views(recipe, items, cache)), texts, rows, ids)
+    pixels = np.asarray(views(recipe, items, cache))
+    if not recipe.train.judged:
+        return Groups(pixels, texts, rows, ids)
+    return Groups(pixels, texts, rows, ids, said.places(items, recipe.train.judged), said.rivals(items))
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

@@ -57,7 +57,7 @@ class Rival:
 
 def compare(new: Mapping[str, Direction], old: Mapping[str, Direction]) -> list[Difference]:
     """Every recall that is judged."""
-    return [_difference(name, new[name], old[name], cut) for name in JUDGED for cut in CUTS]
+    return [difference(name, new[name], old[name], cut) for name in JUDGED for cut in CUTS]
 
 
 def check(differences: Sequence[Difference], name: str, force: bool) -> None:
@@ -102,7 +102,8 @@ def table(differences: Sequence[Difference]) -> str:
     )
 
 
-def _difference(name: str, new: Direction, old: Direction, cut: int) -> Difference:
+def difference(name: str, new: Direction, old: Direction, cut: int) -> Difference:
+    """One recall of both, at one cut."""
     if not np.array_equal(new.items, old.items):
         raise ValueError(f"the two were not asked the same {name}")
     ours, theirs = (recall_at_k(ranks(each.scores, each.relevant), cut) for each in (new, old))

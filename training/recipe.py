@@ -109,6 +109,9 @@ class Train(Section):
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: products in half precision, where it is safe
     compile: bool = False  # torch.compile: minutes at the start, faster steps
     chunk: int = Field(default=0, ge=0)  # observations in memory at once; 0: all. The step stays the same
+    judged: float = Field(
+        default=0.0, ge=0, lt=1
+    )  # share of a step's items that people judged; 0: as they come
     shift: int = 6  # random translation of a view, in pixels
     augment: Augment = Augment()
     log_every: Count = 20  # steps between two lines in metrics.jsonl

@@ -1,0 +1,64 @@
+"""What people said of hits: list it, or export the collection with it for training.
+
+    multifold feedback list
+    multifold feedback export said/ --collection chairs
+
+The export is a manifest: each item with its originals, its captions, and the texts and pictures that people
+found it good for; `meta.feedback` has those texts again, what it was bad for, and the items that were bad
+where it was good. `multifold improve` learns from it. A service may go on with the collection meanwhile.
+"""
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.judged import FILE, export, judgements, stored
+from app.settings import Settings, read_settings
+from index.feedback import Asked, Judgement
+from index.names import DEFAULT
+from multifold.errors import MultifoldError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do with the verdicts of which collection."""
+    parser.add_argument("action", choices=["list", "export"])
+    parser.add_argument("out", type=Path, nargs="?", help="of an export: the folder of its manifest")
+    parser.add_argument("--collection", default=DEFAULT, help="its name or an alias; default: %(default)s")
+    parser.add_argument("--data", type=Path, help="folder of the collections (default: data)")
+    parser.add_argument("--config", type=Path, help="TOML file of settings, as `multifold serve` takes it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and say what was done."""
+    given = {name: getattr(args, name) for name in ("data", "config")}
+    settings = read_settings({name: value for name, value in given.items() if value is not None})
+    if args.action == "list":
+        with stored(settings, args.collection) as (store, _):
+            for judgement in judgements(store):
+                print(line(judgement))
+        return 0
+    if args.out is None:
+        raise MultifoldError("say where to: multifold feedback export FOLDER")
+    return _export(settings, args.collection, args.out)
+
+
+def line(judgement: Judgement) -> str:
+    """A verdict for people."""
+    given = datetime.fromtimestamp(judgement.given, UTC).strftime("%Y-%m-%d %H:%M")
+    query = " + ".join(map(_part, judgement.query))
+    author = judgement.author or "nobody named"
+    return f"{given}  {judgement.verdict:4}  {judgement.item}  for {query}  by {author}"
+
+
+def _part(part: Asked) -> str:
+    said = part.text or part.id or part.blob
+    return repr(said) if said and part.means == "text" else f"{part.means} {said or '(not kept)'}"
+
+
+def _export(settings: Settings, name: str, out: Path) -> int:
+    told = export(settings, name, out)
+    print(f"wrote {out / FILE}: {told.items} items, {told.good} good and {told.bad} bad verdicts")
+    for why, count in told.left_out.items():
+        if count:
+            print(f"left out: {count} {why}")
+    return 0

@@ -1,0 +1,188 @@
+"""A collection and what people said of it as a manifest, for training: an item's captions and originals, and
+the texts and pictures that it was found good for as further captions and images of it.
+
+What it was found bad for stands in `meta.feedback`, with the items that were bad where it was good: rivals,
+the negatives that are hardest to tell from it. People who disagree are counted; a tie says nothing.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.intake_sources import original
+from app.settings import Settings
+from index import browse, feedback
+from index.blobs import BlobError, Blobs
+from index.feedback import Asked, Chosen, Judgement
+from index.registry import located
+from index.store import Store
+from multifold import manifest
+from multifold.durable import make_folder, write
+from multifold.errors import MultifoldError
+from multifold.manifest import Entry
+from multifold.types import Item, Kind
+from renderers.files.container import EXTENSIONS
+
+PAGE = 500
+FILE = "manifest.jsonl"
+Query = tuple[str, str]  # text or image, and the text or the key of the picture
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What people think of one item."""
+
+    good: list[Query] = field(default_factory=list)
+    bad: list[Query] = field(default_factory=list)
+
+
+@dataclass
+class Exported:
+    """What became of the verdicts."""
+
+    items: int = 0
+    good: int = 0
+    bad: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def stored(settings: Settings, name: str) -> Iterator[tuple[Store, Path]]:
+    """The store of a collection to be read, and its folder; a service may write to it meanwhile."""
+    place = located(settings.data, settings.items_at, name)
+    store = Store(place.database or place.folder / "store.sqlite", None, read_only=True)
+    try:
+        yield store, place.folder
+    finally:
+        store.close()
+
+
+def judgements(store: Store) -> Iterator[Judgement]:
+    """All verdicts."""
+    with store.moment() as now:
+        after: str | None = None
+        while page := feedback.page(now, after, PAGE, Chosen()):
+            yield from page
+            after = page[-1].id
+
+
+def export(settings: Settings, name: str, out: Path) -> Exported:
+    """Write `manifest.jsonl` into a folder; files stay where they are, if that is in reach."""
+    if (out / FILE).exists():
+        raise MultifoldError(f"{out / FILE} is there already: choose another folder, or remove it")
+    make_folder(out)
+    told = Exported()
+    with stored(settings, name) as (store, home), store.moment() as now:
+        opinions = weighed(judgements(store), told)
+        files = Files(Blobs(home / "blobs"), home, out / "files")
+        rivals = rivals_of(opinions)
+        known = set(browse.ids(now))
+        told.left_out["whose item is gone"] += sum(
+            len(one.good) + len(one.bad) for item, one in opinions.items() if item not in known
+        )
+        items = (
+            _entry(item, opinions.get(item.id, Opinion()), sorted(rivals[item.id] & known), files, told)
+            for item in _items(store)
+        )
+        manifest.write(out / FILE, filter(None, items))
+    return told
+
+
+def weighed(judgements: Iterable[Judgement], told: Exported) -> dict[str, Opinion]:
+    """What most people think of each item for each query that can be learned from."""
+    votes: dict[tuple[str, Query], int] = defaultdict(int)
+    for judgement in judgements:
+        query = _query(judgement.query)
+        if query is None:
+            told.left_out["whose query is no single text or picture that is kept"] += 1
+        else:
+            votes[judgement.item, query] += 1 if judgement.verdict == "good" else -1
+    opinions: dict[str, Opinion] = defaultdict(Opinion)
+    for (item, query), sum_of in votes.items():
+        if sum_of:
+            (opinions[item].good if sum_of > 0 else opinions[item].bad).append(query)
+        else:
+            told.left_out["on which people disagree"] += 1
+    return dict(opinions)
+
+
+def rivals_of(opinions: Mapping[str, Opinion]) -> Mapping[str, set[str]]:
+    """For each item those that were bad where it was good."""
+    good, bad = defaultdict(set), defaultdict(set)
+    for item, opinion in opinions.items():
+        for query in opinion.good:
+            good[query].add(item)
+        for query in opinion.bad:
+            bad[query].add(item)
+    rivals: dict[str, set[str]] = defaultdict(set)
+    for query, items in good.items():
+        for item in items:
+            rivals[item] |= bad[query] - items
+    return rivals
+
+
+def _query(parts: Sequence[Asked]) -> Query | None:
+    if len(parts) != 1 or parts[0].weight <= 0:
+        return None
+    (part,) = parts
+    if part.means == "text" and part.text is not None:
+        return "text", part.text
+    return ("image", part.blob) if part.means == "image" and part.blob is not None else None
+
+
+def _items(store: Store) -> Iterator[Item]:
+    with store.moment() as now:
+        after: str | None = None
+        while page := browse.page(now, after, PAGE):
+            yield from page
+            after = page[-1].id
+
+
+class Files:
+    """Where the originals of items can be read: in place, else in copies."""
+
+    def __init__(self, blobs: Blobs, home: Path, copies: Path) -> None:
+        self._blobs, self._home, self._copies = blobs, home, copies
+
+    def path(self, key: str) -> Path:
+        """A file with what a blob holds."""
+        found = self._blobs.path(key)
+        if found.is_file():
+            return found
+        make_folder(self._copies)
+        write(self._copies / key, self._blobs.get(key))
+        return self._copies / key
+
+    def mesh(self, item: Item) -> Path | None:
+        """The mesh that an item came with."""
+        if item.files:
+            return self.path(item.files[0])
+        found = original(self._home, item.payload)
+        return found[0] if found is not None and found[0].suffix.lower() in EXTENSIONS else None
+
+    def pictures(self, item: Item, kind: Kind) -> tuple[Path, ...]:
+        """Its photos, or its views."""
+        return tuple(self.path(one.blob) for one in item.observations if one.kind == kind and one.blob)
+
+
+def _entry(item: Item, opinion: Opinion, rivals: Sequence[str], files: Files, told: Exported) -> Entry | None:
+    try:
+        mesh, photos = files.mesh(item), files.pictures(item, "photo")
+        if mesh is None and not photos:
+            photos = files.pictures(item, "view")  # its original is not here any more
+        asked = tuple(files.path(key) for means, key in opinion.good if means == "image")
+    except BlobError:
+        told.left_out["whose pictures are lost"] += 1
+        return None
+    captions = [one.text for one in item.observations if one.text is not None]
+    good, bad = ([text for means, text in some if means == "text"] for some in (opinion.good, opinion.bad))
+    told.items += 1
+    told.good += len(opinion.good)
+    told.bad += len(opinion.bad)
+    said: dict[str, Any] = {"good": good, "bad": bad, "rivals": list(rivals)}
+    meta = {**item.payload, "feedback": said} if any(said.values()) else item.payload
+    texts = tuple(dict.fromkeys([*captions, *good]))
+    return Entry(item.id, (*photos, *asked), mesh, texts, None, meta)

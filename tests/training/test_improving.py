@@ -1,0 +1,153 @@
+"""An encoder learns from what people said, keeps what it knew, and is refused where it does not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multifold import bundle as bundles
+from multifold.bundle import file_hash
+from multifold.manifest import Entry
+from multifold.metrics import Interval
+from tests import tiny
+from tests.training import small
+from training import checkpoint, improving
+from training.batches import with_rivals
+from training.checkpoint import Checkpoint
+from training.commands.improve import NoCheckpointError, start_of
+from training.data import said
+from training.improving import NothingLearnedError, Outcome, blend, lesson, recipe_for
+from training.promotion import Difference
+from training.towers import build_model
+
+
+def entry(name: str, *good: str, rivals: tuple[str, ...] = ()) -> Entry:
+    meta = {said.KEY: {"good": list(good), "bad": [], "rivals": list(rivals)}} if good else {"kind": "chair"}
+    return Entry(name, texts=("own", *good), meta=meta)
+
+
+def test_texts_that_are_held_out_are_nowhere_to_learn_from() -> None:
+    asked = [f"text {n}" for n in range(200)]
+    kept, apart = said.divided([entry("a", *asked), entry("b")], 0.3)
+    assert 40 <= len(apart[0]) <= 80
+    assert not set(apart[0]) & {*kept[0].texts, *said.good(kept[0])}
+    assert {*apart[0], *said.good(kept[0])} == set(asked)
+    assert (kept[1], apart[1]) == (entry("b"), ())
+    assert said.is_held_out(" Text  1", 0.3) == said.is_held_out("text 1", 0.3)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.floats(0.05, 0.9))
+def test_judged_items_have_about_their_share(judged: int, others: int, share: float) -> None:
+    entries = [*(entry(f"j{n}", "x") for n in range(judged)), *(entry(f"o{n}") for n in range(others))]
+    places = said.places(entries, share)
+    assert set(places.tolist()) == set(range(judged + others))
+    found = (places < judged).sum() / len(places)
+    assert found >= share / 2 or judged / (judged + others) > share
+
+
+def test_rivals_are_known_by_their_places() -> None:
+    entries = [entry("a", "x", rivals=("b", "gone")), entry("b"), entry("c", "y")]
+    assert said.rivals(entries) == {0: [1]}
+
+
+def test_what_an_export_says_amiss_is_nothing() -> None:
+    assert said.good(Entry("a", texts=("t",), meta={said.KEY: "odd"})) == ()
+    assert said.good(Entry("a", texts=("t",), meta={said.KEY: {"good": [1, "t"]}})) == ("t",)
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(0, 19), min_size=1), st.integers(1, 24))
+def test_a_step_has_rivals_where_there_is_room(items: set[int], room: int) -> None:
+    most = max(len(items), room)
+    rivals = {item: [(item + 1) % 20, (item + 2) % 20] for item in range(0, 20, 2)}
+    found = with_rivals(np.array(sorted(items)), rivals, most, np.random.default_rng(0)).tolist()
+    assert len(found) == len(set(found)) <= most
+    assert found[: len(items)] == sorted(items)
+    mistaken = {rival for item in items for rival in rivals.get(item, ())}
+    assert set(found[len(items) :]) <= mistaken - items
+
+
+def model(seed: int) -> Checkpoint:
+    torch.manual_seed(seed)
+    recipe, tokenizer = small.recipe(), small.tokenizer(small.pictures()[1])
+    return Checkpoint(recipe, tokenizer, build_model(recipe, tokenizer.vocabulary))
+
+
+def test_weights_are_mixed_on_a_straight_line() -> None:
+    old, new = model(0), model(1)
+    name = next(iter(old.model.state_dict()))
+    first, last = old.model.state_dict()[name].clone(), new.model.state_dict()[name].clone()
+    blend(new, old, 0.25)
+    assert torch.allclose(new.model.state_dict()[name], 0.75 * first + 0.25 * last, atol=1e-6)
+
+
+def outcome(gain: tuple[float, float], rest: tuple[float, float]) -> Outcome:
+    def differs(ends: tuple[float, float]) -> Difference:
+        middle = sum(ends) / 2
+        return Difference("text_to_shape", 10, 0.5 + middle, 0.5, Interval(*ends))
+
+    return Outcome(model(0), Path("x"), [differs(gain)], [differs(rest)])
+
+
+@pytest.mark.parametrize(
+    ("gain", "rest", "reasons"),
+    [
+        ((0.05, 0.3), (-0.02, 0.02), []),
+        ((-0.01, 0.3), (-0.02, 0.02), ["no gain beyond chance"]),
+        ((0.05, 0.3), (-0.1, -0.02), ["it finds less than before"]),
+        ((-0.3, -0.1), (0.0, 0.1), ["no gain beyond chance", "it finds less than before"]),
+    ],
+)
+def test_only_a_gain_that_costs_nothing_is_taken(
+    gain: tuple[float, float], rest: tuple[float, float], reasons: list[str]
+) -> None:
+    found = outcome(gain, rest).reasons
+    assert len(found) == len(reasons)
+    assert all(reason in one for reason, one in zip(reasons, found, strict=True))
+
+
+def test_few_judgements_are_not_enough(tmp_path: Path) -> None:
+    base = model(0).recipe
+    with pytest.raises(NothingLearnedError, match="that takes 20 at least"):
+        lesson([entry("a", "x", "y")], base, tmp_path)
+
+
+def test_the_recipe_keeps_towers_and_learns_gently(tmp_path: Path) -> None:
+    base = model(0).recipe
+    made = recipe_for(base, tmp_path / "began.pt", tmp_path / "learn.jsonl", ["train.steps=7"])
+    assert (made.image, made.text, made.geometry, made.views) == (
+        base.image,
+        base.text,
+        base.geometry,
+        base.views,
+    )
+    assert made.train.rate == base.train.rate * improving.RATE
+    assert (made.train.steps, made.loss.name, made.train.start) == (7, "mfh", str(tmp_path / "began.pt"))
+    assert recipe_for(base, tmp_path, tmp_path, ["train.rate=0.5"]).train.rate == 0.5
+
+
+def test_a_pulled_bundle_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    used = tiny.build(tmp_path / "tiny")
+    used = replace(used, provenance={"source": {"repository": "x/y"}})
+    with pytest.raises(NoCheckpointError, match="multifold export open_clip"):
+        start_of(used, None, tmp_path)
+
+
+def test_the_checkpoint_is_found_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "runs" / "mine" / "checkpoint.pt"
+    path.parent.mkdir(parents=True)
+    checkpoint.save(path, model(0))
+    made = tiny.build(tmp_path / "tiny")
+    used = replace(made, provenance={"checkpoint": file_hash(path)})
+    assert start_of(used, None, tmp_path).resolve() == path
+    with pytest.raises(NoCheckpointError, match="not what the bundle"):
+        start_of(replace(made, provenance={"checkpoint": "0" * 64}), path, tmp_path)
+    with pytest.raises(NoCheckpointError, match="name it by --checkpoint"):
+        start_of(replace(made, provenance={"checkpoint": "0" * 64}), None, tmp_path)
+    assert bundles.load(made.folder)

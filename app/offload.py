@@ -18,6 +18,7 @@ from app.alike import Alike
 from app.audit import Audit
 from app.batching import Batcher
 from app.drafting import Parts
+from app.drift import Drift, matched
 from app.errors import ApiError
 from app.ingest import Draft, Made
 from app.jobs import Jobs, Worker
@@ -72,6 +73,8 @@ class Desk:
         options = question.options
         found = await self._found(question, query)
         searched = time.perf_counter()
+        if not options.offset:
+            self.office.telemetry.answered(self.service.name, matched(found.hits))
         hits = [hit for hit in found.hits if passes(hit, options)]
         warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
         return Answer(hits, encoded - start, searched - encoded, found.version, warnings, self.address)
@@ -142,6 +145,8 @@ class Office:
         self._perceptions: dict[Observer, Perception] = {}
         self._desks: dict[str, Desk] = {}
         self.jobs = Jobs(shelf.jobs, workers(self), alone=not shelf.shared)
+        self.drift = Drift(shelf, settings.probe_every)
+        self.telemetry.drift(self.drift)
         self.telemetry.queues(self._waiting, settings.queue)
         self.telemetry.cache(self._cached)
 
@@ -153,6 +158,7 @@ class Office:
         try:
             yield office
         finally:
+            await office.drift.close()
             await office.jobs.close()
             await run_in_threadpool(office.close)
 

@@ -69,6 +69,13 @@ class Settings(BaseSettings):
         ),
     ] = "text"
 
+    probe_every: Annotated[
+        float,
+        Field(
+            ge=0, description="seconds between two looks whether known queries get their answers; 0: never"
+        ),
+    ] = 300.0
+
     log: Annotated[
         Literal["errors", "all"], Field(description="which requests are logged, as JSON, to the error output")
     ] = "errors"

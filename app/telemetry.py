@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.batching import Watch
+from app.drift import Drift
 from app.metrics import SECONDS, SIZES, Counter, Histogram, Labels, Reading, Registry
 from app.service import Service
 from app.shelf import Shelf
@@ -41,6 +42,8 @@ class Telemetry:
         add("multifold_work_seconds", "How long a batch took.", self._works)
         self._verdicts = Counter("collection", "verdict")
         add("multifold_feedback_total", "Verdicts on hits.", self._verdicts)
+        self._answers = Counter("collection", "match")
+        add("multifold_answers_total", "Searches by how well their best hit matches.", self._answers)
         self._describe(shelf)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -55,6 +58,20 @@ class Telemetry:
     def verdict(self, collection: str, verdict: str) -> None:
         """Count what somebody said of a hit."""
         self._verdicts.add(collection, verdict)
+
+    def answered(self, collection: str, match: str) -> None:
+        """Count how well the best hit of a search matched."""
+        self._answers.add(collection, match)
+
+    def drift(self, drift: Drift) -> None:
+        """Show what the last probe of each collection found."""
+        add, read = self.registry.add, drift.readings
+        sound = Reading(lambda: read(lambda one: float(one.sound)))
+        add("multifold_probe_sound", "Whether the encoder answers its canaries as recorded.", sound)
+        found = Reading(lambda: read(lambda one: one.found / one.asked if one.asked else None))
+        add("multifold_probe_recall", "Share of known captions that find their item among ten.", found)
+        at = Reading(lambda: read(lambda one: one.at))
+        add("multifold_probe_time_seconds", "When that was looked at last.", at)
 
     def watch(self, work: str) -> Watch:
         """What a batcher tells of each batch."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from app.settings import Settings
 from index.collection import Collection
 from index.lock import writer_of
-from index.names import MAIN
+from index.names import MAIN, Located
 from index.registry import ensured, planned
 from multifold.client import Client
 from multifold.encoder import Encoder
@@ -22,14 +22,18 @@ class Place:
     """One collection, by its name or an alias."""
 
     name: str
-    home: Path
-    database: str | None
+    at: Located
     service: str | None = None  # the address of who writes it now
+
+    @property
+    def home(self) -> Path:
+        """Its folder."""
+        return self.at.folder
 
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever written there."""
-        return self.database is None and not (self.home / "store.sqlite").is_file()
+        return self.at.database is None and not (self.home / "store.sqlite").is_file()
 
     def client(self) -> Client:
         """The service that writes here, with the key that it may ask for."""
@@ -48,24 +52,24 @@ class Place:
             writer=None if read_only else _myself(),
             read_only=read_only,
             probes=encoder.bundle.probes(),
-            database=self.database,
+            database=self.at.database,
+            bucket=self.at.bucket,
         ) as collection:
             yield collection
 
 
 def place_of(settings: Settings, name: str, encoder: Encoder, *, create: bool) -> Place:
     """The collection of a name or alias; one that is not there yet is made, unless we only look."""
-    data, database = settings.data, settings.items_at
-    service = _service(settings)
+    main, service = settings.place, _service(settings)
     if name == MAIN:
-        return Place(name, data, database, service)
+        return Place(name, main, service)
     if create and service is None:
-        found = ensured(data, database, name, encoder.vector_id, _myself())
+        found = ensured(main, name, encoder.vector_id, _myself())
     else:
         if create:
-            _ask_for(Place(MAIN, data, database, service), name)
-        found = planned(data, database, name)
-    return Place(name, found.folder, found.database, service)
+            _ask_for(Place(MAIN, main, service), name)
+        found = planned(main, name)
+    return Place(name, found, service)
 
 
 def _service(settings: Settings) -> str | None:

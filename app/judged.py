@@ -15,8 +15,10 @@ from typing import Any
 from app.intake_sources import original
 from app.settings import Settings
 from index import browse, feedback
+from index.blobfolder import blobs_at
 from index.blobs import BlobError, Blobs
 from index.feedback import Asked, Chosen, Judgement
+from index.names import Located
 from index.registry import located
 from index.store import Store
 from multifold import manifest
@@ -50,12 +52,12 @@ class Exported:
 
 
 @contextmanager
-def stored(settings: Settings, name: str) -> Iterator[tuple[Store, Path]]:
-    """The store of a collection to be read, and its folder; a service may write to it meanwhile."""
-    place = located(settings.data, settings.items_at, name)
+def stored(settings: Settings, name: str) -> Iterator[tuple[Store, Located]]:
+    """The store of a collection to be read, and where it lies; a service may write to it meanwhile."""
+    place = located(settings.place, name)
     store = Store(place.database or place.folder / "store.sqlite", None, read_only=True)
     try:
-        yield store, place.folder
+        yield store, place
     finally:
         store.close()
 
@@ -75,9 +77,9 @@ def export(settings: Settings, name: str, out: Path) -> Exported:
         raise MultifoldError(f"{out / FILE} is there already: choose another folder, or remove it")
     make_folder(out)
     told = Exported()
-    with stored(settings, name) as (store, home), store.moment() as now:
+    with stored(settings, name) as (store, place), store.moment() as now:
         opinions = weighed(judgements(store), told)
-        files = Files(Blobs(home / "blobs"), home, out / "files")
+        files = Files(blobs_at(place.folder, place.bucket), place.folder, out / "files")
         rivals = rivals_of(opinions)
         known = set(browse.ids(now))
         told.left_out["whose item is gone"] += sum(
@@ -149,8 +151,8 @@ class Files:
 
     def path(self, key: str) -> Path:
         """A file with what a blob holds."""
-        found = self._blobs.path(key)
-        if found.is_file():
+        found = self._blobs.file(key)
+        if found is not None:
             return found
         make_folder(self._copies)
         write(self._copies / key, self._blobs.get(key))

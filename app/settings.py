@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from app.keys import ApiKeyError, Keys, parse_keys, read_keys
+from index.names import Located
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -28,7 +29,11 @@ class Settings(BaseSettings):
     data: Annotated[Path, Field(description="folder of the collection")] = Path("data")
     database: Annotated[
         SecretStr | None,
-        Field(description="postgresql:// address for the items; the folder holds the pictures"),
+        Field(description="postgresql:// address for the items; the folder, or a bucket, holds the pictures"),
+    ] = None
+    bucket: Annotated[
+        str | None,
+        Field(description="s3://NAME/PREFIX for the pictures; where that is, AWS_ENDPOINT_URL_S3 says"),
     ] = None
     bundle: Annotated[Path, Field(description="folder of the encoder")] = Path("bundles/furniture")
     bundles: Annotated[
@@ -83,6 +88,11 @@ class Settings(BaseSettings):
     keys_file: Annotated[Path | None, Field(description="file of hashed API keys; see multifold keys")] = None
     open_read: Annotated[bool, Field(description="with keys: whether reading needs none")] = False
     cors: Annotated[str, Field(description="origins whose pages may ask, separated by commas")] = ""
+
+    @property
+    def place(self) -> Located:
+        """Where the main collection lies."""
+        return Located(self.data, self.items_at, self.bucket)
 
     @property
     def items_at(self) -> str | None:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from app.encoders import Encoders
 from app.observer import Observer
@@ -17,6 +16,7 @@ from index.names import (
     MAIN,
     Entry,
     Listing,
+    Located,
     NameTakenError,
     NoSuchCollectionError,
     check_name,
@@ -152,8 +152,7 @@ class Shelf:
         self._registry.close()
 
     def _open(self, entry: Entry, observer: Observer, plan: Plan | None = None) -> Service:
-        home, database = self._registry.home(entry), self._registry.database(entry)
-        return _service(self.settings, observer, entry.name, home, database, plan)
+        return _service(self.settings, observer, entry.name, self._registry.located(entry), plan)
 
 
 @contextmanager
@@ -162,9 +161,9 @@ def opened(settings: Settings) -> Iterator[Shelf]:
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(workers=settings.renderers, seconds=settings.render_seconds))
         encoders = Encoders(settings, sandbox)
-        main = _service(settings, encoders.first, MAIN, settings.data, settings.items_at)
+        main = _service(settings, encoders.first, MAIN, settings.place)
         stack.callback(main.collection.close)
-        registry = Registry(settings.data, settings.items_at)
+        registry = Registry(settings.data, settings.items_at, settings.bucket)
         shelf = Shelf(settings, encoders, main, registry)
         stack.callback(shelf.close)
         if not shelf.shared:
@@ -177,16 +176,16 @@ def _service(
     settings: Settings,
     observer: Observer,
     name: str,
-    home: Path,
-    database: str | None,
+    place: Located,
     plan: Plan | None = None,
 ) -> Service:
     collection = Collection.open(
-        home,
+        place.folder,
         observer.encoder,
         writer=settings.url,
         probes=observer.encoder.bundle.probes(),
-        database=database,
+        database=place.database,
+        bucket=place.bucket,
         plan=plan,
     )
-    return Service(settings, observer.encoder, collection, observer, name, home)
+    return Service(settings, observer.encoder, collection, observer, name, place.folder)

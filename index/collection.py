@@ -16,6 +16,7 @@ from index import browse, feedback, ordering
 from index.agree import disagreements
 from index.base import Segment, Space
 from index.bitmaps import Bitmaps
+from index.blobfolder import blobs_at
 from index.blobs import Blobs
 from index.browse import Facet, Span
 from index.changelog import changed, last_change
@@ -82,16 +83,17 @@ class Collection:
         plan: Plan | None = None,
         probes: Mapping[Side, Features] | None = None,
         database: str | None = None,
+        bucket: str | None = None,
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others are told while we write.
 
         `plan` is asked for instead of the collection's own; `probes` are queries that measure it.
-        With a `database` (postgresql://…) the items are there, for any number of processes to write, and the
-        folder holds the pictures, for all of them.
+        With a `database` (postgresql://…) the items are there, for any number of processes to write; with a
+        `bucket` (s3://…) the pictures are there, else in the folder, which all of those processes then share.
         """
         if database is None:
             refuse_network(folder)
-        blobs = Blobs(folder / "blobs")
+        blobs = blobs_at(folder, bucket)
         with ExitStack() as undo:
             lock = None
             if not read_only:

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.blobfolder import blobs_at
 from index.blobs import Blobs
 from index.lock import WriterLock, blobs_removed
 from index.snapshot import blob_keys
@@ -21,21 +22,22 @@ class Compacted:
     bytes: int
 
 
-def compact(folder: Path, kept: int = KEPT) -> Compacted:
+def compact(folder: Path, kept: int = KEPT, bucket: str | None = None) -> Compacted:
     """Prune the log to its last `kept` changes, remove pictures that no item names, rewrite the store."""
     refuse_missing(folder / "store.sqlite")
     lock = WriterLock(folder, f"multifold index compact, process {os.getpid()}")
     try:
         with blobs_removed(folder):
+            blobs = blobs_at(folder, bucket)
             store = Store(folder / "store.sqlite", None)
             try:
-                before = _size(folder)
+                before = _size(folder, blobs)
                 changes = store.prune(kept)
-                blobs = _clear(store, Blobs(folder / "blobs"))
+                removed = _clear(store, blobs)
                 store.vacuum()
             finally:
                 store.close()
-            return Compacted(changes, blobs, before - _size(folder))
+            return Compacted(changes, removed, before - _size(folder, blobs))
     finally:
         lock.release()
 
@@ -45,12 +47,10 @@ def _clear(store: Store, blobs: Blobs) -> int:
     with store.moment() as now:
         needed = set(blob_keys(now))
     unneeded = [key for key in blobs.all() if key not in needed]
-    for key in unneeded:
-        blobs.path(key).unlink()
+    blobs.remove(unneeded)
     return len(unneeded)
 
 
-def _size(folder: Path) -> int:
+def _size(folder: Path, blobs: Blobs) -> int:
     """Bytes of the store and the blobs."""
-    files = [*folder.glob("store.sqlite*"), *(folder / "blobs").rglob("*")]
-    return sum(path.stat().st_size for path in files if path.is_file())
+    return blobs.size() + sum(path.stat().st_size for path in folder.glob("store.sqlite*"))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from secrets import token_hex
 
 from multifold.errors import MultifoldError
@@ -31,6 +32,15 @@ class Entry:
     name: str
     place: str  # of its folder, and of its schema
     vector_id: str
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where a collection lies: its folder, and the addresses of items and pictures that are not there."""
+
+    folder: Path
+    database: str | None = None
+    bucket: str | None = None
 
 
 @dataclass(frozen=True)

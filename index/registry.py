@@ -8,9 +8,9 @@ in the same transaction). A folder without a line is what a crash left behind, a
 import re
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
+from index.blobfolder import blobs_at
 from index.database import Database, StoreError
 from index.lock import WriterLock
 from index.names import (
@@ -18,6 +18,7 @@ from index.names import (
     MAIN,
     Entry,
     Listing,
+    Located,
     NameTakenError,
     NoSuchCollectionError,
     check_name,
@@ -55,8 +56,10 @@ class Registry:
     In a folder only the process that holds the writer's lock may change it.
     """
 
-    def __init__(self, data: Path, database: str | None = None, *, read_only: bool = False) -> None:
-        self._data, self._url = data, database
+    def __init__(
+        self, data: Path, database: str | None = None, bucket: str | None = None, *, read_only: bool = False
+    ) -> None:
+        self._data, self._url, self._bucket = data, database, bucket
         self.store: Database = database_at(
             database or data / "store.sqlite", read_only=read_only, fresh=not read_only
         )
@@ -137,8 +140,19 @@ class Registry:
 
         return within(self._url, entry.place)
 
+    def bucket(self, entry: Entry) -> str | None:
+        """The address of its pictures, if they are not in its folder."""
+        return None if self._bucket is None else f"{self._bucket.rstrip('/')}/{FOLDER}/{entry.place}"
+
+    def located(self, entry: Entry) -> Located:
+        """Where all that belongs to it lies."""
+        return Located(self.home(entry), self.database(entry), self.bucket(entry))
+
     def clear(self, entry: Entry) -> None:
         """Remove the files of a collection that was dropped."""
+        if bucket := self.bucket(entry):
+            blobs = blobs_at(self.home(entry), bucket)
+            blobs.remove(blobs.all())
         shutil.rmtree(self.home(entry), ignore_errors=True)
 
     def sweep(self) -> None:
@@ -161,50 +175,39 @@ def _listing(connection: Connection) -> Listing:
     return Listing({entry.name: entry for entry in sorted(entries, key=lambda one: one.name)}, called)
 
 
-@dataclass(frozen=True)
-class Located:
-    """Where a collection lies: its folder, and the address of its items if they are not there."""
-
-    folder: Path
-    database: str | None
-
-
-def located(data: Path, database: str | None, name: str) -> Located:
+def located(main: Located, name: str) -> Located:
     """Where the collection of a name or alias lies."""
     if name == MAIN:
-        return Located(data, database)
-    registry = Registry(data, database, read_only=True)
+        return main
+    registry = Registry(main.folder, main.database, main.bucket, read_only=True)
     try:
         listing = registry.listing()
         real = listing.resolve(name)
-        if real == MAIN:
-            return Located(data, database)
-        entry = listing.entries[real]
-        return Located(registry.home(entry), registry.database(entry))
+        return main if real == MAIN else registry.located(listing.entries[real])
     finally:
         registry.close()
 
 
-def planned(data: Path, database: str | None, name: str) -> Located:
+def planned(main: Located, name: str) -> Located:
     """Where it lies; for one that is not there yet, a folder that is not there either."""
     try:
-        return located(data, database, name)
+        return located(main, name)
     except (NoSuchCollectionError, StoreError):
         check_name(name)
-        return Located(data / FOLDER / name, None)
+        return Located(main.folder / FOLDER / name)
 
 
-def ensured(data: Path, database: str | None, name: str, vector_id: str, writer: str) -> Located:
+def ensured(main: Located, name: str, vector_id: str, writer: str) -> Located:
     """Where it lies; a collection that is not there yet is made, for this encoder."""
     try:
-        return located(data, database, name)
+        return located(main, name)
     except (NoSuchCollectionError, StoreError):
         check_name(name)
     with ExitStack() as stack:
-        make_folder(data)
-        if database is None:
-            stack.callback(WriterLock(data, writer).release)
-        registry = Registry(data, database)
+        make_folder(main.folder)
+        if main.database is None:
+            stack.callback(WriterLock(main.folder, writer).release)
+        registry = Registry(main.folder, main.database, main.bucket)
         stack.callback(registry.close)
         registry.create(name, vector_id)
-    return located(data, database, name)
+    return located(main, name)

@@ -14,7 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from index.archive import ArchiveError, ArchiveReader, Member
-from index.blobs import BlobError, Blobs
+from index.blobfolder import FolderBlobs
+from index.blobs import BlobError
 from index.changelog import last_change
 from index.mounts import refuse_network
 from index.schema import VERSION, items, observations, tables
@@ -64,7 +65,7 @@ def read_contents(path: Path) -> Contents:
 
 
 def _unpacked(path: Path, into: Path, vector_id: str | None, told: Told) -> Contents:
-    blobs = Blobs(into / "blobs")
+    blobs = FolderBlobs(into / "blobs")
     with open(path, "rb") as source:
         archive = ArchiveReader(path, source)
         members = archive.members()
@@ -117,7 +118,7 @@ def _take_store(member: Member | None, target: Path, contents: Contents, path: P
         raise ArchiveError(f"{path} is damaged: its store is not the one it describes.")
 
 
-def _take_blob(member: Member, blobs: Blobs, path: Path) -> None:
+def _take_blob(member: Member, blobs: FolderBlobs, path: Path) -> None:
     key = member.name.rpartition("/")[2]
     try:
         target = blobs.path(key)
@@ -158,7 +159,7 @@ def _check_store(store: Path, path: Path) -> None:
 
 
 def _check_contents(
-    file: Path, blobs: Blobs, contents: Contents, absent: set[str], blob_count: int, path: Path
+    file: Path, blobs: FolderBlobs, contents: Contents, absent: set[str], blob_count: int, path: Path
 ) -> None:
     """The store holds what the snapshot says, and every picture it names is there or known to be absent."""
     try:

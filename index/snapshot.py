@@ -72,7 +72,7 @@ def snapshot(
         raise SnapshotError(f"There is no folder {path.parent}: make it first.")
     copied = aside(path)
     try:
-        with blobs_kept(blobs.folder.parent), replacing(path) as out:
+        with blobs_kept(blobs.home), replacing(path) as out:
             contents, keys = _copied(store, copied, pictures=pictures)
             archive = ArchiveWriter(out)
             archive.add_bytes(HEAD, json.dumps(asdict(contents), indent=1).encode())

@@ -1,7 +1,6 @@
 """Is a collection sound? Every row and picture of it is looked at, and nothing is changed."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -20,13 +19,13 @@ with needs_extra("serve"):
 ROWS = 2_000  # looked at together
 
 
-def troubles(folder: Path, store: Store) -> Iterator[str]:
+def troubles(blobs: Blobs, store: Store) -> Iterator[str]:
     """One sentence for each thing that is wrong with the store and the pictures, of one version."""
-    with blobs_kept(folder), store.moment() as now:
+    with blobs_kept(blobs.home), store.moment() as now:
         yield from store.unsound()
         yield from _counts(now)
         yield from _features(now, store.feature_length)
-        yield from _pictures(now, Blobs(folder / "blobs"))
+        yield from _pictures(now, blobs)
 
 
 def _counts(now: Connection) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from index.blobs import Blobs
 from index.collection import Collection
-from index.commands.opening import add_bundle, myself, service_of, space_of, vector_id_of
+from index.commands.opening import add_bucket, add_bundle, myself, service_of, space_of, vector_id_of
 from multifold.client import Client
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
@@ -38,7 +38,9 @@ def add(args: argparse.Namespace) -> int:
     space, probes = space_of(known, args.bundle)
     if not isinstance(space, Encoder):
         raise AddError("A collection of plain embeddings has no encoder: use `multifold index import`.")
-    with Collection.open(args.data, space, writer=myself("add"), probes=probes) as collection:
+    with Collection.open(
+        args.data, space, writer=myself("add"), probes=probes, bucket=args.bucket
+    ) as collection:
         said = captions_of(args.text, space.texts(args.text).features)
         seen = _photos(space, collection.blobs, args.image)
         version = collection.upsert([Item(args.id, (*said, *seen), payload)])
@@ -95,6 +97,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mesh", type=Path, help="its shape; only through a service")
     parser.add_argument("--payload", default="{}", help="a JSON object that is kept with it")
     add_bundle(parser)
+    add_bucket(parser)
 
 
 def _remove_arguments(parser: argparse.ArgumentParser) -> None:

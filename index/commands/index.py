@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from index.commands import change, fill, keep, look
-from index.names import MAIN
+from index.names import MAIN, Located
 from index.registry import located
 
 PARTS = (look, keep, change, fill)
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     if args.collection != MAIN:
-        args.data = located(args.data, None, args.collection).folder
+        place = located(Located(args.data, None, getattr(args, "bucket", None)), args.collection)
+        args.data, args.bucket = place.folder, place.bucket
     status: int = args.run_it(args)
     return status

@@ -3,16 +3,19 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
-from index.blobs import Blobs
-from index.commands.opening import myself, refuse_busy, size, store_of
+from index.blobfolder import blobs_at
+from index.commands.opening import BUCKET, add_bucket, myself, refuse_busy, size, store_of
 from index.compact import KEPT
 from index.compact import compact as tidy
 from index.lock import WriterLock
+from index.moving import move_blobs
 from index.restore import restore as bring_back
+from index.snapshot import blob_keys
 from index.snapshot import snapshot as take
 from index.store import Store
 from multifold import bundle as bundles
@@ -25,7 +28,7 @@ DATABASE = "MULTIFOLD_DATABASE"
 def compact(args: argparse.Namespace) -> int:
     """Let go of an old log, of pictures that no item names, and of empty space."""
     refuse_busy(args.data)
-    done = tidy(args.data, args.keep_changes)
+    done = tidy(args.data, args.keep_changes, args.bucket)
     print(f"{done.changes} changes and {done.blobs} pictures removed, {size(max(0, done.bytes))} freed")
     return 0
 
@@ -36,38 +39,61 @@ def snapshot(args: argparse.Namespace) -> int:
     try:
         print(f"taking a snapshot of {args.data}", flush=True)
         with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
-            blobs = Blobs(args.data / "blobs")
+            blobs = blobs_at(args.data, args.bucket)
             taken = take(store, blobs, args.file, pictures=not args.no_pictures, told=bar.update)
     finally:
         store.close()
     held = f"{taken.contents.items} items, {taken.blobs} pictures, {size(taken.size)}"
     print(f"{args.file}: version {taken.contents.version}, {held}")
-    for key in taken.absent[:SHOWN]:
-        print(f"  the picture {key} is missing or damaged, and not in it", file=sys.stderr)
-    if len(taken.absent) > SHOWN:
-        print(f"  … and {len(taken.absent) - SHOWN} more", file=sys.stderr)
+    _tell_absent(taken.absent)
     return 1 if taken.absent else 0
 
 
 def migrate(args: argparse.Namespace) -> int:
-    """Copy the items of a collection into an empty PostgreSQL database; its pictures stay in the folder."""
-    url = args.database or os.environ.get(DATABASE)
-    if url is None:
-        raise MultifoldError(f"Where to? Give --database postgresql://…, or set {DATABASE}.")
+    """Copy items into an empty PostgreSQL database, pictures into a bucket, or both."""
+    database = args.database or os.environ.get(DATABASE)
+    bucket = args.target or os.environ.get(BUCKET)
+    if database is None and bucket is None:
+        raise MultifoldError(
+            f"Where to? Give --database postgresql://… or --bucket s3://…, or set {DATABASE} or {BUCKET}."
+        )
     store_of(args.data)
     lock = WriterLock(args.data, myself("migrate"))
     try:
         store = Store(args.data / "store.sqlite", None)
         try:
             print(f"copying {args.data}", flush=True)
-            with tqdm(unit="row", desc="rows", disable=None) as bar:
-                version = store.move(url, bar.update)
+            absent = [] if bucket is None else _move_pictures(args.data, store, bucket)
+            if database is not None:
+                _move_items(store, database)
         finally:
             store.close()
     finally:
         lock.release()
-    print(f"the database holds version {version}; open it with this folder, for its pictures")
-    return 0
+    _tell_absent(absent)
+    return 1 if absent else 0
+
+
+def _move_pictures(home: Path, store: Store, bucket: str) -> list[str]:
+    with store.moment() as now:
+        keys = blob_keys(now)
+    with tqdm(total=len(keys), unit="picture", desc="pictures", disable=None) as bar:
+        absent = move_blobs(keys, blobs_at(home, None), blobs_at(home, bucket), bar.update)
+    print(f"{bucket} holds {len(keys) - len(absent)} pictures")
+    return absent
+
+
+def _move_items(store: Store, database: str) -> None:
+    with tqdm(unit="row", desc="rows", disable=None) as bar:
+        version = store.move(database, bar.update)
+    print(f"the database holds version {version}")
+
+
+def _tell_absent(keys: Sequence[str]) -> None:
+    for key in keys[:SHOWN]:
+        print(f"  the picture {key} is missing or damaged, and not in it", file=sys.stderr)
+    if len(keys) > SHOWN:
+        print(f"  … and {len(keys) - SHOWN} more", file=sys.stderr)
 
 
 def restore(args: argparse.Namespace) -> int:
@@ -84,15 +110,18 @@ def _compact_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-changes", type=int, default=KEPT, help=f"changes to keep in the log (default {KEPT})"
     )
+    add_bucket(parser)
 
 
 def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the file to write; it must not be there yet")
     parser.add_argument("--no-pictures", action="store_true", help="items and features only")
+    add_bucket(parser)
 
 
 def _migrate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", help=f"postgresql://USER@HOST/NAME (default: ${DATABASE})")
+    parser.add_argument("--bucket", dest="target", help=f"s3://NAME/PREFIX (default: ${BUCKET})")
 
 
 def _restore_arguments(parser: argparse.ArgumentParser) -> None:

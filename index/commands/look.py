@@ -8,8 +8,9 @@ from pathlib import Path
 
 from index import stats as figures
 from index import verify as checks
+from index.blobfolder import blobs_at
 from index.collection import Collection
-from index.commands.opening import add_bundle, size, space_of, store_of, vector_id_of
+from index.commands.opening import add_bucket, add_bundle, size, space_of, store_of, vector_id_of
 from index.lock import writer_of
 from index.report import Report
 from index.store import Store
@@ -60,7 +61,7 @@ def verify(args: argparse.Namespace) -> int:
 def _troubles(args: argparse.Namespace) -> Iterator[str]:
     store = Store(store_of(args.data), None, read_only=True)
     try:
-        yield from checks.troubles(args.data, store)
+        yield from checks.troubles(blobs_at(args.data, args.bucket), store)
     finally:
         store.close()
     if not args.no_index:
@@ -80,6 +81,7 @@ def _stats_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _verify_arguments(parser: argparse.ArgumentParser) -> None:
     add_bundle(parser)
+    add_bucket(parser)
     parser.add_argument("--no-index", action="store_true", help="only store and pictures: needs no encoder")
 
 

@@ -14,6 +14,7 @@ from multifold.errors import MultifoldError
 from multifold.types import Features, Side
 
 BUNDLE = Path("bundles/furniture")
+BUCKET = "MULTIFOLD_BUCKET"
 
 
 class BusyError(MultifoldError):
@@ -25,6 +26,12 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bundle", type=Path, default=BUNDLE, help="folder of the encoder; not needed for plain embeddings"
     )
+
+
+def add_bucket(parser: argparse.ArgumentParser) -> None:
+    """Where the pictures are, if not in the folder."""
+    told = f"s3://NAME/PREFIX of the pictures, if they are not in the folder (default: ${BUCKET})"
+    parser.add_argument("--bucket", default=os.environ.get(BUCKET), help=told)
 
 
 def store_of(folder: Path) -> Path:

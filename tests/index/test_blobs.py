@@ -1,4 +1,4 @@
-"""Blobs keep bytes by their hash, and never leave their folder."""
+"""Blobs in a folder never leave it, and survive what happens to a disk; see test_places.py for all places."""
 
 import hashlib
 import os
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.blobs import BlobError, Blobs
+from index.blobfolder import FolderBlobs
+from index.blobs import BlobError
 from multifold import durable
 
 DATA = b"a picture"
@@ -16,15 +17,15 @@ KEY = hashlib.sha256(DATA).hexdigest()
 
 
 def test_bytes_come_back(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path / "deep" / "blobs")
+    blobs = FolderBlobs(tmp_path / "deep" / "blobs")
     assert blobs.put(DATA) == KEY
     assert blobs.put(DATA, ".png") == blobs.put(DATA, ".png") == KEY + ".png"
-    assert Blobs(tmp_path / "deep" / "blobs").get(KEY) == blobs.path(KEY + ".png").read_bytes() == DATA
+    assert FolderBlobs(tmp_path / "deep" / "blobs").get(KEY) == blobs.path(KEY + ".png").read_bytes() == DATA
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path)
+    blobs = FolderBlobs(tmp_path)
     assert not blobs.exists(KEY)
     with pytest.raises(BlobError, match=KEY):
         blobs.get(KEY)
@@ -34,7 +35,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     "key", ["", "../x", KEY[:-1], KEY.upper(), KEY + "/..", KEY + ".png\n", f"{KEY}.", "/etc/passwd"]
 )
 def test_a_bad_key_is_refused(tmp_path: Path, key: str) -> None:
-    for ask in (Blobs(tmp_path).path, Blobs(tmp_path).get, Blobs(tmp_path).exists):
+    for ask in (FolderBlobs(tmp_path).path, FolderBlobs(tmp_path).get, FolderBlobs(tmp_path).exists):
         with pytest.raises(BlobError, match="no blob key"):
             ask(key)
 
@@ -42,7 +43,7 @@ def test_a_bad_key_is_refused(tmp_path: Path, key: str) -> None:
 @given(st.text(max_size=80))
 def test_no_key_leaves_the_folder(key: str) -> None:
     try:
-        path = Blobs(Path("/blobs")).path(key)
+        path = FolderBlobs(Path("/blobs")).path(key)
     except BlobError:
         return
     assert path.resolve().is_relative_to("/blobs")
@@ -51,12 +52,12 @@ def test_no_key_leaves_the_folder(key: str) -> None:
 @pytest.mark.parametrize("suffix", ["png", ".", "/../x", ".PNG", "." + "a" * 17])
 def test_a_bad_suffix_is_refused(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(BlobError, match="suffix"):
-        Blobs(tmp_path).put(DATA, suffix)
+        FolderBlobs(tmp_path).put(DATA, suffix)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_damaged_blob_is_not_served(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path)
+    blobs = FolderBlobs(tmp_path)
     blobs.path(blobs.put(DATA)).write_bytes(b"another picture")
     with pytest.raises(BlobError, match="damaged"):
         blobs.get(KEY)
@@ -69,13 +70,13 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / KEY[:2]).mkdir()
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BlobError, match=r"No space left on device\. Nothing was changed"):
-        Blobs(tmp_path).put(DATA)
-    assert not Blobs(tmp_path).exists(KEY)
+        FolderBlobs(tmp_path).put(DATA)
+    assert not FolderBlobs(tmp_path).exists(KEY)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path)
+    blobs = FolderBlobs(tmp_path)
     path = blobs.path(blobs.put(DATA))
     left = path.with_name(f"{durable.ASIDE}0123")
     left.write_bytes(b"half a pic")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from index import derived
+from index.blobfolder import blobs_at
 from index.collection import Collection
 from index.compact import compact
 from index.database import StoreError
@@ -130,7 +131,7 @@ def test_compaction_needs_the_collection_to_itself(tmp_path: Path) -> None:
 def wrong(folder: Path) -> list[str]:
     store = Store(folder / "store.sqlite", None, read_only=True)
     try:
-        return list(troubles(folder, store))
+        return list(troubles(blobs_at(folder, None), store))
     finally:
         store.close()
 

@@ -1,0 +1,95 @@
+"""From one machine to many: items into PostgreSQL, pictures into a bucket, however often it is stopped."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.blobfolder import FolderBlobs, blobs_at
+from index.collection import Collection
+from multifold.cli import main
+from multifold.types import Item, pictures_of
+from tests.index.buckets import BucketServer, free_ports
+from tests.index.servers import Server
+from tests.index.shots import SPACE, equal, furnish, held
+
+PICTURES = 400
+RUN = "import sys; from multifold.cli import main; sys.exit(main())"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    with Collection.open(tmp_path / "things", SPACE) as collection:
+        furnish(collection)
+        keys = [collection.blobs.put(rng.bytes(2_000), ".webp") for _ in range(PICTURES)]
+        feature = held(collection)["chair"].observations[0].feature
+        collection.upsert(
+            [Item(f"photo {n}", pictures_of("photo", feature[None], [key]), {}) for n, key in enumerate(keys)]
+        )
+    return tmp_path / "things"
+
+
+def command(home: Path, *more: str) -> list[str]:
+    return ["index", "migrate", "--data", str(home), *more]
+
+
+def test_killed_and_called_again(home: Path, s3: BucketServer, server: Server) -> None:
+    database, bucket = server.place(), s3.place()
+    with Collection.open(home, SPACE) as collection:
+        items, version = held(collection), collection.version
+    asked = command(home, "--database", database, "--bucket", bucket)
+    target = blobs_at(home, bucket)
+    process = subprocess.Popen([sys.executable, "-c", RUN, *asked], stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while len(list(target.all())) < PICTURES // 10:
+        assert process.poll() is None
+        assert time.monotonic() < end
+    process.kill()
+    process.wait()
+    assert len(list(target.all())) < PICTURES
+    assert main(asked) == 0
+    with Collection.open(home.parent / "elsewhere", SPACE, database=database, bucket=bucket) as moved:
+        assert equal(held(moved), items)
+        assert moved.version == version
+        for item in items.values():
+            for seen in item.observations:
+                assert seen.blob is None or moved.blobs.get(seen.blob)
+    with Collection.open(home, SPACE) as former:
+        assert equal(held(former), items)
+
+
+def test_what_is_there_is_not_sent_again(
+    home: Path, s3: BucketServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3.place()
+    assert main(command(home, "--bucket", bucket)) == 0
+    assert f"{bucket} holds {PICTURES + 1} pictures" in capsys.readouterr().out
+    monkeypatch.setattr(FolderBlobs, "read", lambda self, key: pytest.fail(f"{key} is read again"))
+    assert main(command(home, "--bucket", bucket)) == 0
+
+
+def test_a_lost_picture_is_told_and_the_rest_goes(
+    home: Path, s3: BucketServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blobs, bucket = FolderBlobs(home / "blobs"), s3.place()
+    lost, damaged = sorted(blobs.all())[:2]
+    blobs.path(lost).unlink()
+    blobs.path(damaged).write_bytes(b"half")
+    assert main(command(home, "--bucket", bucket)) == 1
+    told = capsys.readouterr()
+    assert lost in told.err
+    assert damaged in told.err
+    assert f"holds {PICTURES - 1} pictures" in told.out
+
+
+def test_a_place_that_fails_ends_it(
+    home: Path, s3: BucketServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_ports(1)[0]}")
+    assert main(command(home, "--bucket", "s3://shop/x")) == 2
+    assert main(command(home)) == 2
+    assert "Where to?" in capsys.readouterr().err

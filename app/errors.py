@@ -13,6 +13,7 @@ with needs_extra("serve"):
 
 from index.blobs import BlobError
 from index.check import ItemError, QueryError
+from index.cluster import ClusterError
 from index.database import StoreError
 from index.feedback import FeedbackError
 from index.filters import FilterError
@@ -50,12 +51,14 @@ REFUSALS: dict[type[Exception], str] = {
     FeedbackError: "bad_feedback",
     QueryError: "bad_query",
     ItemError: "bad_item",
+    ClusterError: "index_away",
     **dict.fromkeys(STORAGE, "storage"),
 }
 STATUSES: dict[type[Exception], int] = {
     NoSuchCollectionError: 404,
     NoSuchJobError: 404,
     NameTakenError: 409,
+    ClusterError: 503,
     **dict.fromkeys(STORAGE, 503),
 }
 

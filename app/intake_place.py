@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.settings import Settings
+from index.cluster import Cluster
 from index.collection import Collection
 from index.lock import writer_of
 from index.names import MAIN, Located
@@ -24,6 +25,7 @@ class Place:
     name: str
     at: Located
     service: str | None = None  # the address of who writes it now
+    cluster: Cluster | None = None  # where its neighbours are found
 
     @property
     def home(self) -> Path:
@@ -54,6 +56,7 @@ class Place:
             probes=encoder.bundle.probes(),
             database=self.at.database,
             bucket=self.at.bucket,
+            cluster=self.cluster,
         ) as collection:
             yield collection
 
@@ -62,14 +65,14 @@ def place_of(settings: Settings, name: str, encoder: Encoder, *, create: bool) -
     """The collection of a name or alias; one that is not there yet is made, unless we only look."""
     main, service = settings.place, _service(settings)
     if name == MAIN:
-        return Place(name, main, service)
+        return Place(name, main, service, settings.cluster)
     if create and service is None:
         found = ensured(main, name, encoder.vector_id, _myself())
     else:
         if create:
             _ask_for(Place(MAIN, main, service), name)
         found = planned(main, name)
-    return Place(name, found, service)
+    return Place(name, found, service, settings.cluster)
 
 
 def _service(settings: Settings) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from app.keys import ApiKeyError, Keys, parse_keys, read_keys
+from index.cluster import Cluster
 from index.names import Located
 from multifold.errors import MultifoldError, needs_extra
 
@@ -35,6 +36,12 @@ class Settings(BaseSettings):
         str | None,
         Field(description="s3://NAME/PREFIX for the pictures; where that is, AWS_ENDPOINT_URL_S3 says"),
     ] = None
+    milvus: Annotated[
+        str | None, Field(description="address of the Milvus that finds neighbours, http://milvus:19530")
+    ] = None
+    milvus_token: Annotated[
+        SecretStr, Field(description="what Milvus asks for: USER:PASSWORD or a token")
+    ] = SecretStr("")
     bundle: Annotated[Path, Field(description="folder of the encoder")] = Path("bundles/furniture")
     bundles: Annotated[
         Path | None, Field(description="folder of more bundles, for collections of other encoders")
@@ -98,6 +105,11 @@ class Settings(BaseSettings):
     def items_at(self) -> str | None:
         """The address of the database that holds the items, if they are not in the folder."""
         return None if self.database is None else self.database.get_secret_value()
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Where neighbours are found, if not in this process."""
+        return None if self.milvus is None else Cluster(self.milvus, self.milvus_token.get_secret_value())
 
     @property
     def origins(self) -> list[str]:

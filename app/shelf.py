@@ -129,7 +129,7 @@ class Shelf:
         """Close a forgotten collection, and remove its files."""
         service = self._services.pop(entry.place, None)
         if service is not None:
-            service.collection.close()
+            service.collection.discard()
         self._registry.clear(entry)
 
     def set_alias(self, alias: str, name: str) -> str | None:
@@ -187,5 +187,6 @@ def _service(
         database=place.database,
         bucket=place.bucket,
         plan=plan,
+        cluster=settings.cluster,
     )
     return Service(settings, observer.encoder, collection, observer, name, place.folder)

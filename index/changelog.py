@@ -76,10 +76,11 @@ class Progress:
         self._batch = batch
         self.version: int = last_change(connection)
 
-    def ended(self) -> list[tuple[int, int]]:
-        """Editions that were replaced or deleted, and how many observations they had."""
+    def ended(self, until: int | None = None) -> list[tuple[int, int]]:
+        """Editions that were replaced or deleted until then, and how many observations they had."""
         query = select(changes.c.replaced, changes.c.replaced_size)
         query = query.where(changes.c.sequence > self._since, changes.c.replaced.is_not(None))
+        query = query if until is None else query.where(changes.c.sequence <= until)
         return [(edition, size) for edition, size in self._connection.execute(query)]
 
     def batches(self) -> Iterator[Batch]:

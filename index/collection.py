@@ -21,16 +21,16 @@ from index.blobs import Blobs
 from index.browse import Facet, Span
 from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
+from index.cluster import Cluster, GoneError
 from index.derived import Derived
-from index.engines import Engines
 from index.feedback import Chosen, Judgement
 from index.filters import Filter
 from index.lock import WriterLock
 from index.mounts import refuse_network
 from index.ordering import Order
+from index.placement import placed
 from index.plan import Plan
 from index.report import Report
-from index.saved import SavedEngines
 from index.searching import Ask, Calibration, Searching
 from index.snapshot import Taken, snapshot
 from index.store import Store
@@ -70,7 +70,7 @@ class Collection:
         self.plan = plan
         self._derived = derived
         self._derived.restore(store)
-        self._derived.catch_up(store)
+        self._derived.follow(store)
 
     @classmethod
     def open(
@@ -84,12 +84,14 @@ class Collection:
         probes: Mapping[Side, Features] | None = None,
         database: str | None = None,
         bucket: str | None = None,
+        cluster: Cluster | None = None,
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others are told while we write.
 
         `plan` is asked for instead of the collection's own; `probes` are queries that measure it.
         With a `database` (postgresql://…) the items are there, for any number of processes to write; with a
         `bucket` (s3://…) the pictures are there, else in the folder, which all of those processes then share.
+        Where a `cluster` is named, collections that ask for it or for no type are searched there.
         """
         if database is None:
             refuse_network(folder)
@@ -105,13 +107,8 @@ class Collection:
             store = Store(database or folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
             plan = plan or store.plan() or Plan()
-            saved = None
-            if database is None:
-                saved = SavedEngines(folder / "index", space.vector_id, plan, store.former, store.session)
-            if saved is not None and lock is not None:
-                saved.tidy()
-            engines = Engines(space, plan, None if saved is None or lock is None else saved.home, probes)
-            derived = Derived(space, engines, saved)
+            home = folder / "index" if database is None else None
+            derived = placed(space, store, plan, cluster, home, probes, writes=not read_only)
             collection = cls(space, store, blobs, lock, derived, plan, read_only=read_only)
             undo.pop_all()
         return collection
@@ -125,10 +122,9 @@ class Collection:
         """Store all items or none, each in place of its former self; returns the collection's new version."""
         with self._alone():
             check_items(items, self._space, self._store.feature_length)
-            if items:
-                self._store.upsert(items)
+            version = self._store.upsert(items) if items else self.version
             self._caught_up(len(items))
-            return self.version
+            return max(version, self.version)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove items; returns how many of them there were."""
@@ -240,8 +236,7 @@ class Collection:
         missed = [ask for ask, hits in zip(asks, found, strict=True) if hits is None]
         if missed:
             with self._changing, self._readable().moment():
-                self._derived.catch_up(self._store)
-                again = iter(self._answers(missed))
+                again = iter(self._caught_up_answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
         answers = [hits for hits in found if hits is not None]
         assert len(answers) == len(asks)  # in one moment, what the engines find is there
@@ -277,6 +272,11 @@ class Collection:
             if self._lock is not None:
                 self._lock.release()
 
+    def discard(self) -> None:
+        """Close it, and remove what lies elsewhere; its folder and its database are others' to remove."""
+        self._derived.discard()
+        self.close()
+
     def __enter__(self) -> "Collection":
         return self
 
@@ -286,11 +286,25 @@ class Collection:
         self.close()
 
     def _answers(self, asks: Sequence[Ask]) -> list[list[Hit] | None]:
-        return Searching(self._space, self._readable(), self._derived, self._bitmaps).answers(asks)
+        try:
+            return Searching(self._space, self._readable(), self._derived, self._bitmaps).answers(asks)
+        except GoneError:
+            self._derived.lost()
+            return [None] * len(asks)
+
+    def _caught_up_answers(self, asks: Sequence[Ask]) -> list[list[Hit] | None]:
+        """In a moment of the store; twice, if what was searched turns out to be gone."""
+        self._derived.catch_up(self._store)
+        version = self.version
+        found = self._answers(asks)
+        if version == self.version:
+            return found
+        self._derived.catch_up(self._store)
+        return self._answers(asks)
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
-        self._derived.catch_up(self._store)
+        self._derived.follow(self._store)
         self._derived.save(SAVE_AFTER)
         return changed
 

@@ -42,6 +42,17 @@ class Database(ABC):
                 self._here.connection = None
 
     @contextmanager
+    def apart(self) -> Iterator[Connection]:
+        """A reading transaction that sees what is newest, whatever this thread reads already."""
+        with self._told(), self._connected() as connection, self._begun(connection, writes=False):
+            yield connection
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:  # noqa: ARG002 (one process writes)
+        """Whether the block is the only one of this name, in all processes; nobody waits."""
+        yield True
+
+    @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is durable once the block has ended, and leaves no trace if it raises.
 

@@ -19,7 +19,11 @@ from index.report import Report, Sealing
 from index.rows import all_rows, edition_of, observation_rows, pooled_row
 from index.saved import SavedEngines
 from index.store import Store
+from multifold.errors import needs_extra
 from multifold.types import SIDES, Pool, Side, Vectors
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
 
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
@@ -85,6 +89,22 @@ class Derived:
         if sum(engine.count() for engine in self._engines.values()) >= WORTH_SAVING:
             self._saved.save(self.version, self._engines)
             self._saved_version = self.version
+
+    def follow(self, store: Store) -> None:
+        """Catch up after a change, and on opening."""
+        self.catch_up(store)
+
+    def seen_at(self, now: Connection) -> int | None:  # noqa: ARG002 (engines of our own know)
+        """The version that a search looks at now; None if the engines have to catch up."""
+        return None if self.version == NEVER else self.version
+
+    def lost(self) -> None:
+        """Begin again: what was searched is gone."""
+        with self.gate.writing():
+            self.close()
+
+    def discard(self) -> None:
+        """Remove what lies elsewhere, for good."""
 
     def catch_up(self, store: Store) -> None:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh."""

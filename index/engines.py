@@ -8,7 +8,7 @@ from index.ann import check
 from index.base import Engine, RowKind, Segment, Space
 from index.exact import ExactEngine
 from index.faiss_engine import FaissEngine
-from index.plan import EXACT, Plan
+from index.plan import EXACT, MILVUS, Plan
 from multifold.scores import signed
 from multifold.types import SIDES, Features, Side, Vectors
 
@@ -18,7 +18,7 @@ SEEN: RowKind = "observation"
 
 def check_plan(plan: Plan, dim: int) -> None:
     """Refuse an index that nobody can build, before there is anything to build it of."""
-    if plan.type != EXACT:
+    if plan.type not in (EXACT, MILVUS):
         check(plan, dim, on_gpu=gpu.chosen(plan.device))
 
 

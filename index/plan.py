@@ -11,6 +11,7 @@ DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
 FLAT = "Flat"
 AUTO = "auto"
 EXACT = "exact"
+MILVUS = "milvus"
 LADDER = ("HNSW32,SQ8", "IVF{cells},SQ8", FLAT)
 GPU_LADDER = ("CAGRA", "IVF{cells},Flat", FLAT)
 
@@ -23,7 +24,7 @@ class PlanError(MultifoldError):
 class Plan:
     """Type, device and recall that are asked for; the sizes at which rows are sealed and flat is enough."""
 
-    type: str = AUTO  # auto, exact, or a FAISS factory string in which {cells} grows with the rows
+    type: str = AUTO  # auto, exact, milvus, or a FAISS factory string in which {cells} grows with the rows
     device: Device = "auto"
     recall: float = 0.99
     seal_at: int = 8_192  # fresh rows that are worth a segment

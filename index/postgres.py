@@ -23,6 +23,7 @@ with needs_extra("cluster"):
 
 CONNECTIONS = 16  # at most, in one process
 PATIENCE = 10  # seconds for the server to answer
+ALONE = text("SELECT pg_try_advisory_xact_lock(hashtext('multifold ' || :name || ' ' || current_schema()))")
 LOCK = text("SELECT pg_advisory_xact_lock(hashtext('multifold ' || current_schema()))")
 
 
@@ -53,6 +54,12 @@ class Postgres(Database):
     def unsound(self) -> list[str]:
         """The server looks after its own files."""
         return []
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Whether the block is the only one of this name, in all processes; nobody waits."""
+        with self.apart() as connection:
+            yield bool(connection.scalar(ALONE, {"name": name}))
 
     @contextmanager
     def _begun(self, connection: Connection, *, writes: bool) -> Iterator[None]:

@@ -13,7 +13,7 @@ from index import mixing
 from index.base import Space
 from index.bitmaps import Bitmaps, Candidates
 from index.codec import Card
-from index.derived import NEVER, Derived
+from index.derived import Derived
 from index.filters import Filter
 from index.fusing import DEPTH, fused
 from index.merging import Place, merged
@@ -75,9 +75,11 @@ class Searching:
             return self._read([self._page(ask, now) for ask in asks])
 
     def _page(self, ask: Ask, now: Connection) -> Page | None:
-        query, version = ask.query, self.derived.version
+        query, version = ask.query, self.derived.seen_at(now)
+        if version is None:
+            return None
         among = None if ask.where is None else self.bitmaps.candidates(now, ask.where, version)
-        if version == NEVER or (ask.where is not None and among is None):
+        if ask.where is not None and among is None:
             return None
         question = mixing.question(self.space.metric, query.vector, self.space.query_signs)
         nearest = partial(self.derived.nearest, question, pool=query.pool, among=among, exact=ask.exact)

@@ -42,6 +42,7 @@ MANY = 5_000  # values in one statement
 
 VALUES: BindParameter[Any] = bindparam("values", expanding=True)
 ITEMS_BY_ID = select(items).where(items.c.id.in_(VALUES))
+LIVING = select(items.c.edition).where(items.c.edition.in_(VALUES))
 CARDS_BY_EDITION = select(items.c.edition, items.c.id, items.c.size, items.c.payload).where(
     items.c.edition.in_(VALUES)
 )
@@ -108,6 +109,11 @@ class Store:
             for item in _each(connection, ITEMS_BY_ID, [id] if codec.storable(id) else []):
                 return codec.item(item, _each(connection, OBSERVATIONS_BY_EDITION, [item["edition"]]))
         return None
+
+    def living(self, editions: Sequence[int]) -> set[int]:
+        """Those of the editions that were not replaced or deleted."""
+        with self._database.reading() as connection:
+            return {row["edition"] for row in _each(connection, LIVING, editions)}
 
     def cards(self, editions: Sequence[int]) -> dict[int, Card]:
         """What these editions are called and hold; those replaced or deleted are left out."""
@@ -176,6 +182,22 @@ class Store:
         """From now on this collection asks for such an index, whoever opens it."""
         with self._database.writing() as connection:
             stamp.write_note(connection, PLAN, json.dumps(asdict(plan)))
+
+    def noted(self, key: str) -> str | None:
+        """What somebody has noted under this key by now, whatever moment this thread is in."""
+        with self._database.apart() as connection:
+            return stamp.note(connection, key)
+
+    def note(self, key: str, value: str) -> None:
+        """Note something else under this key."""
+        with self._database.writing() as connection:
+            stamp.write_note(connection, key, value)
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Whether the block is the only one of this name, in all processes that write here."""
+        with self._database.alone(name) as mine:
+            yield mine
 
     def move(self, where: str, told: Callable[[int], object]) -> int:
         """Copy all of it into an empty database, in one transaction; returns the version of the copy."""

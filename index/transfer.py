@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from index.mark import KEY as MARK
 from index.schema import meta, tables
 from index.stamp import SESSION
 from multifold.errors import MultifoldError, needs_extra
@@ -20,11 +21,14 @@ class CopyError(MultifoldError):
 
 
 def copy(source: Connection, target: Connection, told: Callable[[int], object] = lambda _: None) -> None:
-    """Fill empty tables; `told` hears of rows as they are written. The session stays behind."""
+    """Fill empty tables; `told` hears of rows as they are written.
+
+    The session stays behind, and so does what a cluster holds of this store.
+    """
     for table in tables.sorted_tables:
         rows = select(table)
         if table is meta:
-            rows = rows.where(meta.c.key != SESSION)
+            rows = rows.where(meta.c.key.not_in([SESSION, MARK]))
         found = source.execute(rows, execution_options={"yield_per": ROWS})
         for some in found.mappings().partitions():
             target.execute(insert(table), [dict(row) for row in some])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.index.buckets import BucketServer
+from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
 
 
@@ -26,4 +27,12 @@ def s3() -> Iterator[BucketServer]:
         for name, value in running.environment.items():
             patch.setenv(name, value)
         yield running
+    running.remove()
+
+
+@pytest.fixture
+def milvus() -> Iterator[MilvusServer]:
+    """A real Milvus server; tests that ask for it are skipped where it cannot be had."""
+    running = MilvusServer()
+    yield running
     running.remove()

@@ -1,4 +1,4 @@
-"""Measure the index: our engine beside bare FAISS and usearch, live, filtered, and in hyperbolic space.
+"""Measure the index: our engine beside bare FAISS and others, live, busy, filtered, and in hyperbolic space.
 
 Vectors are generated: clusters, and queries that lie apart from them as another side's do. Every time is
 CPU time of one thread, taken in turns between the racers; medians are printed, as Markdown tables.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tqdm import tqdm
 
-from index.benches import data, live, payload, racers, timing
+from index.benches import busy, data, live, others, payload, racers, timing
 from index.benches.data import Scene
 from index.benches.racers import Racer, Thresholds
 
@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limits", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--recalls", type=float, nargs="+", default=[0.95, 0.99])
     parser.add_argument("--types", nargs="+", default=list(TYPES), help="FAISS factory strings")
+    parser.add_argument(
+        "--others", nargs="*", choices=list(others.MAKERS), default=list(others.MAKERS), help="if installed"
+    )
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
 
 
@@ -50,19 +53,19 @@ def race(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
     yield f"{args.rows} rows of {args.dim}, {args.queries} queries that no index was tuned with.\n"
     yield HEAD
     yield "|---|---|---|---|---|---|---|---|---|"
-    graph = racers.usearch(scene)
-    for recall in args.recalls:
-        engines = [
-            racers.engine_of(scene, name, recall) for name in tqdm(args.types, "building", leave=False)
-        ]
-        for limit in args.limits:
-            truth = live.truth(scene, limit)
-            both = [(racers.ours(engine), racers.bare(engine, scene)) for engine in engines]
-            ours = [racer for pair in both for racer in pair if racer is not None]
-            others = [graph.racer(scene, truth, limit, recall)] if graph else []
-            yield from _lines(scene, [*ours, *others], recall, limit, truth)
-        for engine in engines:
-            engine.close()
+    with others.others(scene, args.others) as rivals:
+        for recall in args.recalls:
+            engines = [
+                racers.engine_of(scene, name, recall) for name in tqdm(args.types, "building", leave=False)
+            ]
+            for limit in args.limits:
+                truth = live.truth(scene, limit)
+                both = [(racers.ours(engine), racers.bare(engine, scene)) for engine in engines]
+                ours = [racer for pair in both for racer in pair if racer is not None]
+                theirs = [rival.racer(scene, truth, limit, recall) for rival in rivals]
+                yield from _lines(scene, [*ours, *theirs], recall, limit, truth)
+            for engine in engines:
+                engine.close()
 
 
 def _lines(scene: Scene, field: list[Racer], recall: float, limit: int, truth: Thresholds) -> Iterator[str]:
@@ -84,6 +87,7 @@ def _lines(scene: Scene, field: list[Racer], recall: float, limit: int, truth: T
 PARTS: dict[str, Callable[[argparse.Namespace, Scene], Iterator[str]]] = {
     "race": race,
     "live": live.changes,
+    "busy": busy.latencies,
     "filters": live.filters,
     "payload": payload.filters,
     "lorentz": live.lorentz,

@@ -1,10 +1,9 @@
-"""What is compared: our engine, the same FAISS index bare, and usearch."""
+"""What is compared: our engine, and the same FAISS index bare; others.py has other people's."""
 
-import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -16,7 +15,6 @@ from index.faisslib import faiss
 from index.plan import Plan
 from multifold.types import Metric, Vectors
 
-LINKS = 32  # of a row in a graph
 Thresholds: TypeAlias = Float32[np.ndarray, "q 1"]  # what the true last row scores
 Search: TypeAlias = Callable[[Vectors, int], Int64[np.ndarray, "q k"]]
 
@@ -29,6 +27,8 @@ class Racer:
     search: Search
     build_seconds: float
     bytes_per_row: float
+    prepare: Callable[[], None] = lambda: None  # before its turn
+    clock: Callable[[], float] = time.thread_time  # process_time where it has threads of its own
 
 
 def engine_of(scene: Scene, type: str, recall: float, metric: Metric = "ip") -> FaissEngine:  # noqa: A002
@@ -70,41 +70,6 @@ def bare(engine: FaissEngine, scene: Scene) -> Racer | None:
         return found
 
     return Racer(f"bare, {report.type},RFlat", search, report.build_seconds, report.bytes_per_row)
-
-
-@dataclass(frozen=True)
-class Graph:
-    """A graph of usearch over the scene's rows, and what it took."""
-
-    index: Any
-    build_seconds: float
-
-    def racer(self, scene: Scene, truth: Thresholds, limit: int, recall: float) -> Racer:
-        """The graph with the least expansion that reaches the recall."""
-        expansion = limit
-        while expansion < len(scene.rows):
-            self.index.expansion_search = expansion
-            if recall_of(scene, self._search(scene.queries, limit), truth) >= recall:
-                break
-            expansion = int(expansion * 1.5)
-        size = self.index.memory_usage / len(scene.rows)
-        return Racer(f"usearch, {LINKS} links, float32", self._search, self.build_seconds, size)
-
-    def _search(self, queries: Vectors, limit: int) -> Int64[np.ndarray, "q k"]:
-        keys = self.index.search(queries, limit, threads=1).keys
-        return np.asarray(keys, np.int64).reshape(len(queries), -1)
-
-
-def usearch(scene: Scene) -> Graph | None:
-    """usearch's graph; None where it is not installed."""
-    if importlib.util.find_spec("usearch") is None:
-        return None
-    from usearch.index import Index
-
-    index = Index(ndim=scene.rows.shape[1], metric="ip", dtype="f32", connectivity=LINKS)
-    start = time.process_time()
-    index.add(np.arange(len(scene.rows)), scene.rows, threads=1)
-    return Graph(index, time.process_time() - start)
 
 
 def recall_of(scene: Scene, answer: Int64[np.ndarray, "q k"], truth: Thresholds) -> float:

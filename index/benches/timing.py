@@ -3,7 +3,6 @@
 In each turn the racers ask different queries, so that none finds rows in the cache that another fetched.
 """
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,12 +21,15 @@ def in_turns(racers: Sequence[Racer], queries: Vectors, limit: int, batch: int, 
     use_threads(1)
     times = np.empty((len(racers), rounds))
     for racer in racers:
+        racer.prepare()
         racer.search(queries[:batch], limit)
     for turn in range(rounds):
         for place in range(len(racers)) if turn % 2 else reversed(range(len(racers))):
             start = (turn + APART * place) * batch % max(1, len(queries) - batch + 1)
             asked = queries[start : start + batch]
-            before = time.thread_time()
-            racers[place].search(asked, limit)
-            times[place, turn] = (time.thread_time() - before) / len(asked)
+            racer = racers[place]
+            racer.prepare()
+            before = racer.clock()
+            racer.search(asked, limit)
+            times[place, turn] = (racer.clock() - before) / len(asked)
     return times

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from index.blobs import Blobs
+from index.cluster import from_environment
 from index.collection import Collection
 from index.commands.opening import add_bucket, add_bundle, myself, service_of, space_of, vector_id_of
 from multifold.client import Client
@@ -39,7 +40,12 @@ def add(args: argparse.Namespace) -> int:
     if not isinstance(space, Encoder):
         raise AddError("A collection of plain embeddings has no encoder: use `multifold index import`.")
     with Collection.open(
-        args.data, space, writer=myself("add"), probes=probes, bucket=args.bucket
+        args.data,
+        space,
+        writer=myself("add"),
+        probes=probes,
+        bucket=args.bucket,
+        cluster=from_environment(),
     ) as collection:
         said = captions_of(args.text, space.texts(args.text).features)
         seen = _photos(space, collection.blobs, args.image)
@@ -56,7 +62,9 @@ def remove(args: argparse.Namespace) -> int:
             count = sum(client.delete(name) for name in args.ids)
     else:
         space, probes = space_of(vector_id_of(args.data), args.bundle)
-        with Collection.open(args.data, space, writer=myself("remove"), probes=probes) as collection:
+        with Collection.open(
+            args.data, space, writer=myself("remove"), probes=probes, cluster=from_environment()
+        ) as collection:
             count = collection.delete(args.ids)
     print(f"{count} of {len(args.ids)} removed" + (f" through {address}" if address else ""))
     return 0 if count else 1

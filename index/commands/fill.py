@@ -8,6 +8,7 @@ from typing import get_args
 from tqdm import tqdm
 
 from index.base import Space
+from index.cluster import from_environment
 from index.collection import Collection
 from index.commands.look import tell_reports
 from index.commands.opening import (
@@ -35,7 +36,9 @@ def import_(args: argparse.Namespace) -> int:
             "they do not compare."
         )
     print(f"importing {len(found.rows)} rows from {args.source} into {args.data}", flush=True)
-    with Collection.open(args.data, space, writer=myself("import"), probes=probes) as collection:
+    with Collection.open(
+        args.data, space, writer=myself("import"), probes=probes, cluster=from_environment()
+    ) as collection:
         with tqdm(total=len(found.rows), unit="row", disable=None) as bar:
             for items in found.items():
                 collection.upsert(items)
@@ -60,7 +63,9 @@ def build(args: argparse.Namespace) -> int:
     plan = Plan(args.type, args.device, args.recall)
     space, probes = space_of(vector_id_of(args.data), args.bundle)
     print(f"building the index of {args.data}: {plan.type} at recall {plan.recall}", flush=True)
-    with Collection.open(args.data, space, writer=myself("build"), plan=plan, probes=probes) as collection:
+    with Collection.open(
+        args.data, space, writer=myself("build"), plan=plan, probes=probes, cluster=from_environment()
+    ) as collection:
         reports = collection.settle()
         collection.ask_for(plan)
     tell_reports({" ".join(segment): some for segment, some in reports.items()})

@@ -9,6 +9,7 @@ from pathlib import Path
 from index import stats as figures
 from index import verify as checks
 from index.blobfolder import blobs_at
+from index.cluster import from_environment
 from index.collection import Collection
 from index.commands.opening import add_bucket, add_bundle, size, space_of, store_of, vector_id_of
 from index.lock import writer_of
@@ -70,7 +71,9 @@ def _troubles(args: argparse.Namespace) -> Iterator[str]:
 
 def _disagreements(data: Path, bundle: Path) -> Iterator[str]:
     space, probes = space_of(vector_id_of(data), bundle)
-    with Collection.open(data, space, read_only=True, probes=probes) as collection:
+    with Collection.open(
+        data, space, read_only=True, probes=probes, cluster=from_environment()
+    ) as collection:
         collection.settle()
         yield from collection.disagreements()
 

@@ -62,13 +62,19 @@ def nginx(folder: Path, *replicas: str) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
-def test_a_replica_that_is_killed_is_not_missed(tmp_path: Path, server: Server) -> None:
+@pytest.mark.parametrize("neighbours", ["at home", "in milvus"])
+def test_a_replica_that_is_killed_is_not_missed(
+    tmp_path: Path, server: Server, neighbours: str, request: pytest.FixtureRequest
+) -> None:
     """Every read is answered, no acknowledged change is lost, and no item is ever seen half-changed."""
-    bundle, pictures, place = tmp_path / "bundle", tmp_path / "pictures", server.place()
+    bundle, pictures = tmp_path / "bundle", tmp_path / "pictures"
+    shared = {"MULTIFOLD_DATABASE": server.place()}
+    if neighbours == "in milvus":
+        shared["MULTIFOLD_MILVUS"] = request.getfixturevalue("milvus").cluster.uri
     tiny.build(bundle)
     with (
-        serve(pictures, bundle, MULTIFOLD_DATABASE=place) as one,
-        serve(pictures, bundle, MULTIFOLD_DATABASE=place) as other,
+        serve(pictures, bundle, **shared) as one,
+        serve(pictures, bundle, **shared) as other,
         one.client() as first,
         other.client() as second,
         nginx(tmp_path, *(f"{c.base_url.host}:{c.base_url.port}" for c in (first, second))) as address,
@@ -78,6 +84,7 @@ def test_a_replica_that_is_killed_is_not_missed(tmp_path: Path, server: Server) 
         writing, halfway = threading.Event(), threading.Semaphore(0)
         writing.set()
         reads: Counter[int] = Counter()
+        wanted: set[str] = set()  # items that were acknowledged before a search began must be found
 
         def write(name: str) -> int:
             for number in range(BEFORE + AFTER):
@@ -85,15 +92,19 @@ def test_a_replica_that_is_killed_is_not_missed(tmp_path: Path, server: Server) 
                 payload = ("payload", (None, json.dumps({"edition": number})))
                 put = client.put(f"/v1/items/{name}", files=[*parts, payload])
                 assert put.status_code == 200, put.text
+                wanted.add(name)
                 if number == BEFORE:
                     halfway.release()
             return number
 
         def read() -> None:
             while writing.is_set():
+                before = set(wanted)
                 answer = client.post("/v1/search", json={"text": "edition", "target": "text", "limit": 20})
                 reads[answer.status_code] += 1
-                for hit in answer.json().get("hits", []):
+                hits = answer.json().get("hits", [])
+                assert before <= {hit["id"] for hit in hits}
+                for hit in hits:
                     assert f"edition {hit['payload']['edition']} part" in hit["matched"]["text"]
                 shown = client.get("/v1/items/a")
                 reads[shown.status_code if shown.status_code != 404 else 200] += 1

@@ -4,8 +4,7 @@ import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from multifold.client import Client
 from tests import tiny
 from tests.app.house import box
 from tests.app.test_serve import Process, serve
-from tests.drills.traffic import Traffic
+from tests.drills.traffic import Traffic, until
 from tests.index.test_powerloss import assemble, compiled, key, shim
 
 __all__ = ["shim"]  # a fixture
@@ -49,13 +48,6 @@ def started(data: Path, bundle: Path, port: int, **environment: str) -> Iterator
     with serve(data, bundle, "--port", str(port), **environment) as running:
         running.client().close()
         yield running
-
-
-def until(happens: Callable[[], bool], patience: float = 60.0) -> None:
-    end = time.monotonic() + patience
-    while not happens():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_the_service_is_killed(tmp_path: Path, bundle: Path, port: int, url: str) -> None:

@@ -21,6 +21,7 @@ from index.exact import ExactEngine
 from index.faiss_engine import FaissEngine
 from index.plan import Plan
 from multifold.types import Metric, Vector
+from tests.index.clusters import milvus_of
 
 DIM = 3
 SOON = 64  # rows are sealed
@@ -33,6 +34,7 @@ def faiss_of(type: str, dim: int, metric: Metric) -> FaissEngine:  # noqa: A002
 ENGINES: dict[str, Callable[[int, Metric], Engine]] = {
     "exact": ExactEngine,
     "faiss": partial(faiss_of, "Flat"),
+    "milvus": milvus_of,
 }
 APPROXIMATE = ("HNSW8,SQ8", "IVF{cells},Flat", "SQ8")
 METRICS: tuple[Metric, ...] = ("ip", "l2")

@@ -1,0 +1,42 @@
+"""Where the engines of a collection lie: in this process, perhaps saved in its folder, or in a cluster."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from index.base import Space
+from index.cluster import VARIABLE, Cluster
+from index.derived import Derived
+from index.engines import Engines
+from index.plan import AUTO, MILVUS, Plan, PlanError
+from index.saved import SavedEngines
+from index.store import Store
+from multifold.types import Features, Side
+
+
+def placed(
+    space: Space,
+    store: Store,
+    plan: Plan,
+    cluster: Cluster | None,
+    home: Path | None,
+    probes: Mapping[Side, Features] | None,
+    *,
+    writes: bool,
+) -> Derived:
+    """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is."""
+    if plan.type == MILVUS or (cluster is not None and plan.type == AUTO):
+        return _in_cluster(space, store, cluster, writes=writes)
+    if home is None:
+        return Derived(space, Engines(space, plan, None, probes))
+    saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
+    if writes:
+        saved.tidy()
+    return Derived(space, Engines(space, plan, saved.home if writes else None, probes), saved)
+
+
+def _in_cluster(space: Space, store: Store, cluster: Cluster | None, *, writes: bool) -> Derived:
+    if cluster is None:
+        raise PlanError(f"The collection lies in Milvus: say where, as in {VARIABLE}=http://milvus:19530.")
+    from index.shared import Shared  # its client is an extra
+
+    return Shared(space, store, cluster, writes=writes)

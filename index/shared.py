@@ -1,0 +1,199 @@
+"""Engines that lie in a cluster, for all processes that have the collection open.
+
+Whoever finds the cluster behind the version that it looks at feeds it from the store's log, one process at a
+time; all writes may be repeated, so one that dies or sleeps halfway is no matter. A reader looks at one
+version of the store that is fed; rows of other versions are there too, and it drops them: those that it does
+not know yet, and those that have ended, which are removed a while later.
+"""
+
+import logging
+import time
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Bool
+
+from index.base import Engine, Ids, Segment, Space
+from index.changelog import last_change
+from index.cluster import Cluster, ClusterError, GoneError
+from index.derived import BATCH, NEVER, Derived, derive
+from index.mark import KEY, Mark, from_note, new_mark
+from index.milvus_engine import MilvusEngine
+from index.milvus_link import Link
+from index.rows import edition_of, observation_rows, pooled_row
+from index.store import Store
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+log = logging.getLogger(__name__)
+
+GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
+STALLED = 15.0  # seconds without progress after which the one who feeds is not waited for
+PAUSE = 0.02  # between two looks at how far it is
+
+
+class Shared(Derived):
+    """The engines of a cluster, fed from the store and seen as of one version of it."""
+
+    def __init__(self, space: Space, store: Store, cluster: Cluster, *, writes: bool) -> None:
+        super().__init__(space, self._new)
+        self._store, self._writes = store, writes
+        self._link = Link(cluster)
+        self._mark: Mark | None = None
+        self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
+
+    def follow(self, store: Store) -> None:
+        """Catch up if the cluster is there; otherwise whoever searches does, or is told."""
+        try:
+            self.catch_up(store)
+        except ClusterError as error:
+            log.warning("the cluster is fed later: %s", error)
+
+    def catch_up(self, store: Store) -> None:
+        """Let the cluster have what the store has at this moment, unless somebody has seen to that."""
+        wanted = store.version()
+        if self.version >= wanted:
+            return
+        try:
+            self._reach(wanted)
+        except GoneError as error:
+            if not self._writes:
+                raise
+            log.warning("%s", error)
+            self._begin_again()
+            self._reach(wanted)
+
+    def seen_at(self, now: Connection) -> int | None:
+        """The version that a search looks at; None if the cluster is not known to have it."""
+        last = last_change(now)
+        return last if last <= self.version else None
+
+    def lost(self) -> None:
+        """Begin again with what the store knows of the cluster."""
+        self._show(None, {}, NEVER)
+
+    def close(self) -> None:
+        """Let go of the cluster; what it holds stays."""
+        super().close()
+        self._mark = None
+        self._link.close()
+
+    def discard(self) -> None:
+        """Remove all that the cluster holds of this collection."""
+        try:
+            for segment in self._engines:
+                self._at(segment).drop()
+        except ClusterError as error:
+            log.warning("rows of a collection that is gone stay in the cluster: %s", error)
+
+    def _new(self, segment: Segment) -> MilvusEngine:
+        assert self._mark is not None
+        return self._named(self._mark.name(segment))
+
+    def _named(self, name: str) -> MilvusEngine:
+        return MilvusEngine(self._space.dim, self._space.metric, self._link, name, self._counts)
+
+    def _at(self, segment: Segment) -> MilvusEngine:
+        engine = self._engine(segment)
+        assert isinstance(engine, MilvusEngine)
+        return engine
+
+    def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
+        """Which rows are of an edition that the store has, in the version that this thread looks at."""
+        editions, places = np.unique(edition_of(rows), return_inverse=True)
+        living = self._store.living(editions.tolist())
+        return np.isin(editions, np.array(list(living), np.int64))[places]
+
+    def _noted(self) -> Mark | None:
+        note = self._store.noted(KEY)
+        return None if note is None else from_note(note)
+
+    def _reach(self, wanted: int) -> None:
+        """Wait until the cluster is fed as far as wanted; do it, if nobody does or gets on with it."""
+        best, since = NEVER, time.monotonic()
+        while True:
+            with self._store.alone("feed") as mine:
+                mark = self._noted()
+                if mark is not None and mark.fed >= wanted:
+                    return self._adopt(mark)
+                if mark is not None and mark.fed > best:
+                    best, since = mark.fed, time.monotonic()
+                stalled = time.monotonic() - since > STALLED
+                if (mine or stalled) and self._writes:
+                    return self._feed(mark or new_mark())
+            if stalled:
+                raise ClusterError(
+                    "The cluster lacks the last changes, and nobody feeds it: start a service."
+                )
+            time.sleep(PAUSE)
+
+    def _feed(self, mark: Mark) -> None:
+        """Write what is newer than the mark; what was written before does no harm."""
+        self._adopt(mark)
+        with self._store.moment(), self._store.since(mark.fed, BATCH) as progress:
+            for batch in progress.batches():
+                for new in derive(batch, self._space):
+                    self._at(new.segment).put(new.rows, new.vectors)
+                mark = self._noting(mark, edition_of(int(batch.rows[-1])))
+            mark = self._swept(self._noting(mark, progress.version))
+        self._adopt(mark)
+
+    def _noting(self, mark: Mark, fed: int) -> Mark:
+        """Tell everybody how far the cluster is."""
+        written = [self._at(segment).written for segment in self._engines]
+        mark = mark.further(fed, max(written, default=0), tuple(self._engines))
+        self._store.note(KEY, mark.as_note())
+        return mark
+
+    def _swept(self, mark: Mark) -> Mark:
+        """Remove what ended so long ago that nobody looks at it any more."""
+        self._fed.append((time.monotonic(), mark.fed))
+        until = mark.swept
+        while self._fed and self._fed[0][0] <= time.monotonic() - GRACE:
+            until = max(until, self._fed.popleft()[1])
+        if until == mark.swept:
+            return mark
+        for segment in self._engines:
+            self._at(segment).remove(self._ended(mark, until, segment))
+        mark = replace(mark, swept=until)
+        self._store.note(KEY, mark.as_note())
+        return mark
+
+    def _ended(self, mark: Mark, until: int, segment: Segment) -> Ids:
+        """Rows of one engine whose edition ended after the last sweep."""
+        if not self._store.reaches(mark.swept):  # the log was cut short: every row is looked at
+            rows = self._at(segment).ids()
+            return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
+        with self._store.since(mark.swept, BATCH) as progress:
+            ended = progress.ended(until)
+        side, kind = segment
+        if kind == "pooled":
+            return pooled_row(np.array([edition for edition, _ in ended], np.int64), side)
+        seen = [observation_rows(edition, size) for edition, size in ended]
+        return np.concatenate([np.empty(0, np.int64), *seen])
+
+    def _adopt(self, mark: Mark) -> None:
+        """Look at what the mark says is there."""
+        same = self._mark is not None and self._mark.place == mark.place
+        engines = dict(self._engines) if same else {}
+        for segment in mark.segments:
+            if segment not in engines:
+                engines[segment] = engine = self._named(mark.name(segment))
+                engine.attach()
+        self._show(mark, engines, mark.fed)
+
+    def _show(self, mark: Mark | None, engines: dict[Segment, Engine], version: int) -> None:
+        for engine in engines.values():
+            assert isinstance(engine, MilvusEngine)
+            assert mark is not None
+            engine.see(mark.written)
+        with self.gate.writing():
+            self._mark, self._engines, self.version = mark, engines, version
+
+    def _begin_again(self) -> None:
+        """The cluster has lost rows: from now on everybody looks elsewhere, where they are derived anew."""
+        self.lost()
+        self._store.note(KEY, new_mark().as_note())

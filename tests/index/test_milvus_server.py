@@ -1,0 +1,109 @@
+"""The engine on a real Milvus server, and what happens when that goes away."""
+
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.base import NOBODY
+from index.cluster import ClusterError
+from index.collection import Collection
+from index.milvus_engine import MilvusEngine
+from index.milvus_link import GRAPH, Link
+from tests.index.clusters import MilvusServer
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.test_engines import compare, exactly
+from tests.index.things import answers, brute, feature, query, thing
+
+pytestmark = pytest.mark.slow
+
+SPACE = Sphere(FEATURE)
+ASKED = query(feature(1, 2, -1), limit=50)
+
+
+def test_against_a_dict(milvus: MilvusServer) -> None:
+    link = Link(milvus.cluster)
+    for metric in ("ip", "l2"):
+        compare(partial(MilvusEngine, link=link), metric, exactly, examples=2)
+
+
+def test_a_graph_narrows_and_its_limits_are_met(milvus: MilvusServer) -> None:
+    """20,000 rows: more than one call may carry or find, and a graph over them."""
+    rng, count, dim = np.random.default_rng(0), 20_000, 32
+    rows = rng.standard_normal((count, dim)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    ids = np.arange(count) * 3
+    ended = set(rng.choice(ids, 500, replace=False).tolist())
+    engine = MilvusEngine(
+        dim, "ip", Link(milvus.cluster), "rows", lambda some: np.array([int(n) not in ended for n in some])
+    )
+    engine.put(ids, rows)
+    engine.put(ids, rows)  # as one does who was stopped halfway
+    assert engine.count() == count
+    assert engine._attached() == GRAPH
+    queries = rows[:8] + 0.05 * rng.standard_normal((8, dim)).astype(np.float32)
+    living = np.array([int(n) not in ended for n in ids])
+    for allowed in (None, ids[::2], ids[:18_000], ids[:2000], ids[5:30]):
+        chosen = living if allowed is None else living & np.isin(ids, allowed)
+        scores = np.where(chosen, queries @ rows.T, -np.inf)
+        true = np.sort(scores, axis=1)[:, -10:]
+        found, answer = engine.search(queries, 10, allowed)
+        assert np.isin(answer, ids[chosen]).all()
+        assert np.mean(found >= true[:, :1] - 1e-6) > 0.95
+        exact, _ = engine.search(queries, 10, allowed, exact=True)
+        assert exact == pytest.approx(true[:, ::-1], abs=1e-6)
+    everything, answer = engine.search(queries[:1], count)
+    assert np.count_nonzero(answer != NOBODY) == living.sum()
+    assert (np.diff(everything[0][: living.sum()]) <= 0).all()
+    engine.drop()
+
+
+def test_it_is_killed_and_comes_back(milvus: MilvusServer, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    items = [thing(f"item {n}", rng) for n in range(40)]
+    with Collection.open(tmp_path, SPACE, cluster=milvus.cluster) as collection:
+        for start in range(0, 30, 10):
+            collection.upsert(items[start : start + 10])
+        assert answers(collection.search(ASKED)) == brute(items[:30], SPACE, ASKED)
+        milvus.kill()
+        with pytest.raises(ClusterError, match="does not answer"):
+            collection.search(ASKED)
+        collection.upsert(items[30:])  # what counts is the store
+        collection.delete(["item 0"])
+        assert collection.count() == 39
+        milvus.start()
+        found = _once_back(collection)
+        assert found == brute(items[1:], SPACE, ASKED)
+        assert collection.disagreements() == []
+    with Collection.open(tmp_path, SPACE, cluster=milvus.cluster) as collection:
+        assert _once_back(collection) == found
+
+
+def test_kills_in_the_middle_of_writing_lose_nothing(milvus: MilvusServer, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with Collection.open(tmp_path, SPACE, cluster=milvus.cluster) as collection:
+        for turn in range(2):
+            dying = threading.Timer(0.5, milvus.kill)
+            dying.start()
+            for n in range(60):
+                collection.upsert([thing(f"{turn} {n}", rng)])
+                if n % 3:
+                    collection.delete([f"{turn} {n - 1}"])
+            dying.join()
+            milvus.start()
+            _once_back(collection)
+            assert collection.disagreements() == []
+        assert collection.count() == len(collection.search(query(feature(1), limit=200))) == 2 * 20
+
+
+def _once_back(collection: Collection, patience: float = 90.0) -> list[object]:
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return list(answers(collection.search(ASKED)))
+        except ClusterError:
+            assert time.monotonic() < end
+            time.sleep(0.2)

@@ -1,0 +1,212 @@
+"""Collections whose engines lie in a cluster: fed once, seen as of one version, derived anew when lost."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index import shared
+from index.cluster import Cluster, ClusterError
+from index.collection import Collection
+from index.derived import Derived
+from index.filters import parse
+from index.milvus_engine import MilvusEngine
+from index.milvus_link import Link
+from index.plan import MILVUS, Plan, PlanError
+from index.restore import restore
+from multifold.types import Item
+from tests.index.clusters import embedded
+from tests.index.servers import Server
+from tests.index.spaces import FEATURE, SPACES, Space, Sphere
+from tests.index.things import answers, brute, feature, query, thing
+
+SPACE = Sphere(FEATURE)
+ASKED = query(feature(1, 2, -1), limit=50)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return embedded().cluster
+
+
+@pytest.fixture
+def collection(tmp_path: Path, cluster: Cluster) -> Iterator[Collection]:
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as opened:
+        yield opened
+
+
+def engines(collection: Collection) -> list[MilvusEngine]:
+    return [one for one in collection._derived.engines.values() if isinstance(one, MilvusEngine)]
+
+
+def things(count: int, seed: int = 0) -> list[Item]:
+    rng = np.random.default_rng(seed)
+    return [thing(f"item {n}", rng) for n in range(count)]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
+def test_it_finds_what_a_plain_loop_finds(tmp_path: Path, cluster: Cluster, space: Space) -> None:
+    items = things(20)
+    with Collection.open(tmp_path, space, cluster=cluster) as collection:
+        collection.upsert(items)
+        anew = things(6, seed=1)
+        collection.upsert(anew)
+        assert collection.delete(["item 7", "item 3"]) == 2
+        living = [*items[6:7], *items[8:], *(one for one in anew if one.id != "item 3")]
+        rng = np.random.default_rng(2)
+        for pool in ("mean", "max"):
+            for _ in range(3):
+                asked = query(rng.standard_normal(space.dim), limit=30, pool=pool)
+                assert answers(collection.search(asked)) == brute(living, space, asked)
+                assert answers(collection.search(asked, exact=True)) == brute(living, space, asked)
+        chosen = parse({"name": {"in": ["item 1", "item 3", "item 9"]}})
+        assert {hit.id for hit in collection.search(asked, chosen)} == {"item 1", "item 9"}
+        assert collection.disagreements() == []
+
+
+def test_what_is_fed_is_not_fed_again(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        collection.upsert(things(5))
+        found = answers(collection.search(ASKED))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("fed again")
+
+    monkeypatch.setattr(Link, "put", refuse)
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        assert answers(collection.search(ASKED)) == found
+    with Collection.open(tmp_path, SPACE, cluster=cluster, read_only=True) as collection:
+        assert answers(collection.search(ASKED)) == found
+
+
+def test_what_ended_is_dropped_at_once_and_removed_later(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = things(4)
+    collection.upsert(items)
+    collection.upsert(items[:2])
+    collection.delete(["item 3"])
+    assert sorted(engine.count() for engine in engines(collection)) == [6, 6, 6, 12]
+    assert len(collection.search(ASKED)) == 3
+    assert collection.disagreements() == []
+    monkeypatch.setattr(shared, "GRACE", 0.0)
+    collection.upsert(items[:1])
+    assert sorted(engine.count() for engine in engines(collection)) == [3, 3, 3, 6]
+    assert len(collection.search(ASKED)) == 3
+
+
+def test_a_log_that_was_cut_short_hides_nothing_that_ended(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = things(4)
+    collection.upsert(items)
+    collection.upsert(items[:2])
+    collection._store.prune(1)
+    monkeypatch.setattr(shared, "GRACE", 0.0)
+    collection.upsert(items[:1])
+    assert {engine.count() for engine in engines(collection)} == {4, 8}
+    assert collection.disagreements() == []
+
+
+def test_rows_that_the_cluster_lost_are_derived_anew(collection: Collection) -> None:
+    collection.upsert(things(5))
+    found = answers(collection.search(ASKED))
+    for engine in engines(collection):
+        embedded().drop(engine.name)
+    assert answers(collection.search(ASKED)) == found
+    for engine in engines(collection):
+        embedded().drop(engine.name)
+    collection.upsert(things(1))
+    assert len(collection.search(ASKED)) == 5
+
+
+def test_replicas_share_what_one_of_them_fed(
+    server: Server, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, items = server.place(), things(6)
+    with (
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
+    ):
+        one.upsert(items[:4])
+        with monkeypatch.context() as watched:
+            watched.setattr(Link, "put", lambda *_: pytest.fail("fed twice"))
+            assert answers(other.search(ASKED)) == brute(items[:4], SPACE, ASKED)
+        other.upsert(items[4:])
+        other.delete(["item 0"])
+        assert answers(one.search(ASKED)) == brute(items[1:], SPACE, ASKED)
+        monkeypatch.setattr(Derived, "follow", lambda *_: None)  # as if it died before it fed the cluster
+        monkeypatch.setattr(shared.Shared, "follow", lambda *_: None)
+        one.upsert(items[:1])
+        assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
+        for engine in engines(one):
+            embedded().drop(engine.name)
+        for replica in (one, other):
+            assert len(replica.search(ASKED)) == 6
+
+
+def test_one_who_feeds_and_sleeps_is_not_waited_for(
+    server: Server, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = server.place()
+    with (
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
+        Collection.open(tmp_path, SPACE, database=place) as other,
+        one._store.alone("feed") as mine,
+    ):
+        assert mine
+        monkeypatch.setattr(shared, "STALLED", 0.2)
+        other.upsert(things(3))
+        assert len(one.search(ASKED)) == 3
+
+
+def nobody() -> Cluster:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return Cluster(f"http://127.0.0.1:{free.getsockname()[1]}", "secret", patience=1.0)
+
+
+def test_a_cluster_that_is_away_is_told_and_keeps_nobody_from_writing(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    with Collection.open(tmp_path, SPACE, cluster=nobody()) as collection:
+        assert collection.upsert(things(3)) == 3
+        assert collection.count() == 3
+        with pytest.raises(ClusterError, match=r"does not answer.*Nothing is lost") as caught:
+            collection.search(ASKED)
+        assert "secret" not in str(caught.value)
+        assert collection.delete(["item 0"]) == 1
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        assert len(collection.search(ASKED)) == 2
+
+
+def test_a_collection_that_asks_for_it_needs_to_know_where(tmp_path: Path, cluster: Cluster) -> None:
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        collection.ask_for(Plan(MILVUS))
+    with pytest.raises(PlanError, match="MULTIFOLD_MILVUS"):
+        Collection.open(tmp_path, SPACE)
+    with Collection.open(tmp_path, SPACE, plan=Plan("exact"), cluster=cluster) as collection:
+        assert engines(collection) == []
+
+
+def test_a_copy_does_not_feed_the_place_of_the_first(collection: Collection, tmp_path: Path) -> None:
+    collection.upsert(things(3))
+    collection.snapshot(tmp_path / "x.tar")
+    restore(tmp_path / "x.tar", tmp_path / "copy")
+    with Collection.open(tmp_path / "copy", SPACE, cluster=embedded().cluster) as copy:
+        copy.delete(["item 0"])
+        assert len(copy.search(ASKED)) == 2
+        assert {one.name for one in engines(copy)} & {one.name for one in engines(collection)} == set()
+    assert len(collection.search(ASKED)) == 3
+
+
+def test_a_collection_that_is_given_up_leaves_nothing(collection: Collection) -> None:
+    collection.upsert(things(3))
+    names = [engine.name for engine in engines(collection)]
+    assert all(embedded().find(name) for name in names)
+    collection.discard()
+    assert not any(embedded().find(name) for name in names)

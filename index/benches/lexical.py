@@ -18,6 +18,7 @@ from jaxtyping import Float64, Int64
 
 from index.collection import Collection
 from index.commands.opening import add_bundle
+from index.words import pieces
 from multifold.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.metrics import bootstrap, paired_bootstrap
@@ -70,7 +71,8 @@ KINDS: dict[str, Callable[[Item], str]] = {
     "part number": lambda item: str(item.payload["part"]),
     "part number in a sentence": lambda item: f"where is the {str(item.payload['part']).lower()}?",
     "file name": lambda item: str(item.payload["path"]).rpartition("/")[2],
-    "file name without suffix": lambda item: item.id,
+    "file name without suffix": lambda item: item.id.rpartition("/")[2],
+    "its words": lambda item: " ".join(pieces(item.id.rpartition("/")[2])),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trimesh
+from PIL import Image
 
 from app import intake_metadata, intake_plan
 from app.intake import Intake
@@ -27,9 +30,11 @@ from multifold import folder
 from multifold.canary import open_encoder
 from multifold.cli import main
 from multifold.folder import Layout
+from multifold.preprocess import decode
 from multifold.types import Item
 from renderers.files.container import EXTENSIONS
 from renderers.sandbox import Sandbox
+from tests import tiny
 from tests.app.house import box, glb, house, png
 
 Take = Callable[..., Report]
@@ -112,6 +117,43 @@ def test_a_folder_becomes_items(take: Take, stored: Callable[[], dict[str, Item]
         "size": size,
     }
     assert take() == Report(unchanged=2)
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "jpeg": {"quality": 95},
+    "png": {},
+    "webp": {"lossless": True},
+    "gif": {"save_all": True, "append_images": [Image.new("RGB", (40, 40), "blue")], "duration": 50},
+    "tiff": {"compression": "tiff_lzw", "save_all": True, "append_images": [Image.new("RGB", (9, 9))]},
+    "bmp": {},
+    "avif": {"quality": 90},
+}
+
+
+@pytest.fixture
+def gallery(tmp_path: Path) -> Path:
+    """The same red picture in every format, and a photo of a phone."""
+    picture = Image.fromarray(tiny.picture("red"))
+    (tmp_path / "gallery").mkdir()
+    for form, how in FORMS.items():
+        picture.save(tmp_path / "gallery" / f"a{form}.{form}", form, **how)
+    phone = Path(__file__).parents[1] / "kernel" / "two_colours.heic"
+    shutil.copy(phone, tmp_path / "gallery" / "phone.heic")
+    return tmp_path / "gallery"
+
+
+def test_every_kind_of_picture_goes_in_and_is_shown(gallery: Path, bundle: Path) -> None:
+    with house(gallery.parent / "data", bundle) as shop:
+        assert ingest(gallery, bundle) == 0
+        found = {hit["id"]: hit for hit in shop.search(text="red", target="image", limit=20).json()["hits"]}
+        assert found.keys() == {f"a{form}" for form in FORMS} | {"phone"}
+        scores = [hit["score"] for name, hit in found.items() if name != "phone"]
+        assert max(scores) - min(scores) < 0.01  # the first frame, the first page; lossy ones nearly so
+        for name, hit in found.items():
+            shown = shop.client.get(hit["matched"]["url"])
+            kind = {"ajpeg": "jpeg", "phone": "heif"}.get(name, name[1:])
+            assert (shown.status_code, shown.headers["content-type"]) == (200, f"image/{kind}")
+            assert decode(shown.content).size == ((64, 48) if name == "phone" else (40, 40))
 
 
 def test_names_can_be_switched_off(take: Take, stored: Callable[[], dict[str, Item]]) -> None:

@@ -24,6 +24,10 @@ def test_part_numbers_and_file_names_are_found(tmp_path: Path, capsys: pytest.Ca
             seen = view(0, rng.standard_normal((features.shape[1],)).astype(np.float32))
             collection.upsert([Item(f"chair-{number:04}", (seen, *captions_of(texts, features)), {})])
     assert main(["bench", "lexical", "--data", str(tmp_path), "--bundle", str(BUNDLE)]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("| part", "| file"))]
-    assert len(rows) == 4
+    rows = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith(("| part", "| file", "| its"))
+    ]
+    assert len(rows) == 5
     assert all(row.endswith("| 1.000 [1.000, 1.000] |") for row in rows)

@@ -1,12 +1,14 @@
 // What is asked, and its place in the address bar:
-//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&sure=0.5&is.colour=red&is.colour=blue&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&sure=0.5&is.colour=red&is.colour=blue&from.price=5&to.price=9&sort=name&fold=1&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
 // A file cannot be in an address: it is kept for this visit, and the history's state names it.
+
+import { plain } from "./dom.js";
 
 const TARGETS = ["shape", "image", "text", "any"];
 const files = new Map();
 
-export const nothing = { shelf: "", clues: [], target: "shape", sure: 0, where: {}, all: false, item: null };
+export const nothing = { shelf: "", clues: [], target: "shape", sure: 0, where: {}, sort: "", fold: false, all: false, item: null };
 export const weightOf = (clue) => clue.weight ?? 1;
 export const fileOf = (clue) => files.get(clue.key);
 
@@ -20,11 +22,12 @@ export function fileClue(file) {
 function scalar(text) {
   try {
     const value = JSON.parse(text);
-    return ["string", "number", "boolean"].includes(typeof value) ? value : text;
+    return plain(value) ? value : text;
   } catch {
     return text;
   }
 }
+const BOUNDS = { from: "gte", to: "lte" };
 const written = (value) => (typeof value === "string" && scalar(value) === value ? value : JSON.stringify(value));
 
 export function parse(search) {
@@ -37,13 +40,19 @@ export function parse(search) {
     else if (name === "target" && TARGETS.includes(value)) asked.target = value;
     else if (name === "sure" && Number(value) > 0 && Number(value) <= 1) asked.sure = Number(value);
     else if (name === "all") asked.all = true;
+    else if (name === "fold") asked.fold = true;
+    else if (name === "sort") asked.sort = value;
     else if (name === "item" && value) asked.item = value;
-    else if (name.startsWith("is.")) (asked.where[name.slice(3)] ??= []).push(scalar(value));
+    else if (name.startsWith("is.")) (asked.where[name.slice(3)] ??= []).push?.(scalar(value));
+    else {
+      const [, end, key] = name.match(/^(from|to)\.(.+)$/) ?? [];
+      if (key && value.trim() && Number.isFinite(Number(value)) && !Array.isArray(asked.where[key])) (asked.where[key] ??= {})[BOUNDS[end]] = Number(value);
+    }
   }
   return asked;
 }
 
-export function format({ shelf, clues, target, sure, where, all, item }) {
+export function format({ shelf, clues, target, sure, where, sort, fold, all, item }) {
   const asked = new URLSearchParams(shelf ? { in: shelf } : {});
   for (const clue of clues) {
     if (clue.words) asked.append("q", clue.words);
@@ -53,7 +62,12 @@ export function format({ shelf, clues, target, sure, where, all, item }) {
   }
   if (target !== nothing.target) asked.append("target", target);
   if (sure) asked.append("sure", sure);
-  for (const [key, values] of Object.entries(where)) for (const value of values) asked.append(`is.${key}`, written(value));
+  for (const [key, wanted] of Object.entries(where)) {
+    if (Array.isArray(wanted)) for (const value of wanted) asked.append(`is.${key}`, written(value));
+    else for (const end in BOUNDS) if (BOUNDS[end] in wanted) asked.append(`${end}.${key}`, wanted[BOUNDS[end]]);
+  }
+  if (sort) asked.append("sort", sort);
+  if (fold) asked.append("fold", "1");
   if (all) asked.append("all", "1");
   if (item) asked.append("item", item);
   return asked.size ? `/?${asked}` : "/";
@@ -81,4 +95,4 @@ export function root() {
 export const isIdle = ({ clues, where, all }) => !clues.length && !all && !Object.keys(where).length;
 
 // The question as text, for comparing; which item is open is no part of it.
-export const signature = ({ shelf, clues, target, sure, where, all }) => JSON.stringify([shelf, clues, target, sure, where, all]);
+export const signature = ({ shelf, clues, target, sure, where, sort, fold, all }) => JSON.stringify([shelf, clues, target, sure, where, sort, fold, all]);

@@ -14,14 +14,15 @@ import { know } from "./question.js";
 import * as searching from "./searching.js";
 import * as strict from "./strict.js";
 import * as shelf from "./shelf.js";
+import * as judging from "./judging.js";
+import * as sort from "./sort.js";
+import * as work from "./work.js";
 
 const EXAMPLES = [
   "a red chair with four black legs",
   "a tall white cabinet with two doors",
   "a round wooden table on one leg",
-  "a blue sofa with armrests",
   "a lamp with a yellow shade",
-  "a shelf with a vase on it",
 ];
 const SIDES = { shape: "view", image: "photo", text: "caption" };
 
@@ -34,6 +35,7 @@ function introduce() {
   collection.describe(about);
   searching.limitTo(limits);
   know(bundle.calibrated);
+  judging.know(Boolean(about.feedback));
   strict.show(current());
   for (const radio of document.querySelectorAll("[name=target]")) {
     const none = radio.value in SIDES && stock.items > 0 && !stock.observations[SIDES[radio.value]];
@@ -42,10 +44,9 @@ function introduce() {
   }
   if (bundle.name !== "furniture" || !bundle.about) return;
   $("banner").replaceChildren(h("strong", {}, "Demo encoder. "), `${bundle.about} For anything else, `,
-    "train your own with ", h("code", {}, "multifold train"), " and ", h("code", {}, "multifold export"),
-    " (the repository’s ", h("code", {}, "docs/"), " show how).");
+    "train your own with ", h("code", {}, "multifold train"), " and ", h("code", {}, "multifold export"), ".");
   $("examples").replaceChildren(...EXAMPLES.map((words) =>
-    h("button", { type: "button", class: "chip", onclick: () => go({ clues: [{ words }] }) }, words)));
+    h("button", { class: "chip", onclick: () => go({ clues: [{ words }] }) }, words)));
 }
 
 function showStart() {
@@ -68,6 +69,8 @@ async function follow(event) {
     searching.leave();
     clues.show(asked);
     strict.show(asked);
+    sort.show(asked);
+    judging.show(asked);
     showStart();
     filters.show(asked);
     await searching.run(asked, event?.isTrusted);
@@ -95,9 +98,15 @@ function gone(id, name) {
   learn();
 }
 
+// The page has no key to bring.
+function barred(error) {
+  if (error.status === 401 && isIdle(current())) searching.say("This service wants a key", [error.message], true);
+  throw error;
+}
+
 // What the service is and has; asked again after every change.
 async function learn() {
-  about = await api.info();
+  about = await api.info().catch(barred);
   introduce();
   showStart();
   await Promise.all([filters.discover(), shelf.describe()]);
@@ -108,10 +117,13 @@ results.listen();
 filters.listen();
 searching.listen();
 strict.listen();
+sort.listen();
 detail.listen();
 receive(clues.askWith);
 shelf.listen();
-collection.listen(() => { api.forget(); learn().then(again, () => {}); });
+const changed = () => { api.forget(); learn().then(again, () => {}); };
+collection.listen(changed);
+work.listen(changed);
 addEventListener("popstate", follow);
 addEventListener("online", () => watch(learn));
 addEventListener("offline", () => watch(learn));

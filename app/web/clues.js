@@ -37,9 +37,9 @@ function faceOf(clue) {
   if (clue.like) {
     const image = h("img", { alt: "", hidden: true });
     const name = h("span", {}, clue.like);
-    item(clue.like).then(({ id, payload, observations }) => {
-      name.textContent = nameOf(id, payload);
-      const seen = observations.find((one) => one.url);
+    item(clue.like).then((found) => {
+      name.textContent = nameOf(found);
+      const seen = found.observations.find((one) => one.url);
       if (seen) Object.assign(image, { src: seen.url, hidden: false });
     }, () => {});
     return [image, name];
@@ -61,7 +61,7 @@ function chip(clue, place) {
   return h("li", { class: weight < 0 ? "clue away" : "clue", title: clue.key ? `${name}: files are no part of the address` : name },
     h("span", { class: "face" }, ...faceOf(clue)),
     button("minus", "Less of this", -1, step === 0),
-    h("output", { title: weight < 0 ? "away from it" : "weight", "aria-label": `weight ${weight}` }, `${sign}${Math.abs(weight)}`),
+    h("output", { "aria-label": `weight ${weight}` }, `${sign}${Math.abs(weight)}`),
     button("plus", "More of this", 1, step === WEIGHTS.length - 1),
     iconButton("cross", `Remove: ${name}`, () => changed(place, null), { "data-key": `cross${place}` }));
 }

@@ -17,7 +17,7 @@ async function copy(text, near) {
 
 export function copier(label, text) {
   const said = h("span", { "aria-live": "polite" }, label);
-  const button = h("button", { type: "button", class: "copy", onclick: async () => {
+  const button = h("button", { class: "copy", onclick: async () => {
     await copy(await text(), button);
     said.textContent = "Copied";
     setTimeout(() => { said.textContent = label; }, 1500);

@@ -4,7 +4,8 @@ import { current, go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
 import { copier } from "./copying.js";
-import { $, h, iconButton, nameOf } from "./dom.js";
+import { $, h, iconButton, nameOf, plain } from "./dom.js";
+import { thumbs } from "./judging.js";
 import { more } from "./results.js";
 import * as searching from "./searching.js";
 import { turntable } from "./turntable.js";
@@ -14,8 +15,6 @@ const NEIGHBOURS = 6;
 const MOST_LINES = 8; // of a payload that is shown unasked
 const dialog = $("detail");
 let latest = null;
-
-const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
 
 function payload(values) {
   const shown = Object.entries(values).flatMap(([name, value]) => {
@@ -45,23 +44,33 @@ async function neighbours(id, place) {
   const faces = await Promise.all(hits.map((hit) => hit.matched.url ? hit.matched : api.item(hit.id).then((item) => item.observations.find((seen) => seen.url))));
   if (latest !== id) return;
   place.append(h("h3", {}, "Similar"), h("ul", { class: "near" }, ...hits.map((hit, i) => {
-    const name = nameOf(hit.id, hit.payload);
-    const open = (event) => { event.preventDefault(); go({ item: hit.id }); };
-    return h("li", {}, h("a", { href: `/?item=${encodeURIComponent(hit.id)}`, "aria-label": `Open ${name}, ${hit.id}`, title: name, onclick: open },
-      faces[i] ? h("img", { src: faces[i].url, alt: "" }) : name));
+    const name = nameOf(hit);
+    return h("li", {}, link(hit.id, { "aria-label": `Open ${name}, ${hit.id}`, title: name }, faces[i] ? h("img", { src: faces[i].url, alt: "" }) : name));
   })));
+}
+
+function link(id, attributes, face) {
+  const open = (event) => { event.preventDefault(); go({ item: id }); };
+  return h("a", { href: `/?item=${encodeURIComponent(id)}`, onclick: open, ...attributes }, face);
+}
+
+// Items that were folded into this one, since they show the same.
+function folded(hit) {
+  if (!hit?.duplicates?.length) return null;
+  return h("section", { class: "same", "aria-label": "The same" }, h("h3", {}, "The same"),
+    h("ul", {}, ...hit.duplicates.map(({ id, payload }) => h("li", {}, link(id, {}, payload.path ?? id)))));
 }
 
 // Deleting is asked for first, in place; the way out has the keyboard.
 function deletion(id, name, gone) {
   const place = h("div", { class: "deletion" });
   const ask = () => {
-    const keep = h("button", { type: "button", class: "plain", onclick: start }, "Keep it");
+    const keep = h("button", { class: "plain", onclick: start }, "Keep it");
     place.replaceChildren(h("p", { role: "alert" }, `Delete ${name} (${id}) from the collection? It cannot be undone.`),
-      h("button", { type: "button", class: "plain danger", onclick: remove }, "Delete it"), keep);
+      h("button", { class: "plain danger", onclick: remove }, "Delete it"), keep);
     keep.focus();
   };
-  const start = () => place.replaceChildren(h("button", { type: "button", class: "quiet link", onclick: ask }, "Delete …"));
+  const start = () => place.replaceChildren(h("button", { class: "quiet link", onclick: ask }, "Delete …"));
   const remove = () => api.remove(id).then(() => gone(id, name), (error) => {
     place.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
   });
@@ -77,21 +86,24 @@ export async function show(id, gone) {
   latest = id;
   const item = await api.item(id);
   if (latest !== id) return;
-  const matched = searching.matchedOf(id);
+  const hit = searching.hitOf(id);
+  const matched = hit?.matched;
   const pictures = item.observations.filter((seen) => seen.url);
   const turning = pictures.length ? turntable(pictures, matched) : null;
-  const name = nameOf(id, item.payload);
+  const name = nameOf(item);
   const near = h("section", { class: "neighbours", "aria-label": "Similar items" });
   const acts = h("p", { class: "deeds" },
-    h("button", { type: "button", class: "solid", onclick: () => more(id) }, "More like this"),
-    h("button", { type: "button", class: "plain", onclick: () => clues.add({ like: id }) }, "Add to search"));
+    h("button", { class: "solid", onclick: () => more(id) }, "More like this"),
+    h("button", { class: "plain", onclick: () => clues.add({ like: id }) }, "Add to search"),
+    hit && thumbs(hit),
+    item.files?.[0] && h("a", { class: "plain", href: item.files[0].url, download: true }, `Original (${item.files[0].format})`));
   dialog.replaceChildren(
     h("div", { class: turning ? "sheet" : "sheet bare", tabindex: "-1", autofocus: true },
       turning?.element,
       h("div", { class: "facts" },
         h("h2", { id: "detail-title" }, name),
         h("p", { class: "quiet id" }, h("span", {}, id), copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command)),
-        captions(item.observations, matched), acts, why(id, turning), near, payload(item.payload), deletion(id, name, gone))),
+        captions(item.observations, matched), acts, why(id, turning), folded(hit), near, payload(item.payload), deletion(id, name, gone))),
     iconButton("cross", "Close", leave, { class: "icon close" }),
   );
   dialog.onkeydown = turning?.keys ?? null;

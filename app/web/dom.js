@@ -4,6 +4,7 @@ export const $ = (id) => document.getElementById(id);
 
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
+  if (tag === "button") element.type = "button";
   for (const [name, value] of Object.entries(attributes)) {
     if (value === false || value == null) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -14,6 +15,8 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+export const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
+
 const PATHS = {
   cross: "M6 6l12 12M18 6L6 18",
   plus: "M12 5v14M5 12h14",
@@ -22,6 +25,7 @@ const PATHS = {
   words: "M5 6h14M12 6v13",
   mesh: "M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5 8-4.5M12 12v9",
   picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4",
+  thumb: "M7 11v9H4v-9zM7 11l4-8c1.6 0 2.5 1 2.5 2.5V9h5c1.3 0 2.1 1 1.9 2.2l-1.2 7c-.2 1-1 1.8-2 1.8H7",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
 };
 
@@ -36,15 +40,15 @@ export function icon(name) {
 
 // A button that is only an icon, with its name for those who cannot see it.
 export function iconButton(name, label, onclick, attributes = {}) {
-  return h("button", { type: "button", class: "icon", "aria-label": label, title: label, onclick, ...attributes }, icon(name));
+  return h("button", { class: "icon", "aria-label": label, title: label, onclick, ...attributes }, icon(name));
 }
 
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
-// An item's name for people: what its payload calls it, else its id.
-export function nameOf(id, payload) {
-  const name = payload.name ?? payload.title ?? payload.kind;
-  return typeof name === "string" && name ? name : id;
+// An item's name for people: what its payload calls it, else what is said of it, else the end of its id. Items, hits and duplicates have names.
+export function nameOf({ id, payload, matched, observations }) {
+  const said = observations?.find((seen) => seen.kind === "caption") ?? matched;
+  return [payload.name, payload.title, payload.kind, said?.text].find((name) => typeof name === "string" && name) ?? (id.split(/[/:]/).at(-1) || id).replace(/_/g, " ");
 }
 
 // Draws anew without taking the keyboard away from whoever is at one of its controls (they have a data-key).

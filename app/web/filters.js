@@ -2,21 +2,23 @@
 
 import { current, go, isIdle } from "./address.js";
 import { facets, scroll } from "./api.js";
-import { $, h, redraw } from "./dom.js";
+import { $, h, plain, redraw } from "./dom.js";
 import { filterOf } from "./question.js";
+import { learn } from "./sort.js";
 
 const LOOKED_AT = 100;
 const MOST_KEYS = 8;
 const FEW_VALUES = 12, MOST_VALUES = 40;
+const OF_FILES = new Set(["path", "content"]); // what ingestion notes of each file, one for every item
 let keys = [];
+let ofFiles = false;
 let latest = 0;
 
-const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
 const short = (value) => plain(value) && String(value).length <= 40;
 
 function* keysOf(payload, before = "") {
   for (const [name, value] of Object.entries(payload)) {
-    if (name.includes(".")) continue;
+    if (name.includes(".") || (OF_FILES.has(name) && "content" in payload)) continue;
     if (Array.isArray(value) ? value.length && value.every(short) : short(value)) yield before + name;
     else if (!before && value && typeof value === "object" && !Array.isArray(value)) yield* keysOf(value, `${name}.`);
   }
@@ -27,11 +29,21 @@ export async function discover() {
   const { items } = await scroll({ limit: LOOKED_AT });
   const often = new Map();
   for (const { payload } of items) for (const key of new Set(keysOf(payload))) often.set(key, (often.get(key) ?? 0) + 1);
+  ofFiles = items.some(({ payload }) => "content" in payload && "path" in payload);
   const commonest = [...often].sort((a, b) => b[1] - a[1]).map(([key]) => key).slice(0, 3 * MOST_KEYS);
-  const found = commonest.length ? (await facets(commonest)).facets : {};
+  const { facets: found, ranges } = commonest.length ? await facets(commonest) : { facets: {}, ranges: {} };
   const telling = (values = []) => values.length > 1 && (values.length <= FEW_VALUES || (values.length <= MOST_VALUES && values.some(({ count }) => count > 1)));
-  keys = commonest.filter((key) => telling(found[key])).slice(0, MOST_KEYS);
+  const spread = (key) => ranges[key]?.min < ranges[key]?.max;
+  keys = commonest.filter((key) => telling(found[key]) || spread(key)).slice(0, MOST_KEYS);
+  learn(keys.filter(spread).map((key) => [key, nameOf(key)]), current());
   await show(current());
+}
+
+// A key for people: its last part, where that is enough to tell it by.
+function nameOf(key) {
+  if (key === "size" && ofFiles) return "file size, bytes";
+  const end = (one) => one.split(".").at(-1);
+  return (keys.some((other) => other !== key && end(other) === end(key)) ? key : end(key)).replace(/[_.]/g, " ");
 }
 
 // The counts of a key are of the items that fit all other keys, so that a second value can be chosen beside the first.
@@ -40,32 +52,53 @@ async function counts(where) {
   const free = keys.filter((key) => !asked.includes(key));
   const without = (key) => filterOf(Object.fromEntries(Object.entries(where).filter(([other]) => other !== key)));
   const answers = await Promise.all([
-    free.length ? facets(free, filterOf(where)) : { facets: {} },
+    free.length ? facets(free, filterOf(where)) : {},
     ...asked.map((key) => facets([key], without(key))),
   ]);
-  return Object.assign({}, ...answers.map((answer) => answer.facets));
+  const all = (part) => Object.assign({}, ...answers.map((answer) => answer[part]));
+  return { values: all("facets"), ranges: all("ranges") };
+}
+
+function choose(key, wanted) {
+  const { [key]: _, ...others } = current().where;
+  go({ where: Object.keys(wanted).length ? { ...others, [key]: wanted } : others });
 }
 
 function toggle(key, value, chosen) {
-  const { where } = current();
-  const values = (where[key] ?? []).filter((other) => other !== value).concat(chosen ? [value] : []);
-  const { [key]: _, ...others } = where;
-  go({ where: values.length ? { ...others, [key]: values } : others });
+  choose(key, (current().where[key] ?? []).filter((other) => other !== value).concat(chosen ? [value] : []));
 }
+
+// From here to there, with what there is as a hint.
+function range(key, { min, max } = {}, bounds = {}) {
+  const field = (end, word, hint) => h("label", {}, h("span", { class: "quiet" }, word),
+    h("input", { type: "number", step: "any", value: bounds[end], placeholder: hint, "data-key": `${end} ${key}`, onchange: ({ target }) => {
+      const { [end]: _, ...other } = current().where[key] ?? {};
+      choose(key, target.value === "" ? other : { ...other, [end]: Number(target.value) });
+    } }));
+  return [field("gte", "from", min), field("lte", "to", max)];
+}
+
+const told = ({ gte, lte }) => (lte == null ? `from ${gte}` : gte == null ? `to ${lte}` : `${gte} – ${lte}`);
 
 function choice(key, { value, count }, chosen) {
   const box = h("input", { type: "checkbox", checked: chosen, "data-key": `${key}=${value}`, onchange: (event) => toggle(key, value, event.target.checked) });
   return h("label", {}, box, h("span", {}, String(value)), h("span", { class: "quiet" }, count.toLocaleString("en")));
 }
 
-function facet(key, values, chosen, open) {
+function choices(key, values, chosen = []) {
   const missing = chosen.filter((value) => !values.some((one) => one.value === value)).map((value) => ({ value, count: 0 }));
-  const name = key.replaceAll("_", " ").replaceAll(".", " ");
-  const sum = chosen.length ? `${name}: ${chosen.join(", ")}` : name;
-  return h("details", { class: chosen.length ? "facet chosen" : "facet", name: "facet", open, "data-facet": key },
+  const all = [...values, ...missing];
+  if (all.every(({ value }) => typeof value === "number")) all.sort((one, other) => one.value - other.value);
+  return all.map((one) => choice(key, one, chosen.includes(one.value)));
+}
+
+function facet(key, { values, ranges }, chosen, open) {
+  const found = values[key] ?? [], name = nameOf(key);
+  const between = chosen ? !Array.isArray(chosen) : key in ranges && found.length > FEW_VALUES;
+  const sum = chosen ? `${name}: ${between ? told(chosen) : chosen.join(", ")}` : name;
+  return h("details", { class: chosen ? "facet chosen" : "facet", name: "facet", open, "data-facet": key },
     h("summary", { "data-key": key }, h("span", {}, sum)),
-    h("div", { class: "choices", role: "group", "aria-label": name },
-      ...[...values, ...missing].map((one) => choice(key, one, chosen.includes(one.value)))));
+    h("div", { class: "choices", role: "group", "aria-label": name }, ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
 }
 
 export async function show(asked) {
@@ -78,8 +111,8 @@ export async function show(asked) {
   if (!found || turn !== latest) return;
   const open = $("filters").querySelector("details[open]")?.dataset.facet;
   redraw($("filters"),
-    ...all.filter((key) => where[key] || found[key]?.length).map((key) => facet(key, found[key] ?? [], where[key] ?? [], key === open)),
-    Object.keys(where).length && h("button", { type: "button", class: "clear", onclick: () => { go({ where: {} }); $("words").focus(); } }, "Clear all filters"));
+    ...all.filter((key) => where[key] || found.values[key]?.length).map((key) => facet(key, found, where[key], key === open)),
+    Object.keys(where).length && h("button", { class: "clear", onclick: () => { go({ where: {} }); $("words").focus(); } }, "Clear all filters"));
 }
 
 export function listen() {

@@ -16,7 +16,7 @@ export async function watch(back, wait = FIRST) {
   } catch (error) {
     const title = error.status === 503 ? "The service is not ready. " : navigator.onLine ? "The service does not answer. " : "You are offline. ";
     const why = error.status === 503 ? `${error.message} ` : "";
-    const again = h("button", { type: "button", class: "plain", onclick: () => watch(back) }, "Try now");
+    const again = h("button", { class: "plain", onclick: () => watch(back) }, "Try now");
     $("health").hidden = false;
     $("health").replaceChildren(h("p", {}, h("strong", {}, title), why, "Trying again by itself …"), again);
     timer = setTimeout(() => watch(back, Math.min(LONGEST, 2 * wait)), 1000 * wait);

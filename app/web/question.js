@@ -1,7 +1,8 @@
 // What is asked becomes a request, for the service or for a shell.
 
 import { fileOf, root, weightOf } from "./address.js";
-import { ask, post, Refusal, scroll, similar } from "./api.js";
+import { ask, post, Refusal } from "./api.js";
+import { sortOf } from "./sort.js";
 
 const MESH = /\.(glb|gltf|obj|ply|stl|off)$/i;
 export const isMesh = (file) => MESH.test(file.name) || file.type.startsWith("model/");
@@ -9,7 +10,7 @@ const suffix = (file) => file.name.match(MESH)?.[1].toLowerCase();
 
 export function filterOf(where) {
   const keys = Object.keys(where);
-  return keys.length ? Object.fromEntries(keys.map((key) => [key, { in: where[key] }])) : null;
+  return keys.length ? Object.fromEntries(keys.map((key) => [key, Array.isArray(where[key]) ? { in: where[key] } : where[key]])) : null;
 }
 
 let calibrated = new Set(); // pairs whose confidence the service knows, as asked/target/pool
@@ -27,7 +28,7 @@ export function least(asked) {
 function options(asked, limit, offset) {
   const filter = filterOf(asked.where);
   const sure = least(asked);
-  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }) };
+  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }), ...(asked.fold && { duplicates: "fold" }) };
 }
 
 const dataUri = (file) => new Promise((resolve, reject) => {
@@ -53,7 +54,6 @@ export async function partOf(clue) {
 }
 
 const alone = ({ clues }) => (clues.length === 1 && weightOf(clues[0]) === 1 ? clues[0] : null);
-const mixed = async ({ clues }, uri) => ({ mix: await Promise.all(clues.map((clue) => part(clue, uri))) });
 
 function form(asked, file, limit, offset) {
   const body = new FormData();
@@ -63,17 +63,33 @@ function form(asked, file, limit, offset) {
   return body;
 }
 
-export async function search(asked, limit, offset, signal) {
+// A search as one JSON body; `uri` makes texts of files.
+export async function bodyOf(asked, limit, uri = dataUri) {
   const one = alone(asked);
-  if (one?.like) return similar(one.like, options(asked, limit, offset), signal);
-  if (one?.key) return ask(`${root()}/search`, { method: "POST", body: form(asked, fileOf(one), limit, offset), signal });
-  const body = one ? await part(one) : await mixed(asked, dataUri);
-  return post(`${root()}/search`, { ...body, ...options(asked, limit, offset) }, signal);
+  const asks = one ? await part(one, uri) : { mix: await Promise.all(asked.clues.map((clue) => part(clue, uri))) };
+  return { ...asks, ...options(asked, limit) };
 }
 
-// Items in the order of their ids, in the shape of hits; `after` is the `next` of the page before.
-export async function browse({ where }, limit, after, signal) {
-  const page = await scroll({ limit, after, filter: filterOf(where) }, signal);
+// Where a question goes, and its body.
+async function request(asked, limit, uri) {
+  const { clues, where } = asked;
+  const like = alone(asked)?.like;
+  const sort = sortOf(asked);
+  if (!clues.length) return ["/items/scroll", { limit, filter: filterOf(where), ...(sort && { sort }) }];
+  return like ? [`/items/${encodeURIComponent(like)}/similar`, options(asked, limit)] : ["/search", await bodyOf(asked, limit, uri)];
+}
+
+export async function search(asked, limit, offset, signal) {
+  const one = alone(asked);
+  if (one?.key) return ask(`${root()}/search`, { method: "POST", body: form(asked, fileOf(one), limit, offset), signal });
+  const [path, body] = await request(asked, limit);
+  return post(root() + path, { ...body, ...(offset && { offset }) }, signal);
+}
+
+// Items without a question, in the shape of hits; `after` is the `next` of the page before.
+export async function browse(asked, limit, after, signal) {
+  const [path, body] = await request(asked, limit);
+  const page = await post(root() + path, { ...body, after }, signal);
   const face = (seen) => seen.find((one) => one.kind === "view") ?? seen.find((one) => one.url) ?? seen[0];
   const hits = page.items.map(({ id, payload, observations }) => ({ id, payload, score: null, matched: face(observations) }));
   return { hits, next: page.next };
@@ -91,18 +107,16 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 export async function curl(asked, limit) {
   const one = alone(asked);
   const at = (path) => `curl -s ${quoted(location.origin + root() + path)}`;
-  const json = "-H 'content-type: application/json'";
-  if (!asked.clues.length) return `${at("/items/scroll")} ${json} -d ${quoted(JSON.stringify({ limit, filter: filterOf(asked.where) }))}`;
   if (one?.key) {
     const fields = [...form(asked, fileOf(one), limit)].map(([name, value]) => `-F ${quoted(value.name ? `${name}=@"${value.name}"` : `${name}=${value}`)}`);
     return `${at("/search")} ${fields.join(" ")}`;
   }
-  if (one?.like) return `${at(`/items/${encodeURIComponent(one.like)}/similar`)} ${json} -d ${quoted(JSON.stringify(options(asked, limit)))}`;
   const names = [];
-  const uri = (file) => `\u0000${names.push(file.name) - 1}\u0000`;
-  const body = JSON.stringify({ ...(one ? await part(one) : await mixed(asked, uri)), ...options(asked, limit) });
-  if (!names.length) return `${at("/search")} ${json} -d ${quoted(body)}`;
+  const [path, asks] = await request(asked, limit, (file) => `\u0000${names.push(file.name) - 1}\u0000`);
+  const body = JSON.stringify(asks);
+  const start = `${at(path)} -H 'content-type: application/json' -d`;
+  if (!names.length) return `${start} ${quoted(body)}`;
   const file = (_, place) => `data:application/octet-stream;base64,$(base64 -w0 ${quoted(names[place])})`;
   const escaped = body.replace(/[\\$`]/g, "\\$&").replace(/\\\\u0000(\d+)\\\\u0000/g, file);
-  return `${at("/search")} ${json} -d @- <<END\n${escaped}\nEND`;
+  return `${start} @- <<END\n${escaped}\nEND`;
 }

@@ -4,6 +4,7 @@ import { go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
 import { $, h, iconButton, nameOf } from "./dom.js";
+import { thumbs } from "./judging.js";
 import { told } from "./strict.js";
 
 const AT_ONCE = 4;
@@ -17,8 +18,8 @@ function picture({ kind, index, url }) {
 export const more = (id) => go({ clues: [{ like: id }], all: false });
 
 function card(hit) {
-  const { id, payload, matched } = hit;
-  const name = nameOf(id, payload);
+  const { id, matched } = hit;
+  const name = nameOf(hit);
   const sure = hit.confidence == null ? null : told(hit.confidence);
   const score = sure ?? hit.score?.toFixed(3);
   const meaning = sure ? `the probability that this is what was meant; index score ${hit.score.toFixed(3)}` : "index score: higher is closer";
@@ -28,27 +29,37 @@ function card(hit) {
   },
   h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
   h("span", { class: "told" },
-    h("span", { class: "top" }, h("span", {}, name), score && h("span", { class: "score", title: meaning }, score)),
-    h("span", { class: "said" }, matched?.text ? `“${matched.text}”` : ""),
-    hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in its name, captions or payload" }, hit.words.join(" ")) : null,
-    hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map((one) => one.id).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
+    h("span", { class: "top" }, h("span", { class: "name" }, name), score && h("span", { class: "score", title: meaning }, score)),
+    h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
+    hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in it" }, hit.words.join(" ")) : null,
+    hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map(nameOf).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
   return h("li", { class: "card", "data-item": id }, open,
     h("span", { class: "acts" },
       iconButton("alike", `More like ${name}`, () => more(id)),
       iconButton("plus", `Add ${name} to the search`, () => clues.add({ like: id })),
-      iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 }))));
+      iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 }))),
+    thumbs(hit));
 }
 
-// A hit shows the side that matched. The other half, a caption to a picture or a picture to a caption, is its item's first.
-async function complete(cards) {
-  const waiting = [...cards];
+// A hit shows the side that matched. What is missing beside it, a caption, a picture or a name, is its item's.
+async function complete(cards, hits) {
+  const waiting = [...hits.keys()];
   const worker = async () => {
-    for (let one = waiting.shift(); one; one = waiting.shift()) {
-      const item = await api.item(one.dataset.item).catch(() => null);
-      const said = one.querySelector(".said");
-      said.textContent ||= item?.observations.find((seen) => seen.kind === "caption")?.text ?? "";
-      const place = one.querySelector(".picture");
-      const face = item?.observations.find((seen) => seen.url);
+    for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
+      const one = cards[at], hit = hits[at];
+      const item = await api.item(hit.id).catch(() => null);
+      if (!item) continue;
+      const former = nameOf(hit);
+      hit.observations = item.observations;
+      const name = nameOf(hit);
+      const [title, said, place] = [".name", ".said", ".picture"].map((part) => one.querySelector(part));
+      title.textContent = name;
+      for (const part of one.querySelectorAll("[aria-label]")) {
+        part.ariaLabel = part.ariaLabel.replace(former, () => name);
+        if (part.title) part.title = part.ariaLabel;
+      }
+      said.textContent ||= item.observations.find(({ kind, text }) => kind === "caption" && text !== name)?.text ?? "";
+      const face = item.observations.find((seen) => seen.url);
       if (!place.firstChild) place.append(...(face ? picture(face).slice(0, 1) : ["no picture"]));
     }
   };
@@ -63,7 +74,7 @@ export function show(hits) {
 export function append(hits) {
   const cards = hits.map(card);
   $("results").append(...cards);
-  complete(cards);
+  complete(cards, hits);
 }
 
 export function drop(id) {

@@ -6,8 +6,10 @@ import { $, count, h } from "./dom.js";
 import { copier } from "./copying.js";
 import { browse, curl, filterOf, least, search, weightInBytes } from "./question.js";
 import * as results from "./results.js";
+import { sorted, sortOf } from "./sort.js";
 
 const STEP = 24;
+const BEST = 100; // of a search that are sorted
 const KEPT = 12;
 const kept = new Map(); // answers by signature, youngest last
 let shown = null; // the answer on screen: {asked, hits, next, offset, done, status, top}
@@ -17,8 +19,12 @@ let lost = false; // the search failed for no fault of its own
 
 export const limitTo = (found) => { limits = found; };
 export const isLost = () => lost;
-export const matchedOf = (id) => shown?.hits.find((hit) => hit.id === id)?.matched;
-export const command = () => (shown ? curl(shown.asked, STEP) : null);
+export const hitOf = (id) => shown?.hits.find((hit) => hit.id === id);
+export const command = () => (shown ? curl(shown.asked, stepOf(shown.asked)) : null);
+
+// A search in another order than its own is one page.
+const isSorted = (asked) => asked.clues.length > 0 && sortOf(asked) !== "";
+const stepOf = (asked) => (isSorted(asked) ? BEST : STEP);
 
 export function say(title, lines = [], bad = false) {
   $("message").hidden = !title;
@@ -31,35 +37,37 @@ async function page(answer, signal) {
   if (!asked.clues.length) return browse(asked, STEP, next, signal);
   if (limits && weightInBytes(asked) > limits.body_bytes)
     throw new Refusal(413, "too_large", `That is larger than the ${limits.body_bytes / 1048576} MiB that the service takes.`);
-  return search(asked, STEP, offset, signal);
+  return search(asked, stepOf(asked), offset, signal);
 }
 
 async function extend(answer) {
   waiting?.abort();
   waiting = new AbortController();
   const { signal } = waiting;
-  const filter = filterOf(answer.asked.where);
+  const { asked } = answer;
+  const filter = filterOf(asked.where);
   const [got, fitting] = await Promise.all([page(answer, signal), answer.fitting ?? (filter ? counted(filter) : null)]);
-  if (signal.aborted) throw new DOMException("gone", "AbortError");
   const seen = new Set(answer.hits.map((hit) => hit.id));
   const fresh = got.hits.filter((hit) => !seen.has(hit.id));
-  answer.hits.push(...fresh);
+  const hits = isSorted(asked) ? await sorted(fresh, sortOf(asked)) : fresh;
+  if (signal.aborted) throw new DOMException("gone", "AbortError");
+  answer.hits.push(...hits);
   answer.offset += STEP;
   answer.next = got.next;
   answer.fitting = fitting;
-  answer.done = answer.asked.clues.length ? got.hits.length < STEP || answer.offset > (limits?.offset ?? 10000) : !got.next;
+  answer.done = asked.clues.length ? isSorted(asked) || got.hits.length < STEP || answer.offset > (limits?.offset ?? 10000) : !got.next;
   answer.took ??= got.took_ms?.total;
   answer.warnings = got.warnings ?? [];
   return fresh;
 }
 
 function tell(answer) {
-  const { hits, done, took, fitting, warnings } = answer;
-  const notes = [done ? count(hits.length, "result") : `the first ${hits.length} results`];
+  const { asked, hits, done, took, fitting, warnings } = answer;
+  const notes = [isSorted(asked) && hits.length === BEST ? `the best ${BEST}, sorted` : done ? count(hits.length, "result") : `the first ${hits.length} results`];
   if (fitting != null) notes.push(`${count(fitting, "item fits", "items fit")} the filters`);
   if (took != null) notes.push(`${took < 10 ? took.toFixed(1) : Math.round(took)} ms`);
   $("status").textContent = [...notes, ...warnings].join(" · ");
-  $("copy").replaceChildren(hits.length ? copier("Copy as curl", () => curl(answer.asked, STEP)) : "");
+  $("copy").replaceChildren(hits.length ? copier("Copy as curl", command) : "");
   $("more").hidden = done;
   if (!hits.length) sayNothingFound(answer);
 }

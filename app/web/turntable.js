@@ -13,7 +13,7 @@ export function turntable(pictures, matched) {
   const table = h("div", { class: "table", tabindex: "0", role: "slider", "aria-label": "Turn it", "aria-valuemin": "1", "aria-valuemax": pictures.length },
     large, mark);
   const thumbs = pictures.map((seen, place) =>
-    h("button", { type: "button", class: isMatch(seen) ? "match" : null, "aria-label": `${seen.kind} ${seen.index + 1}${isMatch(seen) ? ", the one that matched" : ""}`, onclick: () => turn(place) },
+    h("button", { class: isMatch(seen) ? "match" : null, "aria-label": `${seen.kind} ${seen.index + 1}${isMatch(seen) ? ", the one that matched" : ""}`, onclick: () => turn(place) },
       h("img", { src: seen.url, alt: "" })));
   let at = 0;
 

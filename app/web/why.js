@@ -61,7 +61,7 @@ async function traverse(id) {
 // Two buttons, and under them what they brought.
 export function why(id, stage) {
   const place = h("div", { class: "why", "aria-live": "polite" });
-  const bring = (label, work) => h("button", { type: "button", class: "plain", onclick: async (event) => {
+  const bring = (label, work) => h("button", { class: "plain", onclick: async (event) => {
     event.target.setAttribute("aria-busy", "true");
     try {
       place.replaceChildren(h("h3", {}, label), ...(await work()).filter(Boolean));

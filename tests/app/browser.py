@@ -62,9 +62,15 @@ class Page:
         return len(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
     def click(self, selector: str) -> None:
-        """Click what stands there, as soon as it does."""
-        self.wait(lambda: self.count(selector) and self.find(selector).is_displayed())
-        self.find(selector).click()
+        """Click what stands there, as soon as it does; what is drawn anew meanwhile is looked for again."""
+        self.wait(lambda: self.count(selector) and self._clicked(selector))
+
+    def _clicked(self, selector: str) -> bool:
+        element = self.find(selector)
+        if element.is_displayed():
+            element.click()
+            return True
+        return False
 
     def script(self, text: str, *given: object) -> Any:  # noqa: ANN401 (whatever the page says)
         return self.driver.execute_script(text, *given)

@@ -31,7 +31,8 @@ def test_words_find_pictures_with_scores(page: Page) -> None:
     scores = [float(score) for score in page.texts("#results .score")]
     assert len(scores) == 4
     assert scores == sorted(scores, reverse=True)
-    page.wait(lambda: page.texts("#results .said")[0] == "a red box")
+    page.wait(lambda: page.texts("#results .name")[0] == "a red box")
+    page.wait(lambda: page.texts("#results .said")[0] == "red thing")
     assert page.find("#status").text.startswith("4 results")
 
 

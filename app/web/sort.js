@@ -1,0 +1,43 @@
+// In which order. What is only listed is sorted by the service; of a search, the best are sorted here, and said to be so.
+
+import { go, isIdle } from "./address.js";
+import { item } from "./api.js";
+import { $, h, nameOf } from "./dom.js";
+
+let keys = []; // [key of the payload that has numbers, its name]
+
+const NUMBER = /^(-?)payload\.(.+)$/s;
+export const sortOf = ({ clues, sort }) => (NUMBER.test(sort) || sort === (clues.length ? "name" : "newest") ? sort : "");
+
+export function show(asked) {
+  const of = asked.clues.length ? [["", "best match"], ["name", "name"]] : [["", "id"], ["newest", "newest first"]];
+  const all = [...of, ...keys.flatMap(([key, name]) => [[`payload.${key}`, `${name}, low first`], [`-payload.${key}`, `${name}, high first`]])];
+  const chosen = sortOf(asked);
+  if (!all.some(([sort]) => sort === chosen)) all.push([chosen, chosen]);
+  $("sort").replaceChildren(...all.map(([sort, name]) => h("option", { value: sort, selected: sort === chosen }, `Sort: ${name}`)));
+  $("bar").hidden = isIdle(asked);
+  $("fold").checked = asked.fold;
+  $("fold").parentElement.hidden = !asked.clues.length;
+}
+
+export function learn(found, asked) {
+  keys = found;
+  show(asked);
+}
+
+// The numbers of a dotted key, as the service knows them.
+const numbers = (payload, key) => [key.split(".").reduce((at, part) => at?.[part], payload)].flat().filter((one) => typeof one === "number");
+
+// What is found, in the chosen order; what lacks the number comes last. Names may be captions, which the items have.
+export async function sorted(hits, sort) {
+  const [, down, key] = sort.match(NUMBER) ?? [];
+  if (!key) await Promise.all(hits.map(async (hit) => { hit.observations = (await item(hit.id).catch(() => hit)).observations; }));
+  if (!key) return hits.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other), "en", { numeric: true }));
+  const rank = ({ payload }) => (down ? -Math.max(...numbers(payload, key)) : Math.min(...numbers(payload, key)));
+  return hits.toSorted((one, other) => (rank(one) > rank(other)) - (rank(one) < rank(other)));
+}
+
+export function listen() {
+  $("sort").addEventListener("change", () => go({ sort: $("sort").value }));
+  $("fold").addEventListener("change", () => go({ fold: $("fold").checked }));
+}

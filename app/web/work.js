@@ -1,0 +1,71 @@
+// What takes long: jobs with their progress, errors and an end to them, and snapshots of the collection, to be taken and kept.
+
+import * as api from "./api.js";
+import { $, h, redraw } from "./dom.js";
+
+const MOST = 20; // jobs, and errors of one, that are shown
+const LOOK = 1; // seconds between two looks at jobs that go on
+let timer = null;
+let goingOn = new Set();
+let changed = () => {};
+
+const goesOn = ({ state }) => state === "queued" || state === "running";
+const refused = (error) => h("li", { class: "bad", role: "alert" }, error.message);
+
+function job(one) {
+  const { id, kind, collection, state, done, total, errors } = one;
+  const name = `${kind} of ${collection}`;
+  const live = goesOn(one);
+  const cancel = () => api.cancel(id).then(look, fail);
+  const more = errors.length - MOST;
+  return h("li", { class: state === "failed" ? "bad" : null },
+    live && h("button", { class: "plain", "data-key": id, "aria-label": `Cancel ${name}`, onclick: cancel }, "Cancel"),
+    h("strong", {}, name), ` ${state}${total ? `, ${done.toLocaleString("en")} of ${total.toLocaleString("en")}` : ""}`,
+    live && h("progress", { "aria-label": name, ...(total && { value: done, max: total }) }),
+    h("ul", {}, ...errors.slice(0, MOST).map((error) => h("li", {}, error)), more > 0 && h("li", {}, `and ${more} more`)));
+}
+
+const fail = (error) => $("jobs").prepend(refused(error));
+
+async function look() {
+  clearTimeout(timer);
+  try {
+    const jobs = await api.jobs();
+    redraw($("jobs"), ...(jobs.length ? jobs.slice(0, MOST).map(job) : [h("li", { class: "quiet" }, "no jobs yet")]));
+    if (jobs.some((one) => goingOn.has(one.id) && !goesOn(one))) changed();
+    goingOn = new Set(jobs.filter(goesOn).map(({ id }) => id));
+    if (goingOn.size && $("work").open && $("collection").open) timer = setTimeout(look, 1000 * LOOK);
+  } catch (error) {
+    $("jobs").replaceChildren(refused(error));
+  }
+}
+
+function snapshot({ name, bytes }) {
+  const taken = name.replace(/^(....)(..)(..)T(..)(..).*/, "$1-$2-$3 $4:$5 UTC");
+  return h("li", {}, h("a", { href: api.snapshotAt(name), download: name }, taken), h("span", { class: "quiet" }, ` ${(bytes / 1e6).toFixed(1)} MB`));
+}
+
+async function list() {
+  try {
+    $("snapshots").replaceChildren(...(await api.snapshots()).toReversed().map(snapshot));
+  } catch (error) {
+    $("snapshots").replaceChildren(refused(error));
+  }
+}
+
+async function take() {
+  $("snap").disabled = true;
+  try {
+    await api.snapshot();
+    await list();
+  } catch (error) {
+    $("snapshots").replaceChildren(refused(error));
+  }
+  $("snap").disabled = false;
+}
+
+export function listen(onChange) {
+  changed = onChange;
+  $("work").addEventListener("toggle", () => { if ($("work").open) { look(); list(); } });
+  $("snap").addEventListener("click", take);
+}

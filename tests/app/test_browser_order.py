@@ -1,0 +1,166 @@
+"""In a browser: sorted, narrowed by numbers, folded, judged; and titles that people can read."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Keys
+
+from tests.app import browser
+from tests.app.browser import Page
+from tests.app.house import House, box, house
+
+pytestmark = browser.marks
+PRICES = {colour: 10 * (1 + n) + n / 4 for n, colour in enumerate(["blue", "red", "green", "yellow"])}
+NAMES = {"red": "Zebra", "green": "Apple"}
+
+
+@pytest.fixture(scope="module")
+def priced(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    """A service of boxes with prices, one of them twice; and many captions, each with a number."""
+    with house(tmp_path_factory.mktemp("priced"), bundle) as opened:
+        for colour, price in PRICES.items():
+            payload = {"price": price, "sizes": {"legs": 4 if price > 30 else 3}}
+            payload |= {"name": NAMES[colour]} if colour in NAMES else {}
+            for name in (f"old/{colour}_box",) if colour != "red" else ("old/red_box", "copy/red_box"):
+                files = {"mesh": ("box.glb", box(colour), "model/gltf-binary")}
+                texts = [] if colour == "yellow" else [f"a {colour} box", "a thing"]
+                data = {"texts": texts, "payload": json.dumps(payload)}
+                path = f"/v1/items/{name.replace('/', '%2F')}"
+                assert opened.client.put(path, data=data, files=files).status_code == 200
+        rows = [{"id": f"n{n:02}", "texts": ["a purple word"], "payload": {"weight": n}} for n in range(60)]
+        assert opened.client.post("/v1/items", json={"items": rows}).json()["refused"] == 0
+        yield opened
+
+
+@pytest.fixture
+def at(page: Page, priced: House) -> Page:
+    """Its page."""
+    return Page(page.driver, priced.url)
+
+
+def names(page: Page) -> list[str]:
+    """The titles of the cards."""
+    return page.texts("#results .name")
+
+
+def sort(page: Page, label: str) -> None:
+    """Choose an order by what it is called."""
+    page.wait(lambda: f"Sort: {label}" in page.texts("#sort option"))
+    text = "[...arguments[0].options].find((one) => one.text === arguments[1]).index"
+    page.script(f"arguments[0].selectedIndex = {text}", page.find("#sort"), f"Sort: {label}")
+    page.script("arguments[0].dispatchEvent(new Event('change'))", page.find("#sort"))
+
+
+def test_titles_are_names_or_captions_or_the_end_of_an_id(at: Page) -> None:
+    at.open("/?q=a+box")
+    at.wait(lambda: sorted(names(at)) == ["Apple", "Zebra", "Zebra", "a blue box", "yellow box"])
+    labels = "return [...document.querySelectorAll('#results [aria-label]')].map((e) => e.ariaLabel)"
+    assert len(at.script(labels)) == 30
+    assert not [label for label in at.script(labels) if "_box" in label]
+    at.click("[data-item='old/blue_box'] .open")
+    at.wait(lambda: at.count("#detail-title") and at.find("#detail-title").text == "a blue box")
+
+
+def test_a_search_is_sorted_among_its_best(at: Page) -> None:
+    at.open("/?q=a+red+box")
+    at.wait(lambda: len(at.found()) == 5)
+    sort(at, "price, low first")
+    rising = ["old/blue_box", "copy/red_box", "old/red_box", "old/green_box", "old/yellow_box"]
+    at.wait(lambda: len(at.found()) == 5 and at.best() == rising[0])
+    assert sorted(at.found()[1:3]) == rising[1:3]
+    assert at.found()[3:] == rising[3:]
+    assert at.driver.current_url == f"{at.url}/?q=a+red+box&sort=payload.price"
+    sort(at, "price, high first")
+    at.wait(lambda: at.best() == "old/yellow_box")
+    at.shot("sorted")
+    sort(at, "name")
+    at.wait(lambda: names(at) == ["a blue box", "Apple", "yellow box", "Zebra", "Zebra"])
+    at.driver.back()
+    at.wait(lambda: at.best() == "old/yellow_box")
+    at.open("/?q=a+purple+word&target=text&sort=-payload.weight")
+    at.wait(lambda: len(at.found()) == 64)
+    assert at.found()[:60] == [f"n{n:02}" for n in reversed(range(60))]  # what has no weight comes last
+    assert at.find("#status").text.startswith("64 results")
+
+
+def test_all_items_are_listed_in_the_services_order(at: Page) -> None:
+    at.open("/?all=1")
+    at.wait(lambda: at.best() == "copy/red_box")
+    sort(at, "newest first")
+    at.wait(lambda: at.found()[:2] == ["n59", "n58"])
+    at.script("scrollTo(0, document.body.scrollHeight)")
+    at.wait(lambda: len(at.found()) >= 48)
+    assert at.found()[:48] == [f"n{n}" for n in range(59, 11, -1)]
+    sort(at, "weight, low first")
+    at.wait(lambda: at.found()[:3] == ["n00", "n01", "n02"])
+    assert not at.find(".fold").is_displayed()
+
+
+def test_numbers_narrow_from_here_to_there(at: Page) -> None:
+    at.open("/?all=1")
+    at.click("[data-facet=weight] summary")
+    fields = "[data-facet=weight] [type=number]"
+    at.wait(lambda: at.count(fields) == 2)
+    hints = "return [...document.querySelectorAll(arguments[0])].map((e) => e.placeholder)"
+    assert at.script(hints, fields) == ["0", "59"]
+    at.find(fields).send_keys("20", Keys.ENTER)
+    at.wait(lambda: at.best() == "n20")
+    at.wait(lambda: at.find("[data-facet=weight] summary").text == "weight: from 20")
+    assert at.script("return document.activeElement.dataset.key") == "gte weight"  # the keyboard stays
+    at.find("[data-facet=weight] label:nth-child(2) input").send_keys("22.5", Keys.ENTER)
+    at.wait(lambda: at.found() == ["n20", "n21", "n22"])
+    at.wait(lambda: "3 items fit the filters" in at.find("#status").text)
+    assert at.driver.current_url == f"{at.url}/?from.weight=20&to.weight=22.5&all=1"
+    at.shot("range")
+    at.open("/?to.weight=1")
+    at.wait(lambda: at.found() == ["n00", "n01"])
+    at.wait(lambda: at.find("[data-facet=weight] summary").text == "weight: to 1")
+    at.click("#filters .clear")
+    at.wait(lambda: at.find("h1").is_displayed())
+    at.open("/?all=1")
+    at.click("[data-facet='sizes.legs'] summary")  # few numbers are chosen one by one, in their order
+    at.wait(lambda: at.texts("[data-facet='sizes.legs'] label") == ["33", "42"])
+
+
+def test_what_shows_the_same_is_shown_once(at: Page) -> None:
+    at.open("/?q=a+red+box")
+    at.wait(lambda: len(at.found()) == 5)
+    at.click("#fold")
+    at.wait(lambda: len(at.found()) == 4)
+    assert at.driver.current_url == f"{at.url}/?q=a+red+box&fold=1"
+    at.wait(lambda: "and 1 more of the same" in at.texts("#results .words"))
+    shown = at.best()
+    at.click("#results .open")
+    at.wait(lambda: at.count("#detail .same a") == 1)
+    (other,) = at.texts("#detail .same a")
+    assert {shown, other} == {"old/red_box", "copy/red_box"}
+    at.shot("folded")
+    at.click("#detail .same a")
+    at.wait(lambda: at.find("#detail .id span").text == other)
+    assert at.count("#detail .same") == 0
+
+
+def test_thumbs_are_kept_as_feedback(at: Page, priced: House) -> None:
+    at.open("/?like=old%2Fred_box")
+    at.wait(lambda: len(at.found()) == 4 and at.find("#results .thumbs").is_displayed())
+    best = at.best()
+    at.click("#results [data-verdict=good]")
+    at.wait(lambda: at.find("#results [data-verdict=good]").get_attribute("aria-pressed") == "true")
+    (one,) = priced.client.get("/v1/feedback").json()["feedback"]
+    assert (one["item"], one["verdict"], one["query"][0]["id"]) == (best, "good", "old/red_box")
+    assert one["observation"]["kind"] == "view"
+    at.click("#results .open")
+    at.click("#detail [data-verdict=bad]")  # another mind
+    at.wait(lambda: at.find("#detail [data-verdict=bad]").get_attribute("aria-pressed") == "true")
+    at.shot("judged")
+    (one,) = priced.client.get("/v1/feedback").json()["feedback"]
+    assert one["verdict"] == "bad"
+    at.open("/?q=red&like=old%2Fblue_box&w=-0.5")
+    at.wait(lambda: at.count("#results .card") > 0 and at.find("#results .thumbs").is_displayed())
+    at.click("#results [data-verdict=bad]")
+    at.wait(lambda: len(priced.client.get("/v1/feedback").json()["feedback"]) == 2)
+    at.open("/?all=1")  # nothing was asked, so nothing can be judged
+    at.wait(lambda: len(at.found()) > 0)
+    assert not at.find("#results .thumbs").is_displayed()

@@ -65,7 +65,8 @@ class Desk:
     async def ask(self, question: Question) -> Answer:
         """Sense the clues and search with them."""
         start = time.perf_counter()
-        check_confidence(self.service.encoder.curves, question)
+        sureness = self.service.sure.now()
+        check_confidence(sureness.curves, question)
         self._searches.refuse_if_full()
         sensed = await self._sensed([clue for clue, _ in question.clues])
         encoded = time.perf_counter()
@@ -77,7 +78,10 @@ class Desk:
             self.office.telemetry.answered(self.service.name, matched(found.hits))
         hits = [hit for hit in found.hits if passes(hit, options)]
         warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
-        return Answer(hits, encoded - start, searched - encoded, found.version, warnings, self.address)
+        chance = tuple(sureness.unlikely(question.side, options.pool, hit) for hit in hits)
+        by = sureness.by if question.side else None
+        took = encoded - start, searched - encoded
+        return Answer(hits, *took, found.version, warnings, self.address, by, chance)
 
     async def _found(self, question: Question, query: Query) -> Found:
         """What the index finds; if duplicates are folded, look further until enough is left."""

@@ -12,6 +12,7 @@ from app.ingest import Draft, Made, captions, make, write
 from app.observer import Observer
 from app.patching import merged
 from app.settings import Settings
+from app.sureness import By, Sure
 from index.collection import Collection
 from index.filters import Filter
 from index.searching import Ask
@@ -38,6 +39,8 @@ class Answer:
     version: int
     warnings: tuple[str, ...]
     address: str  # of the collection that they are of
+    by: By | None = None  # what says how sure they are
+    chance: tuple[float | None, ...] = ()  # for each hit how rarely a stranger scores so high
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class Service:
     name: str
     home: Path  # the folder of the collection
     writing: threading.Lock = field(default_factory=threading.Lock)
+    sure: Sure = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What it knows of its scores comes with its first searches."""
+        object.__setattr__(self, "sure", Sure(self.encoder, self.collection))
 
     def search(self, looks: Sequence[Look]) -> list[Found]:
         """The hits of each query, and the version that they are of at least."""
@@ -112,7 +120,7 @@ class Service:
             return self.collection.delete_where(where)
 
     def _ask(self, look: Look) -> Ask:
-        known = confidence.of(self.encoder.curves, look.asked, look.query.pool)
+        known = confidence.of(self.sure.now().curves, look.asked, look.query.pool)
         return Ask(look.query, look.where, look.exact, known)
 
     def tokens(self, texts: Sequence[str]) -> int:

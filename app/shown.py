@@ -1,5 +1,6 @@
 """What the service found, as the wire shows it."""
 
+from itertools import repeat
 from urllib.parse import quote
 
 from app.schemas.items import FileShown, ItemShown, ItemWritten, Seen
@@ -16,21 +17,25 @@ def answer(found: Answer, bundle: str) -> SearchAnswer:
     """The answer to a search."""
     encode, search = 1000 * found.encode, 1000 * found.search
     return SearchAnswer(
-        hits=[hit(one, found.address) for one in found.hits],
+        hits=[
+            hit(*both, found.address) for both in zip(found.hits, found.chance or repeat(None), strict=False)
+        ],
         took_ms=Took(encode=round(encode, 2), search=round(search, 2), total=round(encode + search, 2)),
         version=found.version,
         bundle=bundle,
+        calibrated_by=found.by,
         warnings=list(found.warnings),
     )
 
 
-def hit(found: Hit, address: str) -> Found:
+def hit(found: Hit, chance: float | None, address: str) -> Found:
     """One item found."""
     matched = seen(found.id, found.matched, address)
     return Found(
         id=found.id,
         score=found.score,
         confidence=found.confidence,
+        chance=chance,
         modality=found.side,
         matched=matched,
         payload=dict(found.payload),

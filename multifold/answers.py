@@ -35,6 +35,7 @@ class Found:
     confidence: float | None = None
     words: tuple[str, ...] = ()  # of the query, that stand in its name, captions or payload
     duplicates: tuple[Raw, ...] = ()  # `id` and `payload` of others that show the same, if they were folded
+    chance: float | None = None  # how rarely strangers score so high, where no confidence is known
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class SearchResult:
     version: int
     bundle: str
     warnings: tuple[str, ...]
+    calibrated_by: str | None = None  # bundle, collection, chance
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ def search_result(raw: Raw) -> SearchResult:
         version=raw["version"],
         bundle=raw["bundle"],
         warnings=tuple(raw.get("warnings", ())),
+        calibrated_by=raw.get("calibrated_by"),
     )
 
 
@@ -208,6 +211,7 @@ def _found(raw: Raw) -> Found:
         raw.get("confidence"),
         tuple(raw.get("words", ())),
         tuple(raw.get("duplicates", ())),
+        raw.get("chance"),
     )
 
 

@@ -27,6 +27,7 @@ class Groups:
     ids: Sequence[str] = ()  # what the items are called, for messages
     places: Int64[np.ndarray, " p"] | None = None  # items as often as a pass takes them; none: each once
     rivals: Mapping[int, Sequence[int]] = field(default_factory=dict)  # items that are mistaken for others
+    judged: Mapping[int, Sequence[int]] = field(default_factory=dict)  # rows of `tokens` that people judged
 
     def fingerprint(self) -> str:
         """Changes when items or captions are others: a run goes on with the data that it began with."""
@@ -113,7 +114,7 @@ def _batch(
     groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np.random.Generator, ranks: Ranks
 ) -> Batch:
     views = [_some(np.arange(groups.pixels.shape[1]), train.views, rng) for _ in items]
-    rows = [_some(np.arange(*groups.captions[item]), train.captions, rng) for item in items]
+    rows = [_captions(groups, int(item), train.captions, rng) for item in items]
     view_items, text_items = (np.repeat(items, [len(each) for each in found]) for found in (views, rows))
     seen, said = ranks.share(len(view_items)), ranks.share(len(text_items))
     corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
@@ -126,6 +127,15 @@ def _batch(
         torch.from_numpy(text_items),
         None if move is None else move[seen],
     )
+
+
+def _captions(groups: Groups, item: int, most: int, rng: np.random.Generator) -> Int64[np.ndarray, " _"]:
+    """Captions of an item; where people judged some, those, and as many others."""
+    rows = np.arange(*groups.captions[item])
+    if item not in groups.judged:
+        return _some(rows, most, rng)
+    judged = np.asarray(groups.judged[item], np.int64)
+    return np.concatenate([judged, rng.permutation(np.setdiff1d(rows, judged))[: len(judged)]])
 
 
 def _some(places: Int64[np.ndarray, " n"], most: int, rng: np.random.Generator) -> Int64[np.ndarray, " some"]:

@@ -27,9 +27,9 @@ from training.recipe import Recipe, parse
 
 HELD_OUT = 0.3  # of the texts that people judged
 LEAST = 20  # texts kept apart, with which a gain can be told from chance
-RATE = 0.25  # of the rate that the encoder was trained with
+RATE = 0.5  # of the rate that the encoder was trained with
 GENTLE = 1e-5  # the highest for published towers
-MIX = 0.7  # of the new weights
+MIX = 0.9  # of the new weights
 LEARNED = ("loss", "teacher", "train", "validation")
 TRAIN, KNOWN = "train", "known/"
 GAIN = 10  # the recall that has to grow

@@ -61,7 +61,13 @@ def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, 
     pixels = np.asarray(views(recipe, items, cache))
     if not recipe.train.judged:
         return Groups(pixels, texts, rows, ids)
-    return Groups(pixels, texts, rows, ids, said.places(items, recipe.train.judged), said.rivals(items))
+    judged = {
+        place: [first + row for row, text in enumerate(entry.texts) if text in said.good(entry)]
+        for place, (entry, (first, _)) in enumerate(zip(items, rows, strict=True))
+        if said.good(entry)
+    }
+    often = said.places(items, recipe.train.judged)
+    return Groups(pixels, texts, rows, ids, often, said.rivals(items), judged)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

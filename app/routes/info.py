@@ -35,6 +35,7 @@ def describe(service: Service) -> Info:
 
 
 def _bundle(service: Service) -> BundleInfo:
+    sureness = service.sure.now()
     bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
     return BundleInfo(
         name=bundle.name,
@@ -47,7 +48,9 @@ def _bundle(service: Service) -> BundleInfo:
         rig=bundle.views.rig,
         views=bundle.views.views,
         provider=service.encoder.provider,
-        calibrated=sorted(service.encoder.curves),
+        calibrated=sorted(sureness.curves),
+        calibrated_by=sureness.by,
+        calibrated_on=sureness.items,
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from app.sureness import By
 from multifold.errors import needs_extra
 from multifold.types import Kind
 
@@ -23,6 +24,8 @@ class BundleInfo(BaseModel):
     views: int
     provider: str
     calibrated: list[str]  # pairs that confidence is known for, as asked/target/pool
+    calibrated_by: By | None  # its own held-out pairs, the collection's captions, or chance: no probability
+    calibrated_on: int  # items of the collection, where that is what it was fitted on
 
 
 class CollectionInfo(BaseModel):

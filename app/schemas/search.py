@@ -4,6 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from app.schemas.errors import Trouble
 from app.schemas.items import Seen
+from app.sureness import By
 from multifold.errors import needs_extra
 from multifold.types import Pool, Side, Target
 
@@ -99,6 +100,10 @@ class Found(BaseModel):
     confidence: float | None = Field(
         None, description="the probability that this is what was meant; null where nothing is calibrated"
     )
+    chance: float | None = Field(
+        None,
+        description="how rarely what does not belong together scores so high; where no confidence is known",
+    )
     modality: Side
     matched: Seen
     payload: dict[str, Any]
@@ -128,6 +133,9 @@ class SearchAnswer(BaseModel):
     took_ms: Took
     version: int = Field(description="sequence number of the collection that answered")
     bundle: str
+    calibrated_by: By | None = Field(
+        None, description="what says how sure hits are: the bundle, the collection's captions, or only chance"
+    )
     warnings: list[str] = []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.house import BOXES, House, box, encoded, png
 
-HIT = {"id", "score", "confidence", "modality", "matched", "payload", "words", "duplicates"}
+HIT = {"id", "score", "confidence", "chance", "modality", "matched", "payload", "words", "duplicates"}
 
 
 def uri(data: bytes, kind: str) -> str:
@@ -38,7 +38,7 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
     response = shop.search(text="a red box", target="shape", limit=2, pool="max")
     answer = response.json()
     assert response.status_code == 200
-    assert set(answer) == {"hits", "took_ms", "version", "bundle", "warnings"}
+    assert set(answer) == {"hits", "took_ms", "version", "bundle", "calibrated_by", "warnings"}
     assert set(answer["took_ms"]) == {"encode", "search", "total"}
     assert answer["bundle"] == "tiny"
     assert answer["warnings"] == []

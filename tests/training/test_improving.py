@@ -127,7 +127,7 @@ def test_the_recipe_keeps_towers_and_learns_gently(tmp_path: Path) -> None:
         base.views,
     )
     assert made.train.rate == base.train.rate * improving.RATE
-    assert (made.train.steps, made.loss.name, made.train.start) == (7, "mfh", str(tmp_path / "began.pt"))
+    assert (made.train.steps, made.loss.name, made.train.start) == (7, "hard", str(tmp_path / "began.pt"))
     assert recipe_for(base, tmp_path, tmp_path, ["train.rate=0.5"]).train.rate == 0.5
 
 

@@ -2,12 +2,12 @@
 
     multifold bench improve
 
-The base learns furniture from captions that are silent about colours. 200 users search a collection of
-other furniture, whose captions are as silent, with captions that say colours; each calls the first hit that
-fits good (what they had in mind, if none of the first 20 does) and the first that does not fit bad. The
-encoder learns from that as `multifold improve` does. `--wrong` turns the judgements of that share of users
-round. In the end both encoders are asked what nobody has judged: colours of all the collection, and of
-furniture that nobody has seen.
+The base learns furniture from captions that are silent about colours. Each of 200 users has a piece in mind,
+of a collection of other furniture whose captions are as silent, and searches for "a red chair": they call
+that piece good, and the first hit that is no red chair bad. The encoder learns from that as `multifold
+improve` does. `--wrong` has that share of users call a random wrong one of 20 hits good, and their piece bad.
+In the end both encoders are asked for what no user asked for: other colours and kinds of the collection, and
+all of furniture that nobody has seen; there every piece of that kind and colour is right.
 """
 
 import argparse
@@ -15,19 +15,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 
 from multifold.manifest import Entry, read
 from training import checkpoint, cookbook, improving, loop, prepare, promotion, start
 from training.data import said
+from training.data.furniture.captions import article
 from training.data.furniture.dataset import MANIFEST, Order, write
+from training.data.furniture.facts import Attribute
 from training.evaluate.live import LiveEncoder
-from training.evaluate.retrieval import Direction
 from training.promotion import Difference
 from training.recipe import Recipe
 
-UNSAID = "colour"
+UNSAID: Attribute = "colour"
 SHOWN = 20
 BASE = (
     f'data.furniture_unsaid=["{UNSAID}"]',
@@ -36,16 +39,14 @@ BASE = (
     "train.steps=1200",
     "name=silent",
 )
-CHANGES = ("train.steps=300", "train.items=96", "train.views=1")
 
 
 @dataclass(frozen=True)
 class Set:
-    """Furniture with silent captions, and what could be said of its colours."""
+    """Furniture with silent captions, and how each piece is called by its colour and kind."""
 
     entries: list[Entry]
-    colours: list[tuple[str, frozenset[str]]]  # a caption of each piece that says a colour, and its facts
-    facts: list[frozenset[str]]
+    called: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unseen", type=int, default=300, help="items that nobody has seen")
     parser.add_argument("--out", type=Path, default=Path("runs/improve-bench"))
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
-    parser.add_argument("--set", nargs="+", default=list(CHANGES), metavar="KEY=VALUE", dest="changes")
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--mix", type=float, default=improving.MIX, help="of the new weights")
 
 
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     recipe = checkpoint.read(base).recipe
     shop, unseen = _set(args, 1, args.items), _set(args, 2, args.unseen)
     print(
-        "| wrong judgements | taken | kept apart of the feedback | colours, in the collection | unseen "
+        "| wrong judgements | taken | kept apart of the feedback | not asked for | unseen furniture "
         "| what it knew | CPU s |\n|---|---|---|---|---|---|---|"
     )
     for wrong in args.wrong:
@@ -88,13 +89,13 @@ def _row(wrong: float, base: Path, recipe: Recipe, shop: Set, unseen: Set, args:
         LiveEncoder(one.model, prepare.reader(one.recipe, one.tokenizer))
         for one in (outcome.trained, checkpoint.load(base))
     ]
-    left = [place for place in range(len(shop.entries)) if place not in judged]
+    new = [text if text not in judged else "" for text in shop.called]
     cells = [
         f"{wrong:.0%}",
         "no" if outcome.reasons else "yes",
         _cell(next(one for one in outcome.gain if one.cut == improving.GAIN)),
-        _cell(_asked(encoders, shop, recipe, args.cache, left)),
-        _cell(_asked(encoders, unseen, recipe, args.cache, range(len(unseen.entries)))),
+        _cell(_asked(encoders, shop.entries, new, recipe, args.cache)),
+        _cell(_asked(encoders, unseen.entries, unseen.called, recipe, args.cache)),
         "<br>".join(
             _cell(one, one.direction.replace("_to_", " → "))
             for one in outcome.rest
@@ -114,63 +115,60 @@ def _cell(one: Difference, name: str = "") -> str:
 
 def judge(
     base: Path, recipe: Recipe, shop: Set, users: int, wrong: float, cache: Path
-) -> tuple[list[Entry], set[int]]:
-    """The collection as its feedback is exported, and the places of what was judged good."""
+) -> tuple[list[Entry], set[str]]:
+    """The collection as its feedback is exported, and all that was asked."""
     rng = np.random.default_rng(0)
-    targets = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.colours[place][0]][
-        :users
-    ]
-    found = _scores(base, recipe, shop, targets, cache)
+    coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.called[place]]
+    targets = coloured[:users]
     good: dict[int, list[str]] = {}
     rivals: dict[int, set[str]] = {}
-    for target, scores in zip(targets, found, strict=True):
-        text, facts = shop.colours[target]
+    for target, scores in zip(targets, _scores(base, recipe, shop, targets, cache), strict=True):
+        text = shop.called[target]
         shown = np.argsort(-scores, kind="stable")[:SHOWN].tolist()
-        fitting = [place for place in shown if facts <= shop.facts[place]] or [target]
-        others = [place for place in shown if not facts <= shop.facts[place]]
+        chosen, other = target, next((place for place in shown if shop.called[place] != text), None)
         if rng.random() < wrong:
-            fitting, others = rng.permutation(others).tolist(), fitting
-        if fitting:
-            good.setdefault(fitting[0], []).append(text)
-            rivals.setdefault(fitting[0], set()).update(shop.entries[place].id for place in others[:1])
-    return [
+            misfits = [place for place in shown if shop.called[place] != text]
+            chosen, other = int(rng.choice(misfits)), target
+        good.setdefault(chosen, []).append(text)
+        rivals.setdefault(chosen, set()).update([] if other is None else [shop.entries[other].id])
+    collection = [
         _with(entry, good.get(place, []), sorted(rivals.get(place, ())))
         for place, entry in enumerate(shop.entries)
-    ], {*good, *targets}
+    ]
+    return collection, {shop.called[target] for target in targets}
 
 
 def _with(entry: Entry, good: Sequence[str], rivals: Sequence[str]) -> Entry:
     if not good:
         return replace(entry, meta={})
-    feedback = {"good": list(good), "bad": [], "rivals": list(rivals)}
-    return replace(entry, texts=(*entry.texts, *good), meta={said.KEY: feedback})
+    feedback = {"good": list(dict.fromkeys(good)), "bad": [], "rivals": list(rivals)}
+    return replace(entry, texts=(*entry.texts, *feedback["good"]), meta={said.KEY: feedback})
 
 
-def _scores(base: Path, recipe: Recipe, shop: Set, targets: Sequence[int], cache: Path) -> np.ndarray:
+def _scores(
+    base: Path, recipe: Recipe, shop: Set, targets: Sequence[int], cache: Path
+) -> Float32[np.ndarray, "t g"]:
     """What the base makes of each user's text, over the whole collection."""
     trained = checkpoint.load(base)
     encoder = LiveEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
-    return _direction(encoder, shop, recipe, cache, targets).scores
-
-
-def _direction(
-    encoder: LiveEncoder, of: Set, recipe: Recipe, cache: Path, places: Sequence[int]
-) -> Direction:
-    """Captions that say colours, of these pieces; each asks for its own piece among all."""
-    asked: list[tuple[str, ...]] = [()] * len(of.entries)
-    for place in places:
-        if of.colours[place][0]:
-            asked[place] = (of.colours[place][0],)
-    found = improving.find(encoder, np.asarray(prepare.views(recipe, of.entries, cache)), asked)
-    order = {item: row for row, item in enumerate(found.items.tolist())}
-    rows = [order[place] for place in places if place in order]
-    return Direction(found.scores[rows], found.relevant[rows], found.items[rows])
+    views = np.asarray(prepare.views(recipe, shop.entries, cache))
+    wanted = set(targets)
+    asked = [(text,) if place in wanted else () for place, text in enumerate(shop.called)]
+    found = improving.find(encoder, views, asked)
+    rows = {item: row for row, item in enumerate(found.items.tolist())}
+    return found.scores[[rows[target] for target in targets]]
 
 
 def _asked(
-    encoders: Sequence[LiveEncoder], of: Set, recipe: Recipe, cache: Path, places: Sequence[int]
+    encoders: Sequence[LiveEncoder],
+    entries: Sequence[Entry],
+    called: Sequence[str],
+    recipe: Recipe,
+    cache: Path,
 ) -> Difference:
-    ours, theirs = (_direction(encoder, of, recipe, cache, places) for encoder in encoders)
+    views = np.asarray(prepare.views(recipe, entries, cache))
+    texts = [(text,) if text else () for text in called]
+    ours, theirs = (improving.find(encoder, views, texts) for encoder in encoders)
     return promotion.difference("text_to_shape", ours, theirs, improving.GAIN)
 
 
@@ -186,29 +184,14 @@ def _base(out: Path, cache: Path) -> Path:
 
 
 def _set(args: argparse.Namespace, seed: int, count: int) -> Set:
-    """The same furniture twice: with captions that are silent, and with captions that are not."""
-    silent, loud = (_made(args.cache, seed, count, unsaid) for unsaid in ((UNSAID,), ()))
-    return Set(
-        silent, [_coloured(entry.texts, entry.meta) for entry in loud], [_facts(one.meta) for one in loud]
-    )
-
-
-def _made(cache: Path, seed: int, count: int, unsaid: tuple[str, ...]) -> list[Entry]:
-    folder = cache / "-".join(["furniture", str(count), str(seed), *unsaid])
+    folder = args.cache / f"furniture-{count}-{seed}-{UNSAID}"
     if not (folder / MANIFEST).exists():
-        write(Order(folder, seed, unsaid=unsaid), count)  # type: ignore[arg-type]
-    return list(read(folder / MANIFEST))
+        write(Order(folder, seed, unsaid=(UNSAID,)), count)
+    entries = list(read(folder / MANIFEST))
+    return Set(entries, [_called(entry.meta) for entry in entries])
 
 
-def _facts(meta: Mapping[str, object]) -> frozenset[str]:
-    kind = meta["kind"]
-    return frozenset([*meta["facts"], f"whole.kind={kind}"])  # type: ignore[misc]
-
-
-def _coloured(texts: Sequence[str], meta: Mapping[str, object]) -> tuple[str, frozenset[str]]:
-    """The first caption that says a colour, and what it claims."""
-    claims = meta["captions"]
-    for text, claimed in zip(texts, claims, strict=True):  # type: ignore[call-overload]
-        if any(f".{UNSAID}=" in fact for fact in claimed):
-            return text, frozenset(claimed)
-    return "", frozenset()
+def _called(meta: Mapping[str, Any]) -> str:
+    """A piece as people search for it; none if it has no colour as a whole."""
+    phrase = f"{meta['colour']} {meta['kind']}"
+    return f"{article(phrase)} {phrase}" if f"whole.colour={meta['colour']}" in meta["facts"] else ""

@@ -1,0 +1,170 @@
+"""How sure hits are where the bundle cannot say: fitted on what the collection itself tells.
+
+An item's captions and names should find it by its photos and shape, its photos should find its shape, and so
+on: those are pairs that belong together, and a curve is fitted on them as on held-out pairs. Where too few
+items have two sides, the bundle's probes ask, which nothing here belongs to. Then all that can be said is how
+rarely what does not belong together scores so high: no probability that it is what was meant.
+"""
+
+import logging
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64
+
+from index.collection import Collection
+from multifold import calibration
+from multifold.calibration import CalibrationError, Curve
+from multifold.encoder import Encoder
+from multifold.errors import MultifoldError
+from multifold.scores import index_scores, signed
+from multifold.types import SIDE_OF, SIDES, Feature, Features, Hit, Item, Pool, Side, pool_mean
+
+By: TypeAlias = Literal["bundle", "collection", "chance"]
+LEAST, MOST = 30, 300  # items that have both sides
+FEW = 50_000  # items that can be spread over by their ids
+AT_ONCE = 100
+POOLS: tuple[Pool, ...] = ("mean", "max")
+log = logging.getLogger("multifold.app")
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """What is known of scores: curves by pair, or what chance reaches; by what, and from how many items."""
+
+    by: By | None = None
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+    chance: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # sorted scores of strangers
+    items: int = 0
+
+    def unlikely(self, asked: Side | None, pool: Pool, hit: Hit) -> float | None:
+        """The share of pairs that do not belong together and score as high; None where a curve says more."""
+        scores = None if asked is None else self.chance.get(calibration.name(asked, hit.side, pool))
+        if not scores:
+            return None
+        return (len(scores) - bisect_left(scores, hit.score) + 1) / (len(scores) + 1)
+
+
+class Sure:
+    """The sureness of a collection; fitted anew, beside its work, whenever it has become twice as large."""
+
+    def __init__(self, encoder: Encoder, collection: Collection) -> None:
+        self._encoder, self._collection = encoder, collection
+        self._fitting = threading.Lock()
+        self._due = 0
+        self._now = Sureness("bundle", encoder.curves) if encoder.curves else Sureness()
+
+    def now(self) -> Sureness:
+        """What is known now."""
+        if self._now.by != "bundle" and self._collection.version >= self._due:
+            threading.Thread(target=self.fit, daemon=True).start()
+        return self._now
+
+    def fit(self) -> None:
+        """Fit, unless somebody is at it."""
+        if self._now.by == "bundle" or not self._fitting.acquire(blocking=False):
+            return
+        try:
+            self._due = 2 * self._collection.version + LEAST
+            self._now = fitted(self._encoder, sample(self._collection))
+        except MultifoldError:
+            log.exception("no confidence can be fitted")  # such as: closed meanwhile
+        finally:
+            self._fitting.release()
+
+
+def sample(collection: Collection) -> list[Item]:
+    """Items from all over a collection; from its beginning, where that would take long."""
+    if collection.count() > FEW:
+        return collection.scroll(limit=MOST)
+    ids = collection.ids()
+    chosen = (
+        [ids[place] for place in np.linspace(0, len(ids) - 1, min(MOST, len(ids))).astype(int)] if ids else []
+    )
+    found = [collection.get(name) for name in chosen]
+    return [item for item in found if item is not None]
+
+
+def fitted(encoder: Encoder, items: Sequence[Item]) -> Sureness:
+    """Curves where items have two sides; else what chance reaches."""
+    curves: dict[str, Curve] = {}
+    for asked, target, pool in product(SIDES, SIDES, POOLS):
+        both = [item for item in items if _seen(item, asked) and _seen(item, target)]
+        if asked != target and len(both) >= LEAST:
+            try:
+                curves[calibration.name(asked, target, pool)] = _curve(encoder, both, asked, target, pool)
+            except CalibrationError as error:
+                log.info("no curve for %s to %s: %s", asked, target, error)
+    if curves:
+        return Sureness("collection", curves, items=len(items))
+    chance = dict(_chance(encoder, items))
+    return Sureness("chance", chance=chance, items=len(items)) if chance else Sureness(items=len(items))
+
+
+def _curve(encoder: Encoder, items: Sequence[Item], asked: Side, target: Side, pool: Pool) -> Curve:
+    queries = [one for item in items for one in _asking(item, asked)]
+    owners = np.repeat(np.arange(len(items)), [len(_asking(item, asked)) for item in items])
+    scores = _scores(encoder, np.stack(queries), items, target, pool)
+    return calibration.fit(scores, _belongs(items, owners, asked, target), len(items))
+
+
+def _chance(encoder: Encoder, items: Sequence[Item]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for asked, queries in encoder.bundle.probes().items():
+        for target, pool in product(SIDES, POOLS):
+            there = [item for item in items if _seen(item, target)]
+            if len(there) >= LEAST and len(queries):
+                scores = _scores(encoder, queries, there, target, pool)
+                yield calibration.name(asked, target, pool), tuple(np.sort(scores.ravel()).tolist())
+
+
+def _scores(
+    encoder: Encoder, queries: Features, items: Sequence[Item], target: Side, pool: Pool
+) -> Float32[np.ndarray, "q i"]:
+    """What each query scores with each item, as the index has it."""
+    asked = signed(encoder.vectors(queries), encoder.query_signs)
+    seen = [_seen(item, target) for item in items]
+    if pool == "mean":
+        pooled = np.stack([pool_mean(np.stack(one)) for one in seen])
+        scores: Float32[np.ndarray, "q i"] = index_scores(asked, encoder.vectors(pooled), encoder.metric)
+        return scores
+    each = encoder.vectors(np.stack([one for some in seen for one in some]))
+    starts = np.cumsum([0, *(len(some) for some in seen[:-1])])
+    best: Float32[np.ndarray, "q i"] = np.maximum.reduceat(
+        index_scores(asked, each, encoder.metric), starts, axis=1
+    )
+    return best
+
+
+def _belongs(
+    items: Sequence[Item], owners: Int64[np.ndarray, " q"], asked: Side, target: Side
+) -> Bool[np.ndarray, "q i"]:
+    """An item's own, and where texts ask or answer, those of whom the very same is said."""
+    own: Bool[np.ndarray, "q i"] = owners[:, None] == np.arange(len(items))[None, :]
+    if "text" not in (asked, target):
+        return own
+    said = [[_plain(one.text) for one in item.observations if one.text is not None] for item in items]
+    held = [set(texts) for texts in said]
+    asking = (
+        [{text} for texts in said for text in texts] if asked == "text" else [held[one] for one in owners]
+    )
+    same: Bool[np.ndarray, "q i"] = own | np.array([[bool(one & other) for other in held] for one in asking])
+    return same
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _asking(item: Item, side: Side) -> Sequence[Feature]:
+    """Queries of a side: single texts and photos; the views of a shape as one."""
+    seen = _seen(item, side)
+    return [pool_mean(np.stack(seen))] if side == "shape" else seen
+
+
+def _seen(item: Item, side: Side) -> list[Feature]:
+    return [one.feature for one in item.observations if SIDE_OF[one.kind] == side]

@@ -17,7 +17,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help serve pull test test-gpu docker-test lint demo lock clean
+.PHONY: help serve pull test test-gpu docker-test sbom lint demo lock clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -58,6 +58,10 @@ test-gpu: .venv/.test
 # The images and the compose file, without a Docker engine: root on Debian 12.
 docker-test:
 	docker/test
+
+# What the environment is made of, as CycloneDX; images hold theirs in /srv/sbom.json.
+sbom: .venv/.serve
+	$(BIN)/python docker/sbom.py sbom.json
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ COPY renderers renderers
 COPY training training
 COPY app app
 COPY bundles bundles
-COPY --chmod=755 docker/start docker/health.py docker/
+COPY --chmod=755 docker/start docker/health.py docker/sbom.py docker/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app
 
 FROM ${BASE}
@@ -35,6 +35,7 @@ RUN if [ -n "${PACKAGES}" ]; then \
     && install --directory --owner multifold --group multifold --mode 750 /data /bundles
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /srv /srv
+RUN /opt/venv/bin/python /srv/docker/sbom.py /srv/sbom.json
 # NVIDIA_*: read by NVIDIA's container runtime alone; graphics is what EGL needs.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \

@@ -21,6 +21,7 @@ COPY renderers renderers
 COPY training training
 COPY app app
 COPY bundles bundles
+COPY docker/sbom.py docker/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app
 
 FROM ${BASE}
@@ -32,6 +33,7 @@ RUN apt-get update -q && apt-get install -qy --no-install-recommends ${PACKAGES}
     && install --directory --owner multifold --group multifold --mode 750 /work /bundles
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /srv /srv
+RUN /opt/venv/bin/python /srv/docker/sbom.py /srv/sbom.json
 # NVIDIA_*: read by NVIDIA's container runtime alone; graphics is what EGL needs.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \

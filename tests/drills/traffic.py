@@ -19,8 +19,8 @@ PAUSE = 0.05  # before somebody who was refused tries again
 class Traffic:
     """Runs while the block does. Writers say each edition of their item until it is acknowledged."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, picture: bytes | None = None) -> None:
+        self.url, self._pictures = url, [] if picture is None else [picture]
         self.acknowledged: dict[str, int] = {}
         self.refusals: Counter[str] = Counter()
         self.answers = 0
@@ -77,7 +77,7 @@ class Traffic:
             edition = item.payload["edition"]
             if edition not in (self.acknowledged[name], self.acknowledged[name] + 1):
                 told.append(f"{name} is edition {edition}, not {self.acknowledged[name]}")
-            if [one.text for one in item.observations] != captions(name, edition):
+            if [one.text for one in item.observations if one.text] != captions(name, edition):
                 told.append(f"{name} is torn")
         return told
 
@@ -86,7 +86,12 @@ class Traffic:
         with Client(self.url, timeout=20.0) as client:
             while not self._over.is_set():
                 try:
-                    client.upsert(name, texts=captions(name, edition), payload={"edition": edition})
+                    client.upsert(
+                        name,
+                        texts=captions(name, edition),
+                        images=self._pictures,
+                        payload={"edition": edition},
+                    )
                 except ServiceError as error:
                     self._refused(error)
                 else:

@@ -1,0 +1,145 @@
+"""From 10⁵ to 10⁹ items: what measured numbers come to, as the tables of docs/scale.md.
+
+Nothing is measured here. The defaults were (docs/benchmarks, docs/scale.md say where); give yours instead.
+Searching a part takes log(rows) where it is a graph; all else grows as the items do.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from math import ceil, log
+
+DECADES = (5, 6, 7, 8, 9)
+HOUR = 3600.0
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured, for one thread or core."""
+
+    row_bytes: float = 2832.0  # HNSW32,SQ8 on 512 numbers, the float32 vector included
+    store_bytes: float = 4175.0  # SQLite's file, an observation of 512 numbers
+    picture_bytes: float = 50_000.0  # not measured: a photo as a page shows it
+    search_ms: float = 0.33  # one query at recall 0.99, in `search_rows`
+    search_rows: float = 20_000.0
+    build_s: float = 25.0  # a graph of `search_rows`, tuned
+    request_ms: float = 2.08  # a text query: read, encoded by the demo's encoder, answered
+    picture_ms: float = 3.39  # decoded and encoded by the demo's encoder
+    text_ms: float = 1.44
+    views_s: float = 113.7  # drawn in a CPU-second, loading included
+    items_s: float = 2400.0  # written to the store in a CPU-second
+    memory_gb: float = 256.0  # of one machine
+    share: float = 0.6  # of it for rows; the rest is for builds, caches and the system
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What an item has."""
+
+    name: str
+    pictures: int
+    captions: int
+    drawn: bool
+
+    @property
+    def observations(self) -> int:
+        return self.pictures + self.captions
+
+    @property
+    def rows(self) -> int:
+        """Each side keeps its observations and their mean."""
+        return self.observations + 2
+
+
+PHOTO = Thing("a photo with a caption", 1, 1, drawn=False)
+SHAPE = Thing("a shape with 12 views and 5 captions", 12, 5, drawn=True)
+
+
+def memory(figures: Figures, thing: Thing, items: float) -> float:
+    """GB of all rows."""
+    return items * thing.rows * figures.row_bytes / GB
+
+
+def shards(figures: Figures, thing: Thing, items: float) -> int:
+    """Machines that hold the rows once."""
+    return ceil(memory(figures, thing, items) / (figures.memory_gb * figures.share))
+
+
+def search(figures: Figures, thing: Thing, items: float) -> float:
+    """CPU ms of one query on one side's means, in all shards together."""
+    parts = shards(figures, thing, items)
+    return parts * figures.search_ms * max(1.0, log(items / parts) / log(figures.search_rows))
+
+
+def build(figures: Figures, thing: Thing, items: float) -> float:
+    """Core-hours of all graphs."""
+    rows = items * thing.rows
+    return rows / figures.search_rows * figures.build_s * log(rows) / log(figures.search_rows) / HOUR
+
+
+def embedding(figures: Figures, thing: Thing, items: float) -> float:
+    """Core-hours until everything has been encoded."""
+    each = thing.pictures * figures.picture_ms + thing.captions * figures.text_ms
+    return items * each / 1e3 / HOUR
+
+
+def rendering(figures: Figures, thing: Thing, items: float) -> float:
+    """Core-hours until everything has been drawn."""
+    return items * thing.pictures / figures.views_s / HOUR if thing.drawn else 0.0
+
+
+def cores(figures: Figures, thing: Thing, items: float, rate: float = 100.0) -> float:
+    """Cores for so many queries a second, half idle."""
+    return 2 * rate * (figures.request_ms + search(figures, thing, items)) / 1e3
+
+
+Column = Callable[[Figures, Thing, float], float]
+COLUMNS: dict[str, Column] = {
+    "rows, millions": lambda _, thing, items: items * thing.rows / 1e6,
+    "rows in memory, GB": memory,
+    "store, GB": lambda f, thing, items: items * thing.observations * f.store_bytes / GB,
+    "pictures, GB": lambda f, thing, items: items * thing.pictures * f.picture_bytes / GB,
+    "shards": lambda f, thing, items: float(shards(f, thing, items)),
+    "search, CPU ms": search,
+    "query, CPU ms": lambda f, thing, items: f.request_ms + search(f, thing, items),
+    "cores for 100 queries/s": cores,
+    "drawing, core-hours": rendering,
+    "encoding, core-hours": embedding,
+    "graphs, core-hours": build,
+    "writing, hours of one writer": lambda f, _, items: items / f.items_s / HOUR,
+}
+
+
+def table(figures: Figures, thing: Thing) -> Iterator[str]:
+    """A column a decade."""
+    yield f"| {thing.name} | " + " | ".join(f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[decade]}" for decade in DECADES) + " |"
+    yield "|---|" + "---|" * len(DECADES)
+    for name, column in COLUMNS.items():
+        told = [column(figures, thing, 10.0**decade) for decade in DECADES]
+        if any(told):
+            yield f"| {name} | " + " | ".join(map(short, told)) + " |"
+
+
+def short(number: float) -> str:
+    """Two digits that count, or a whole number."""
+    if number >= 100:
+        return f"{float(f'{number:.2g}'):,.0f}"
+    return f"{number:.2g}"
+
+
+def tables(figures: Figures, things: Sequence[Thing] = (PHOTO, SHAPE)) -> str:
+    """All of them."""
+    return "\n\n".join("\n".join(table(figures, thing)) for thing in things)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Every figure can be yours."""
+    for one in fields(Figures):
+        parser.add_argument(f"--{one.name.replace('_', '-')}", type=float, default=one.default)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables."""
+    print(tables(Figures(**{one.name: float(getattr(args, one.name)) for one in fields(Figures)})))
+    return 0

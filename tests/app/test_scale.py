@@ -1,0 +1,49 @@
+"""The tables of docs/scale.md are what its figures come to."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.benches import scale
+from app.benches.scale import PHOTO, SHAPE, Figures, Thing
+from multifold.cli import main
+
+DOC = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
+MILLION = 1e6
+
+
+def test_the_document_shows_these_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "scale"]) == 0
+    assert capsys.readouterr().out.strip() in DOC.read_text(encoding="utf-8")
+
+
+def test_the_document_names_the_figures() -> None:
+    told = re.sub(r"(?<=\d),(?=\d{3})", "", DOC.read_text(encoding="utf-8"))
+    for value in (2832, 4175, 0.33, 2.08, 3.39, 1.44, 113.7, 2400):
+        assert f"{value} " in told
+
+
+def test_by_hand() -> None:
+    figures = Figures()
+    assert PHOTO.rows == 4
+    assert SHAPE.rows == 19
+    assert scale.memory(figures, PHOTO, MILLION) == pytest.approx(4e6 * 2832 / 1e9)
+    assert scale.shards(figures, PHOTO, 1e9) == 74  # 11,328 GB by 153.6
+    assert scale.rendering(figures, SHAPE, MILLION) == pytest.approx(12e6 / 113.7 / 3600)
+    assert scale.rendering(figures, PHOTO, MILLION) == 0
+    assert scale.embedding(figures, PHOTO, MILLION) == pytest.approx(1e6 * (3.39 + 1.44) / 3.6e6)
+    assert scale.search(figures, PHOTO, 20_000.0) == pytest.approx(0.33)
+    assert scale.cores(figures, PHOTO, 20_000.0) == pytest.approx(0.2 * 2.41)
+
+
+@pytest.mark.parametrize("thing", [PHOTO, SHAPE], ids=lambda thing: thing.name)
+@pytest.mark.parametrize("column", scale.COLUMNS)
+def test_more_items_never_cost_less(thing: Thing, column: str) -> None:
+    costs = [scale.COLUMNS[column](Figures(), thing, 10.0**decade) for decade in scale.DECADES]
+    assert costs == sorted(costs)
+
+
+def test_a_figure_can_be_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "scale", "--memory-gb", "1000000"]) == 0
+    assert "| shards | 1 | 1 | 1 | 1 | 1 |" in capsys.readouterr().out

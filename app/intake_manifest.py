@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from app.drawn import Drawn
 from app.intake_content import Contents
-from app.intake_plan import Plan, Work
+from app.intake_plan import Plan, Work, is_whole
 from index.collection import Collection
 from multifold.errors import MultifoldError
 from multifold.manifest import Entry
@@ -20,9 +20,9 @@ def plan(entries: Iterable[Entry], collection: Collection | None, drawn: Drawn, 
     for entry in entries:
         stored = None if collection is None else collection.get(entry.id)
         work = Work(entry.id, entry.texts, entry.images, entry.mesh, entry.meta)
-        if stored is None:
+        if collection is None or stored is None:
             result.added.append(work)
-        elif _is_there(stored, entry, drawn, contents):
+        elif _is_there(stored, entry, drawn, contents) and is_whole(stored, collection.blobs):
             result.unchanged += 1
         else:
             result.changed.append(work)

@@ -10,11 +10,14 @@ from typing import Any
 from app import intake_metadata, intake_names
 from app.intake_content import Contents, Stamp
 from app.intake_sources import Source
+from index.blobfolder import FolderBlobs
+from index.blobs import Blobs
 from index.collection import Collection
 from index.filters import parse
 from multifold.errors import MultifoldError
 from multifold.folder import Found, Problem, files, shown
 from multifold.manifest import Entry
+from multifold.types import Item
 
 PAGE = 500
 
@@ -57,6 +60,7 @@ class Stored:
     id: str
     texts: tuple[str, ...]
     payload: Mapping[str, Any]
+    whole: bool = True  # its pictures and originals are there
 
 
 def plan(
@@ -117,10 +121,12 @@ def _settle(result: Plan, work: Work, stored: Stored | None, *, moved: bool = Fa
     if stored is None:
         return False
     same = stored.payload.get("content") == work.payload["content"]
-    if same and stored.texts == work.texts and dict(stored.payload) == dict(work.payload):
+    if same and stored.whole and stored.texts == work.texts and dict(stored.payload) == dict(work.payload):
         result.unchanged += 1
         return True
-    (result.moved if moved else result.changed).append(replace(work, id=stored.id, seen=same))
+    (result.moved if moved else result.changed).append(
+        replace(work, id=stored.id, seen=same and (moved or stored.whole))
+    )
     return True
 
 
@@ -178,9 +184,16 @@ def _stored(collection: Collection, source: Source) -> dict[str, Stored]:
     while page := collection.scroll(after, PAGE, where):
         for item in page:
             texts = tuple(one.text or "" for one in item.observations if one.kind == "caption")
-            found[str(item.payload.get("path"))] = Stored(item.id, texts, item.payload)
+            whole = is_whole(item, collection.blobs)
+            found[str(item.payload.get("path"))] = Stored(item.id, texts, item.payload, whole)
         after = page[-1].id
     return found
+
+
+def is_whole(item: Item, blobs: Blobs) -> bool:
+    """Whether its pictures and originals are there, as far as that is cheap to know."""
+    pictures = (one.blob for one in item.observations if one.blob is not None)
+    return not isinstance(blobs, FolderBlobs) or all(map(blobs.exists, (*pictures, *item.files)))
 
 
 def _is_gone(stored: Stored, source: Source, scope: Path, found: Found) -> bool:

@@ -50,6 +50,7 @@ class Asked:
     metadata: bool = True
     allow_empty: bool = False
     dry_run: bool = False
+    copy: bool = False  # originals are copied, not kept where they lie
     workers: int = 1
 
     @property
@@ -156,7 +157,8 @@ def _carry_out(
     if not works:
         return []
     with Sandbox(min(asked.workers, len(works)), seconds=settings.render_seconds) as sandbox:
-        intake = Intake(encoder, collection, sandbox, settings, place.home)
+        copy = asked.copy or place.at.database is not None  # others who read it may not see our files
+        intake = Intake(encoder, collection, sandbox, settings, place.home, copy=copy)
         _watched(intake.take(works), len(works))
     return intake.skipped
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.drawn import Drawn
 from app.intake_content import stamp
+from app.intake_originals import Originals
 from app.intake_plan import Work
 from index.collection import Collection
 from multifold.client import Client, ServiceError
@@ -33,6 +34,7 @@ class Sender:
 
     def __init__(self, client: Client, collection: Collection | None, drawn: Drawn) -> None:
         self._client, self._collection, self._drawn = client, collection, drawn
+        self._originals = None if collection is None else Originals(collection.blobs, copy=False)
         self.skipped: list[Problem] = []
 
     def take(self, works: Iterable[Work]) -> Iterator[int]:
@@ -65,6 +67,7 @@ class Sender:
 
     def _send(self, work: Work) -> None:
         if work.seen:
+            self._note(work)
             former = self._client.get(work.id).payload
             self._client.update(work.id, payload=patch(former, work.payload), texts=work.texts)
             return
@@ -75,6 +78,13 @@ class Sender:
         self._client.upsert(work.id, texts=work.texts, images=images, mesh=mesh, payload=work.payload)
         if work.mesh is not None and work.within is None:
             self._remember(work)
+
+    def _note(self, work: Work) -> None:
+        """Where the files of an item lie that an ingest before us did not copy."""
+        stored = None if self._collection is None else self._collection.get(work.id)
+        if stored is not None and self._originals is not None:
+            self._originals.again(work, stored)
+            self._originals.note()
 
     def _remember(self, work: Work) -> None:
         """Which views the mesh gave: that is how a manifest's item is known again."""

@@ -14,6 +14,7 @@ from app import readiness
 from app.batching import Busy
 from app.errors import ApiError
 from app.ingest import Draft, Made
+from app.intake_originals import adopt, mesh_in_place
 from app.intake_sources import original
 from app.offload import Desk, Office
 from app.uploads import Mesh
@@ -188,20 +189,24 @@ class Carrier:
 
     def _make(self, item: Item, views: Views | None) -> Made:
         blobs, seen = self._from.blobs, item.observations
+        adopt(self._to.blobs, blobs, item)
         texts = tuple(one.text for one in seen if one.text is not None)
         photos = tuple(blobs.get(one.blob) for one in seen if one.kind == "photo" and one.blob is not None)
         files = tuple((blobs.get(key), key[64:]) for key in item.files)
-        return self._target.service.make(Draft(item.id, texts, photos, views, item.payload, files))
+        draft = Draft(item.id, texts, photos, views, item.payload, files, copy=False)
+        return self._target.service.make(draft)
 
     def _views(self, item: Item) -> Views | None:
         """Its views drawn anew, as the other encoder knows shapes."""
         if not any(one.kind == "view" for one in item.observations):
             return None
         observer = self._target.service.observer
-        if item.files:
-            data = self._from.blobs.get(item.files[0])
-            return observer.draw(Mesh(data, item.files[0][64:]))
-        found = original(self._source.service.home, item.payload)
-        if found is not None and found[0].suffix.lower() in EXTENSIONS:
-            return observer.draw_in_place(*found)
+        if (lies := mesh_in_place(self._from.blobs, item.files)) is not None:
+            return observer.draw_in_place(*lies)
+        found = [self._from.blobs.get(key) for key in item.files]  # says which of them went away
+        if len(found) == 1:
+            return observer.draw(Mesh(found[0], item.files[0][64:]))
+        place = original(self._source.service.home, item.payload)
+        if place is not None and place[0].suffix.lower() in EXTENSIONS:
+            return observer.draw_in_place(*place)
         raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")

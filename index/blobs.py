@@ -28,13 +28,22 @@ class Blobs(ABC):
 
     home: Path
 
-    def put(self, data: bytes, suffix: str = "") -> str:
-        """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png')."""
+    def put(self, data: bytes, suffix: str = "", *, copy: bool = True) -> str:
+        """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png').
+
+        Without a copy if none is asked for, and a file that we know holds them where it lies.
+        """
+        key = self.key(data, suffix)
+        if copy or self.in_place(key) is None:
+            self.write(key, data)
+        return key
+
+    @staticmethod
+    def key(data: bytes, suffix: str = "") -> str:
+        """What these bytes are called."""
         if not SUFFIX.fullmatch(suffix):
             raise BlobError(f"{suffix!r} is no suffix: a dot, then up to 16 small letters or digits")
-        key = hashlib.sha256(data).hexdigest() + suffix
-        self.write(key, data)
-        return key
+        return hashlib.sha256(data).hexdigest() + suffix
 
     def get(self, key: str) -> bytes:
         """The bytes of a key, checked against it."""
@@ -59,6 +68,10 @@ class Blobs(ABC):
 
     def file(self, key: str) -> Path | None:  # noqa: ARG002 (a place without files)
         """The file that holds it, if there is one on this machine."""
+        return None
+
+    def in_place(self, key: str) -> Path | None:  # noqa: ARG002 (a place that keeps copies alone)
+        """The file of somebody else's folder that still holds it, if it is kept by reference."""
         return None
 
     @abstractmethod

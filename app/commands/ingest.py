@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-names", action="store_true", help="file names are no captions")
     parser.add_argument("--no-metadata", action="store_true", help="nor is what glTF files say of themselves")
     parser.add_argument("--allow-empty", action="store_true", help="delete all, if the folder is empty now")
+    parser.add_argument(
+        "--copy", action="store_true", help="copy photos and meshes, instead of reading them where they lie"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the whole report as JSON")
     parser.add_argument("--watch", action="store_true", help="stay, and follow changes of the folder")
@@ -57,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         metadata=not args.no_metadata,
         allow_empty=args.allow_empty,
         dry_run=args.dry_run,
+        copy=args.copy,
         workers=args.workers,
     )
     _check(asked, watch=args.watch)

@@ -38,6 +38,7 @@ from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Hit, Item, Kind, Query, Side
 
+ATTEMPTS = 100  # moments of the store that a search takes until the engines are of the same version
 SAVE_AFTER = 8192  # changes that a crash may cost deriving anew
 
 
@@ -233,13 +234,17 @@ class Collection:
             check_query(ask.query, self._space.dim)
         behind = self._lock is None and self._readable().version() != self.version
         found = [None] * len(asks) if behind else self._answers(asks)
-        missed = [ask for ask, hits in zip(asks, found, strict=True) if hits is None]
-        if missed:
+        for _ in range(ATTEMPTS):
+            missed = [ask for ask, hits in zip(asks, found, strict=True) if hits is None]
+            if not missed:
+                break
             with self._changing, self._readable().moment():
-                again = iter(self._caught_up_answers(missed))
+                self._derived.catch_up(self._store)
+                again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
         answers = [hits for hits in found if hits is not None]
-        assert len(answers) == len(asks)  # in one moment, what the engines find is there
+        if len(answers) < len(asks):
+            raise CollectionError("The index does not keep up with the changes: try again.")
         return answers
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
@@ -291,16 +296,6 @@ class Collection:
         except GoneError:
             self._derived.lost()
             return [None] * len(asks)
-
-    def _caught_up_answers(self, asks: Sequence[Ask]) -> list[list[Hit] | None]:
-        """In a moment of the store; twice, if what was searched turns out to be gone."""
-        self._derived.catch_up(self._store)
-        version = self.version
-        found = self._answers(asks)
-        if version == self.version:
-            return found
-        self._derived.catch_up(self._store)
-        return self._answers(asks)
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""

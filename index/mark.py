@@ -1,10 +1,12 @@
 """What a cluster holds of a collection, noted in the store: how far it was fed, and under which names.
 
-A version counts as fed when every row that it has is in the cluster. Rows that ended are removed later, once
+Rows are fed as of a version of the store: what ended before that was never fed. So only versions that
+somebody fed up to are whole, and nothing may be looked at in between. Rows that ended are removed later, once
 nobody looks at a version that had them; `swept` is the last change whose ended rows are gone.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
 
@@ -20,6 +22,7 @@ class Mark:
     place: str  # what all its names begin with
     fed: int
     swept: int
+    whole: bool = False  # whether all rows of the version `fed` are there
     written: int = 0  # the cluster's time of the last write; 0: nobody knows
     segments: tuple[Segment, ...] = ()
 
@@ -27,9 +30,29 @@ class Mark:
         """What one side and kind of rows is called in the cluster."""
         return "_".join([self.place, *segment])
 
-    def further(self, fed: int, written: int, segments: tuple[Segment, ...]) -> "Mark":
+    def further(self, fed: int, written: int, segments: Iterable[Segment], *, whole: bool) -> "Mark":
         """The mark after more was fed."""
-        return replace(self, fed=fed, written=max(self.written, written), segments=segments)
+        return replace(
+            self,
+            fed=fed,
+            whole=whole,
+            written=max(self.written, written),
+            segments=tuple(sorted({*self.segments, *segments})),
+        )
+
+    def after(self, noted: "Mark | None") -> "Mark":
+        """What to note when this is noted already, perhaps by one who got further: nothing goes back."""
+        if noted is None:
+            return self
+        if noted.place != self.place:
+            return noted
+        ahead = max(self, noted, key=lambda one: (one.fed, one.whole))
+        return replace(
+            ahead,
+            swept=max(self.swept, noted.swept),
+            written=max(self.written, noted.written),
+            segments=tuple(sorted({*self.segments, *noted.segments})),
+        )
 
     def as_note(self) -> str:
         """For the store."""

@@ -43,6 +43,7 @@ class Shared(Derived):
         self._store, self._writes = store, writes
         self._link = Link(cluster)
         self._mark: Mark | None = None
+        self._place = ""  # where we looked last
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
 
     def follow(self, store: Store) -> None:
@@ -53,9 +54,12 @@ class Shared(Derived):
             log.warning("the cluster is fed later: %s", error)
 
     def catch_up(self, store: Store) -> None:
-        """Let the cluster have what the store has at this moment, unless somebody has seen to that."""
+        """Let the cluster have what the store has at this moment, unless somebody fed it with what is newer.
+
+        Then this moment is over: rows that ended meanwhile were never fed.
+        """
         wanted = store.version()
-        if self.version >= wanted:
+        if self.version == wanted:
             return
         try:
             self._reach(wanted)
@@ -68,8 +72,7 @@ class Shared(Derived):
 
     def seen_at(self, now: Connection) -> int | None:
         """The version that a search looks at; None if the cluster is not known to have it."""
-        last = last_change(now)
-        return last if last <= self.version else None
+        return self.version if self.version == last_change(now) else None
 
     def lost(self) -> None:
         """Begin again with what the store knows of the cluster."""
@@ -116,14 +119,16 @@ class Shared(Derived):
         best, since = NEVER, time.monotonic()
         while True:
             with self._store.alone("feed") as mine:
-                mark = self._noted()
-                if mark is not None and mark.fed >= wanted:
+                mark = self._noted() or new_mark()
+                if mark.whole and mark.fed >= wanted:
                     return self._adopt(mark)
-                if mark is not None and mark.fed > best:
+                if mark.fed > wanted:
+                    return None  # somebody is about what is newer, and this moment is over
+                if mark.fed > best:
                     best, since = mark.fed, time.monotonic()
                 stalled = time.monotonic() - since > STALLED
                 if (mine or stalled) and self._writes:
-                    return self._feed(mark or new_mark())
+                    return self._feed(mark)
             if stalled:
                 raise ClusterError(
                     "The cluster lacks the last changes, and nobody feeds it: start a service."
@@ -137,30 +142,39 @@ class Shared(Derived):
             for batch in progress.batches():
                 for new in derive(batch, self._space):
                     self._at(new.segment).put(new.rows, new.vectors)
-                mark = self._noting(mark, edition_of(int(batch.rows[-1])))
-            mark = self._swept(self._noting(mark, progress.version))
+                mark = self._noting(mark, edition_of(int(batch.rows[-1])), whole=False)
+            mark = self._noting(mark, progress.version, whole=True)
+            self._sweep(mark)
         self._adopt(mark)
 
-    def _noting(self, mark: Mark, fed: int) -> Mark:
+    def _noting(self, mark: Mark, fed: int, *, whole: bool) -> Mark:
         """Tell everybody how far the cluster is."""
         written = [self._at(segment).written for segment in self._engines]
-        mark = mark.further(fed, max(written, default=0), tuple(self._engines))
-        self._store.note(KEY, mark.as_note())
-        return mark
+        return self._note(mark.further(fed, max(written, default=0), self._engines, whole=whole))
 
-    def _swept(self, mark: Mark) -> Mark:
+    def _note(self, mark: Mark) -> Mark:
+        """What is noted then: others may have got further."""
+        told = [mark]
+
+        def said(noted: str | None) -> str:
+            told[0] = mark.after(None if noted is None else from_note(noted))
+            return told[0].as_note()
+
+        self._store.note(KEY, said)
+        if told[0].place != mark.place:
+            raise GoneError("The cluster lost rows, and somebody has begun again elsewhere.")
+        return told[0]
+
+    def _sweep(self, mark: Mark) -> None:
         """Remove what ended so long ago that nobody looks at it any more."""
         self._fed.append((time.monotonic(), mark.fed))
         until = mark.swept
         while self._fed and self._fed[0][0] <= time.monotonic() - GRACE:
             until = max(until, self._fed.popleft()[1])
-        if until == mark.swept:
-            return mark
-        for segment in self._engines:
-            self._at(segment).remove(self._ended(mark, until, segment))
-        mark = replace(mark, swept=until)
-        self._store.note(KEY, mark.as_note())
-        return mark
+        if until > mark.swept:
+            for segment in self._engines:
+                self._at(segment).remove(self._ended(mark, until, segment))
+            self._note(replace(mark, swept=until))
 
     def _ended(self, mark: Mark, until: int, segment: Segment) -> Ids:
         """Rows of one engine whose edition ended after the last sweep."""
@@ -177,6 +191,7 @@ class Shared(Derived):
 
     def _adopt(self, mark: Mark) -> None:
         """Look at what the mark says is there."""
+        self._place = mark.place
         same = self._mark is not None and self._mark.place == mark.place
         engines = dict(self._engines) if same else {}
         for segment in mark.segments:
@@ -194,6 +209,11 @@ class Shared(Derived):
             self._mark, self._engines, self.version = mark, engines, version
 
     def _begin_again(self) -> None:
-        """The cluster has lost rows: from now on everybody looks elsewhere, where they are derived anew."""
+        """Rows were lost: from now on everybody looks elsewhere, where they are derived anew."""
+        lost = self._place
         self.lost()
-        self._store.note(KEY, new_mark().as_note())
+
+        def said(noted: str | None) -> str:
+            return noted if noted and from_note(noted).place != lost else new_mark().as_note()
+
+        self._store.note(KEY, said)

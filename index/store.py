@@ -188,10 +188,10 @@ class Store:
         with self._database.apart() as connection:
             return stamp.note(connection, key)
 
-    def note(self, key: str, value: str) -> None:
-        """Note something else under this key."""
+    def note(self, key: str, said: Callable[[str | None], str]) -> None:
+        """Note something else under this key, given what is noted there."""
         with self._database.writing() as connection:
-            stamp.write_note(connection, key, value)
+            stamp.write_note(connection, key, said(stamp.note(connection, key)))
 
     @contextmanager
     def alone(self, name: str) -> Iterator[bool]:

@@ -12,10 +12,12 @@ from index.cluster import Cluster, ClusterError
 from index.collection import Collection
 from index.derived import Derived
 from index.filters import parse
+from index.mark import from_note, new_mark
 from index.milvus_engine import MilvusEngine
 from index.milvus_link import Link
 from index.plan import MILVUS, Plan, PlanError
 from index.restore import restore
+from index.store import Store
 from multifold.types import Item
 from tests.index.clusters import embedded
 from tests.index.servers import Server
@@ -147,6 +149,42 @@ def test_replicas_share_what_one_of_them_fed(
             embedded().drop(engine.name)
         for replica in (one, other):
             assert len(replica.search(ASKED)) == 6
+
+
+def test_a_version_that_was_never_fed_is_not_looked_at(
+    server: Server, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edition that came and ended between two feedings is nowhere: who is of its version looks again."""
+    place, items, catch_up = server.place(), things(5), shared.Shared.catch_up
+    with (
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
+    ):
+        one.upsert(items)
+        with monkeypatch.context() as died:
+            died.setattr(shared.Shared, "follow", lambda *_: None)
+            one.upsert(items[:1])
+        overtakes = iter([True])
+
+        def overtaken(self: shared.Shared, store: Store) -> None:
+            if self is other._derived and next(overtakes, False):
+                one.upsert(items[:1])
+            catch_up(self, store)
+
+        monkeypatch.setattr(shared.Shared, "catch_up", overtaken)
+        assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
+        assert next(overtakes, False) is False
+
+
+def test_one_who_wakes_up_late_takes_nothing_back() -> None:
+    begun = new_mark()
+    late = begun.further(5, 50, [("shape", "pooled")], whole=True)
+    ahead = begun.further(9, 90, [("text", "pooled")], whole=False)
+    both = [late.after(ahead), ahead.after(late)]
+    assert both[0] == both[1]
+    assert (both[0].fed, both[0].whole, both[0].written, len(both[0].segments)) == (9, False, 90, 2)
+    assert from_note(late.as_note()) == late.after(None) == late
+    assert late.after(new_mark()).place != begun.place
 
 
 def test_one_who_feeds_and_sleeps_is_not_waited_for(

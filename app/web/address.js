@@ -1,5 +1,5 @@
 // What is asked, and its place in the address bar:
-//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&sure=0.5&is.colour=red&is.colour=blue&from.price=5&to.price=9&sort=name&fold=1&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&sure=0.5&is.colour=red&from.price=5&to.price=9&sort=name&fold=1&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
 // A file cannot be in an address: it is kept for this visit, and the history's state names it.
 

@@ -72,8 +72,8 @@ async function follow(event) {
     sort.show(asked);
     judging.show(asked);
     showStart();
-    filters.show(asked);
     await searching.run(asked, event?.isTrusted);
+    filters.show(current());
   }
   if (!current().item) return detail.hide();
   try {

@@ -9,7 +9,7 @@ import { learn } from "./sort.js";
 const LOOKED_AT = 100;
 const MOST_KEYS = 8;
 const FEW_VALUES = 12, MOST_VALUES = 40;
-const OF_FILES = new Set(["path", "content"]); // what ingestion notes of each file, one for every item
+const OF_FILES = new Set(["path", "content"]); // what ingestion notes of each file
 let keys = [];
 let ofFiles = false;
 let latest = 0;

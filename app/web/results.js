@@ -97,7 +97,8 @@ export function listen() {
     const cards = [...$("results").querySelectorAll(".open")];
     const at = cards.indexOf(event.target);
     if (at < 0) return;
-    const columns = cards.findIndex((one) => one.offsetTop > cards[0].offsetTop);
+    const top = (one) => one.parentNode.offsetTop;
+    const columns = cards.filter((one) => top(one) === top(cards[0])).length;
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
     if (!step || !cards[at + step]) return;
     event.preventDefault();

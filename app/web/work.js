@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { $, h, redraw } from "./dom.js";
 
 const MOST = 20; // jobs, and errors of one, that are shown
-const LOOK = 1; // seconds between two looks at jobs that go on
+const PAUSE = 1000; // ms between two looks
 let timer = null;
 let goingOn = new Set();
 let changed = () => {};
@@ -34,7 +34,7 @@ async function look() {
     redraw($("jobs"), ...(jobs.length ? jobs.slice(0, MOST).map(job) : [h("li", { class: "quiet" }, "no jobs yet")]));
     if (jobs.some((one) => goingOn.has(one.id) && !goesOn(one))) changed();
     goingOn = new Set(jobs.filter(goesOn).map(({ id }) => id));
-    if (goingOn.size && $("work").open && $("collection").open) timer = setTimeout(look, 1000 * LOOK);
+    if (goingOn.size && $("work").open && $("collection").open) timer = setTimeout(look, PAUSE);
   } catch (error) {
     $("jobs").replaceChildren(refused(error));
   }

@@ -31,6 +31,7 @@ FLAGS = (
     "--disable-sync",
 )
 PATIENCE = 60
+STICKS_OUT = "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth - clientWidth"
 DROP = """const data = new DataTransfer();
 for (const [name, coded] of Object.entries(arguments[0]))
   data.items.add(new File([Uint8Array.from(atob(coded), (c) => c.charCodeAt(0))], name));

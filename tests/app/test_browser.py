@@ -8,13 +8,12 @@ import pytest
 from selenium.webdriver import Keys
 
 from tests.app import browser
-from tests.app.browser import Page
+from tests.app.browser import STICKS_OUT, Page
 from tests.app.house import House, box, png
 
 pytestmark = browser.marks
 WEB = Path(__file__).parents[2] / "app" / "web"
 MOST = 100_000
-STICKS_OUT = "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth - clientWidth"
 
 
 def kept_focus(page: Page, name: str) -> bool:

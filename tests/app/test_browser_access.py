@@ -47,8 +47,24 @@ def collection(page: Page) -> None:
     page.wait(lambda: page.count("dialog[open]") == 1)
 
 
+def work(page: Page) -> None:
+    collection(page)
+    page.click("#work summary")
+    page.click("#snap")
+    page.wait(lambda: page.count("#jobs li") == 1 and page.count("#snapshots a") > 0)
+
+
+def listed(page: Page) -> None:
+    page.open("/?all=1&sort=newest&fold=1")
+    page.wait(lambda: len(page.found()) == 4 and page.pictures_loaded())
+    page.click("#filters summary")
+
+
+STATES = [empty, results, nothing, mix, detail, collection, work, listed]
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("state", [empty, results, nothing, mix, detail, collection])
+@pytest.mark.parametrize("state", STATES)
 def test_no_fault_is_found(page: Page, state: Callable[[Page], None], theme: str) -> None:
     with page.sized(1280, theme=theme):
         state(page)

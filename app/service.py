@@ -13,6 +13,7 @@ from app.observer import Observer
 from app.patching import merged
 from app.settings import Settings
 from app.sureness import By, Sure
+from app.thumbnails import thumbnail
 from index.collection import Collection
 from index.filters import Filter
 from index.searching import Ask
@@ -122,6 +123,10 @@ class Service:
     def _ask(self, look: Look) -> Ask:
         known = confidence.of(self.sure.now().curves, look.asked, look.query.pool)
         return Ask(look.query, look.where, look.exact, known)
+
+    def thumbnail(self, key: str) -> bytes:
+        """One of its pictures, small."""
+        return thumbnail(self.home, self.collection.blobs, key, self.settings.max_pixels)
 
     def tokens(self, texts: Sequence[str]) -> int:
         """How many tokens these texts have for this encoder."""

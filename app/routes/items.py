@@ -48,17 +48,21 @@ PICTURE: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/{item_id:path}/views/{index:int}", responses={**PICTURE, **refusals(404, 422)}, response_class=Response
 )
-async def view(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
-    """A rendered view of an item. With `v`, as search gives it, browsers may keep it for good."""
-    return await _picture(request, at, item_id, "view", index, v)
+async def view(
+    request: Request, at: At, item_id: str, index: int, v: str = "", small: bool = False
+) -> Response:
+    """A rendered view of an item, or `small` for grids. With `v`, as search gives it, it may be kept."""
+    return await _picture(request, at, item_id, "view", index, v, small=small)
 
 
 @router.get(
     "/{item_id:path}/photos/{index:int}", responses={**PICTURE, **refusals(404, 422)}, response_class=Response
 )
-async def photo(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
-    """A photo of an item as it was handed in. With `v`, as search gives it, browsers may keep it for good."""
-    return await _picture(request, at, item_id, "photo", index, v)
+async def photo(
+    request: Request, at: At, item_id: str, index: int, v: str = "", small: bool = False
+) -> Response:
+    """A photo of an item as it was handed in, or `small`, as WebP of at most 256 pixels, for grids."""
+    return await _picture(request, at, item_id, "photo", index, v, small=small)
 
 
 @router.get(
@@ -145,7 +149,9 @@ async def _item(at: Desk, item_id: str) -> Item:
     return item
 
 
-async def _picture(request: Request, at: Desk, item_id: str, kind: Kind, index: int, v: str) -> Response:
+async def _picture(
+    request: Request, at: Desk, item_id: str, kind: Kind, index: int, v: str, *, small: bool
+) -> Response:
     whole = f"{item_id}/{shown.PLACES[kind]}/{index}"
     if _is_one_segment(request, whole):  # then it is the id of an item that ends so
         return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
@@ -153,14 +159,23 @@ async def _picture(request: Request, at: Desk, item_id: str, kind: Kind, index: 
     key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
     if key is None:
         raise ApiError(404, "not_found", f"the item {item_id!r} has no {kind} {index}")
-    return await _blob(request, at, key, v, PICTURE_TYPES[key[64:]])
+    kind_of = "image/webp" if small else PICTURE_TYPES[key[64:]]
+    return await _blob(request, at, key, v, kind_of, small=small)
 
 
 async def _blob(
-    request: Request, at: Desk, key: str, v: str, kind: str, more: Mapping[str, str] = NOTHING
+    request: Request,
+    at: Desk,
+    key: str,
+    v: str,
+    kind: str,
+    more: Mapping[str, str] = NOTHING,
+    *,
+    small: bool = False,
 ) -> Response:
-    headers = {"etag": f'"{key}"', "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN, **more}
+    tag = f'"{key}-small"' if small else f'"{key}"'
+    headers = {"etag": tag, "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN, **more}
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
-    data = await at.run(lambda: at.service.collection.blobs.get(key))
+    data = await at.run(lambda: at.service.thumbnail(key) if small else at.service.collection.blobs.get(key))
     return Response(data, media_type=kind, headers=headers)

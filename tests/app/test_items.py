@@ -3,6 +3,7 @@
 import io
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -88,6 +89,27 @@ def test_photos_are_served_as_they_came(shop: House) -> None:
     response = shop.client.get("/v1/items/red-box/photos/0")
     assert response.headers["content-type"] == "image/png"
     assert response.content == png("red")
+
+
+def test_photos_are_small_on_request(shop: House) -> None:
+    wide = Image.fromarray(np.random.default_rng(0).integers(0, 255, (600, 900, 3), np.uint8))
+    out = io.BytesIO()
+    wide.save(out, "PNG")
+    assert shop.client.put("/v1/items/wide", files=[("images", ("w.png", out.getvalue()))]).is_success
+    url = shop.client.get("/v1/items/wide").json()["observations"][0]["url"]
+    whole, small = shop.client.get(url), shop.client.get(f"{url}&small=true")
+    assert whole.content == out.getvalue()
+    assert small.headers["content-type"] == "image/webp"
+    assert small.headers["cache-control"] == whole.headers["cache-control"]
+    assert small.headers["etag"] != whole.headers["etag"]
+    assert Image.open(io.BytesIO(small.content)).size == (256, 171)
+    (made,) = (shop.service.home / "thumbnails").glob("*/*.webp")
+    assert made.read_bytes() == small.content == shop.client.get(f"{url}&small=true").content
+    asked = {"if-none-match": small.headers["etag"]}
+    assert shop.client.get(f"{url}&small=true", headers=asked).status_code == 304
+    view = shop.client.get("/v1/items/red-box/views/0?small=true")
+    assert Image.open(io.BytesIO(view.content)).size == (48, 48)
+    shop.client.delete("/v1/items/wide")
 
 
 def test_pictures_may_be_kept_when_their_address_names_them(shop: House) -> None:

@@ -1,0 +1,37 @@
+"""Small pictures for grids, made when they are first asked for. Derived: their folder can be thrown away."""
+
+import io
+from pathlib import Path
+
+from PIL import Image
+
+from index.blobs import Blobs, checked
+from multifold import durable
+from multifold.preprocess import decode
+
+SIDE = 256  # pixels of the longer side
+FOLDER = "thumbnails"
+
+
+def thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes:
+    """A picture of a collection as a small WebP."""
+    path = home / FOLDER / checked(key)[:2] / f"{key[:64]}.webp"
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        made = small(blobs.get(key), max_pixels)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.write(path, made)
+    except OSError:  # a full disk or a folder that is not ours: it is made again next time
+        pass
+    return made
+
+
+def small(data: bytes, max_pixels: int) -> bytes:
+    """The picture in a file, at most so large, upright."""
+    picture = decode(data, max_pixels)
+    picture.thumbnail((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
+    out = io.BytesIO()
+    picture.save(out, "WEBP", quality=82, method=2)
+    return out.getvalue()

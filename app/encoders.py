@@ -9,6 +9,7 @@ from app.observer import Observer, encoder_at
 from app.settings import Settings
 from multifold import bundle as bundles
 from multifold.bundle import Bundle, BundleError
+from multifold.encoder import Encoder
 from renderers.sandbox import Sandbox
 
 
@@ -33,6 +34,27 @@ class Encoders:
         """The observer of a bundle at hand, by the bundle's name or by that of its folder."""
         sentence = f"there is no bundle {name!r} here"
         return self._open(self._folder(lambda one: name in (one.name, one.folder.name), sentence))
+
+    def reload(self) -> list[tuple[Bundle, Bundle]]:
+        """Read the bundles at work anew from their folders, all or none; each before and after.
+
+        What changed is verified as at a start, and takes its place between two batches.
+        """
+        with self._opening:
+            renewed = [(one, self._renewed(one.encoder)) for one in self._opened.values()]
+            bundles_of = [(one.encoder.bundle, encoder.bundle) for one, encoder in renewed]
+            for one, encoder in renewed:
+                one.encoder = encoder
+        return bundles_of
+
+    def _renewed(self, encoder: Encoder) -> Encoder:
+        """The encoder as its folder has it now; itself if nothing changed."""
+        known, found = encoder.bundle, bundles.load(encoder.bundle.folder)
+        if found.vector_id != known.vector_id:
+            sentence = f"the bundle {known.name} makes other vectors now; rebuild its collections for it"
+            raise ApiError(409, "other_vectors", sentence)
+        same = found.bundle_id == known.bundle_id
+        return encoder if same else encoder_at(known.folder, self._settings.threads)
 
     def at_hand(self) -> Iterator[tuple[Path, Bundle | BundleError]]:
         """Every bundle here, or what is wrong with it."""

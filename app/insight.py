@@ -57,6 +57,12 @@ def explainer(encoder: Encoder) -> Explainer:
     return Explainer(encoder)
 
 
+def forget() -> None:
+    """Encoders have been replaced: keep nothing of those before."""
+    bundle_pool.cache_clear()
+    explainer.cache_clear()
+
+
 def walk(service: Service, feature: Feature, steps: int, widths: Sequence[float], captions: str) -> Walked:
     """From a feature to the root, by captions of the bundle, of the collection, or of both."""
     encoder = service.encoder

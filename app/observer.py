@@ -13,7 +13,7 @@ from multifold.bundle import Bundle, BundleError
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from multifold.preprocess import decode, pixels
-from multifold.types import Pixels
+from multifold.types import Features, Metric, Pixels, Vector, Vectors
 from renderers.base import LOOK, Views
 from renderers.cameras import rig
 from renderers.sandbox import Sandbox
@@ -43,10 +43,37 @@ def _check_views(bundle: Bundle) -> None:
 
 
 class Observer:
-    """Sees and reads the way the bundle says. Safe to use from several threads."""
+    """Sees and reads the way the bundle says, and is the space of its collections. For several threads.
+
+    Its encoder may be replaced by another one of the same `vector_id`, while it is at work.
+    """
 
     def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
         self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
+
+    @property
+    def vector_id(self) -> str:
+        """The name of the space."""
+        return self.encoder.vector_id
+
+    @property
+    def dim(self) -> int:
+        """Length of an index vector."""
+        return self.encoder.dim
+
+    @property
+    def metric(self) -> Metric:
+        """How index vectors are compared."""
+        return self.encoder.metric
+
+    @property
+    def query_signs(self) -> Vector | None:
+        """What a query vector is multiplied with."""
+        return self.encoder.query_signs
+
+    def vectors(self, features: Features) -> Vectors:
+        """Index vectors of features."""
+        return self.encoder.vectors(features)
 
     def look(self, data: bytes) -> Pixels:
         """A picture as the encoder takes it."""

@@ -67,7 +67,6 @@ class Service:
     """Everything a request needs. Its methods may be called from several threads."""
 
     settings: Settings
-    encoder: Encoder
     collection: Collection
     observer: Observer
     name: str
@@ -78,6 +77,11 @@ class Service:
     def __post_init__(self) -> None:
         """What it knows of its scores comes with its first searches."""
         object.__setattr__(self, "sure", Sure(self.encoder, self.collection))
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder that is at work now."""
+        return self.observer.encoder
 
     def search(self, looks: Sequence[Look]) -> list[Found]:
         """The hits of each query, and the version that they are of at least."""

@@ -181,7 +181,7 @@ def _service(
 ) -> Service:
     collection = Collection.open(
         place.folder,
-        observer.encoder,
+        observer,
         writer=settings.url,
         probes=observer.encoder.bundle.probes(),
         database=place.database,
@@ -189,4 +189,4 @@ def _service(
         plan=plan,
         cluster=settings.cluster,
     )
-    return Service(settings, observer.encoder, collection, observer, name, place.folder)
+    return Service(settings, collection, observer, name, place.folder)

@@ -8,6 +8,7 @@ from app.jobs import Worker
 from app.many import write_many
 from app.offload import Office
 from app.rebuild import REBUILD, rebuild
+from app.reindex import REINDEX, reindex
 from app.service import Stored
 from index.joblist import Job, Progress
 
@@ -24,7 +25,10 @@ def workers(office: Office) -> Mapping[str, Worker]:
     async def anew(job: Job, progress: Progress) -> None:
         await rebuild(office, job, progress)
 
-    return {INGEST: ingest, REBUILD: anew}
+    async def index(job: Job, progress: Progress) -> None:
+        await reindex(office, job, progress)
+
+    return {INGEST: ingest, REBUILD: anew, REINDEX: index}
 
 
 async def _ingest(office: Office, job: Job, progress: Progress) -> None:

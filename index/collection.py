@@ -7,7 +7,7 @@ meanwhile, the search is made again, with changes held off and the store seen as
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -22,15 +22,17 @@ from index.browse import Facet, Span
 from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
 from index.cluster import Cluster, GoneError
-from index.derived import Derived
+from index.derived import Derived, Told, nobody
+from index.engines import check_plan
 from index.feedback import Chosen, Judgement
 from index.filters import Filter
 from index.lock import WriterLock
 from index.mounts import refuse_network
 from index.ordering import Order
 from index.placement import placed
-from index.plan import Plan
+from index.plan import Plan, PlanError
 from index.report import Report
+from index.saved import tidy
 from index.searching import Ask, Calibration, Searching
 from index.snapshot import Taken, snapshot
 from index.store import Store
@@ -55,7 +57,7 @@ class Collection:
         store: Store,
         blobs: Blobs,
         lock: WriterLock | None,
-        derived: Derived,
+        planned: Callable[[Plan], Derived],
         plan: Plan,
         *,
         read_only: bool,
@@ -69,7 +71,8 @@ class Collection:
         self._closed = False
         self._bitmaps = Bitmaps()
         self.plan = plan
-        self._derived = derived
+        self._planned = planned
+        self._derived = planned(plan)
         self._derived.restore(store)
         self._derived.follow(store)
 
@@ -109,8 +112,14 @@ class Collection:
             undo.callback(store.close)
             plan = plan or store.plan() or Plan()
             home = folder / "index" if database is None else None
-            derived = placed(space, store, plan, cluster, home, probes, writes=not read_only)
-            collection = cls(space, store, blobs, lock, derived, plan, read_only=read_only)
+            writes = not read_only
+
+            def planned(plan: Plan) -> Derived:
+                return placed(space, store, plan, cluster, home, probes, writes=writes)
+
+            if home is not None and writes:
+                tidy(home)
+            collection = cls(space, store, blobs, lock, planned, plan, read_only=read_only)
             undo.pop_all()
         return collection
 
@@ -259,6 +268,33 @@ class Collection:
         """Whoever opens this collection from now on gets such an index."""
         with self._alone():
             self._store.ask_for(plan)
+
+    def reindex(self, plan: Plan, told: Told = nobody) -> dict[Segment, list[Report]]:
+        """Build another index of what is stored, and search it once it finds what the plan asks for.
+
+        The present one is searched and written to meanwhile, so both are in memory for a time. `told` hears
+        how many observations are in the new one; what it raises calls it off.
+        """
+        check_plan(plan, self._space.dim)
+        with ExitStack() as undo:
+            new = self._planned(plan)
+            undo.callback(new.close)
+            if not type(new) is type(self._derived) is Derived:
+                raise PlanError(
+                    "What a cluster holds is indexed there: this collection has no index to build."
+                )
+            new.catch_up(self._readable(), told)
+            new.settle()
+            told(sum(self.observations().values()))
+            with self._alone():
+                new.catch_up(self._store)
+                self._store.ask_for(plan)
+                former, self._derived, self.plan = self._derived, new, plan
+                self._derived.save(1)
+            undo.pop_all()
+        with former.gate.writing():  # whoever searches it goes on in the new one
+            former.close()
+        return new.settle()
 
     def disagreements(self) -> list[str]:
         """What the indexes have that the store does not say, or the other way round; see agree.py."""

@@ -6,6 +6,7 @@ follows another process, and the opening of a collection (from before the first 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float32
@@ -25,10 +26,15 @@ from multifold.types import SIDES, Pool, Side, Vectors
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
+Told: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
 WORTH_SAVING = 4096  # rows; fewer are derived anew faster than they are read
 WIDER = 4  # how much further a grouped search reaches each time
+
+
+def nobody(_: int) -> None:
+    """Nobody wants to hear."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +112,16 @@ class Derived:
     def discard(self) -> None:
         """Remove what lies elsewhere, for good."""
 
-    def catch_up(self, store: Store) -> None:
-        """Apply what the store has that the engines have not; after a failure the next one starts afresh."""
+    def catch_up(self, store: Store, told: Told = nobody) -> None:
+        """Apply what the store has that the engines have not; after a failure the next one starts afresh.
+
+        `told` hears how many observations are on their way.
+        """
         if self.version == store.version():
             return
         with store.moment(), store.since(self._starting(store), BATCH) as progress:
-            additions = (one for batch in progress.batches() for one in derive(batch, self._space))
+            batches = _counted(progress.batches(), told)
+            additions = (one for batch in batches for one in derive(batch, self._space))
             if self.version == NEVER:
                 self._apply(progress.version, [], additions)
             else:
@@ -219,6 +229,14 @@ class Derived:
         if engine is None or most == 0:
             return np.empty(0, np.float32), np.empty(0, np.int64)
         return question.search(engine, min(limit, most), allowed, exact=exact)
+
+
+def _counted(batches: Iterable[Batch], told: Told) -> Iterator[Batch]:
+    done = 0
+    for batch in batches:
+        done += len(batch.rows)
+        told(done)
+        yield batch
 
 
 def _joined(rows: Sequence[Ids]) -> Ids:

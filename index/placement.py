@@ -29,8 +29,6 @@ def placed(
     if home is None:
         return Derived(space, Engines(space, plan, None, probes))
     saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
-    if writes:
-        saved.tidy()
     return Derived(space, Engines(space, plan, saved.home if writes else None, probes), saved)
 
 

@@ -80,13 +80,14 @@ class SavedEngines:
             return None
         return told["version"], engines
 
-    def tidy(self) -> None:
-        """Remove sealed parts that no save links to; for the writing process, before it makes engines."""
-        for part in self.home.glob("*"):
-            if part.stat().st_nlink == 1:
-                part.unlink()
-
     def _sweep(self, current: str) -> None:
         for old in self._folder.iterdir():
             if old.is_dir() and old.name not in (current, SEALED):
                 shutil.rmtree(old)
+
+
+def tidy(folder: Path) -> None:
+    """Remove sealed parts that no save links to; for the writing process, before it makes engines."""
+    for part in (folder / SEALED).glob("*"):
+        if part.stat().st_nlink == 1:
+            part.unlink()

@@ -17,7 +17,7 @@ from jaxtyping import Bool
 from index.base import Engine, Ids, Segment, Space
 from index.changelog import last_change
 from index.cluster import Cluster, ClusterError, GoneError
-from index.derived import BATCH, NEVER, Derived, derive
+from index.derived import BATCH, NEVER, Derived, Told, derive, nobody
 from index.mark import KEY, Mark, from_note, new_mark
 from index.milvus_engine import MilvusEngine
 from index.milvus_link import Link
@@ -53,7 +53,7 @@ class Shared(Derived):
         except ClusterError as error:
             log.warning("the cluster is fed later: %s", error)
 
-    def catch_up(self, store: Store) -> None:
+    def catch_up(self, store: Store, told: Told = nobody) -> None:  # noqa: ARG002 (it is fed in steps)
         """Let the cluster have what the store has at this moment, unless somebody fed it with what is newer.
 
         Then this moment is over: rows that ended meanwhile were never fed.

@@ -70,13 +70,24 @@ class Upkeep(Wire):
         """Make an empty collection. Without `index` and `recall` it chooses its index itself."""
         body: dict[str, Any] = {"name": name, "bundle": bundle}
         if index is not None or recall is not None:
-            asked = {"type": index, "device": device, "recall": recall}
-            body["index"] = {key: value for key, value in asked.items() if value is not None}
+            body["index"] = _index(index, device, recall)
         return self._ask(_collection, "POST", "/v1/collections", json=body)
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """All collections, the main one first."""
         return self._ask(lambda raw: tuple(map(_collection, raw["collections"])), "GET", "/v1/collections")
+
+    def reindex(
+        self,
+        name: str,
+        *,
+        index: str | None = None,
+        device: str = "auto",
+        recall: float | None = None,
+    ) -> Job:
+        """Build another index of a collection; nothing is encoded again, and searches go on meanwhile."""
+        path = f"/v1/collections/{segment(name)}/reindex"
+        return self._ask(job_of, "POST", path, json=_index(index, device, recall))
 
     def rebuild(
         self,
@@ -94,6 +105,11 @@ class Upkeep(Wire):
     def bundles(self) -> tuple[Raw, ...]:
         """The bundles at hand, the service's own first."""
         return self._ask(lambda raw: tuple(raw["bundles"]), "GET", "/v1/bundles")
+
+    def reload_bundles(self) -> dict[str, str]:
+        """Have the bundles at work read anew, if they still make the same vectors; the bundle_id of each."""
+        told = "POST", "/v1/bundles/reload"
+        return self._ask(lambda raw: {one["name"]: one["bundle_id"] for one in raw["bundles"]}, *told)
 
     def drop_collection(self, name: str) -> None:
         """Remove a collection with all that it holds."""
@@ -161,6 +177,11 @@ class Upkeep(Wire):
     def metrics(self) -> str:
         """The service's numbers, as Prometheus reads them."""
         return self._send("GET", "/metrics").text
+
+
+def _index(kind: str | None, device: str, recall: float | None) -> dict[str, Any]:
+    asked = {"type": kind, "device": device, "recall": recall}
+    return {key: value for key, value in asked.items() if value is not None}
 
 
 def _collection(raw: Raw) -> CollectionInfo:

@@ -4,11 +4,14 @@ What /v1/search, /v1/items and their like do for the default collection, /v1/col
 on do for the one of that name or alias (see naming.py).
 """
 
+from dataclasses import asdict
 from typing import Annotated
 
+from app import insight
 from app.errors import ApiError
 from app.offload import Office, office
 from app.rebuild import REBUILD
+from app.reindex import REINDEX
 from app.routes.jobs import shown as shown_job
 from app.routes.refusals import refusals
 from app.schemas.collections import (
@@ -23,10 +26,13 @@ from app.schemas.collections import (
     Dropped,
     IndexBody,
     RebuildBody,
+    Reloaded,
+    ReloadedBundles,
 )
 from app.schemas.jobs import JobAnswer
 from app.service import Service
 from app.shelf import Shelf
+from index.engines import check_plan
 from index.names import DEFAULT, MAIN, Entry, Listing
 from index.plan import Plan
 from multifold.bundle import Bundle, BundleError
@@ -86,10 +92,39 @@ async def rebuild(here: Here, name: str, body: RebuildBody) -> JobAnswer:
     return JobAnswer(job=shown_job(await here.jobs.add(REBUILD, source.name, spec)))
 
 
+@router.post("/collections/{name}/reindex", status_code=202, responses=refusals(404, 413, 422, 429, 503))
+async def reindex(here: Here, name: str, body: IndexBody) -> JobAnswer:
+    """Build another index of what is stored, without encoding anything again; a job does it.
+
+    The present index is searched until the new one finds what is asked of it.
+    """
+    source, plan = (await here.desk(name)).service, Plan(**body.model_dump())
+    check_plan(plan, source.encoder.dim)
+    here.audit.tell("reindex", source.name, [], 1, source.collection.version)
+    return JobAnswer(job=shown_job(await here.jobs.add(REINDEX, source.name, asdict(plan))))
+
+
 @router.get("/bundles", responses=refusals(429))
 async def bundles(here: Here) -> Bundles:
     """The bundles at hand: the service's own, and those of its folder of bundles."""
     return Bundles(bundles=await here.quick.run(lambda: _bundles(here.shelf)))
+
+
+@router.post("/bundles/reload", responses=refusals(409, 413, 422, 429))
+async def reload(here: Here) -> ReloadedBundles:
+    """Read the bundles at work anew: calibration, explanations and words of the same vectors.
+
+    They are verified first; requests that are under way end as they began. All are replaced, or none.
+    """
+    pairs = await here.quick.run(here.shelf.encoders.reload)
+    insight.forget()
+    here.audit.tell("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
+    return ReloadedBundles(
+        bundles=[
+            Reloaded(name=now.name, vector_id=now.vector_id, bundle_id=now.bundle_id, former=before.bundle_id)
+            for before, now in pairs
+        ]
+    )
 
 
 @router.get("/aliases", responses=refusals(429))

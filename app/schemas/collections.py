@@ -62,6 +62,21 @@ class Bundles(BaseModel):
     bundles: list[BundleShown]
 
 
+class Reloaded(BaseModel):
+    """A bundle at work, read anew."""
+
+    name: str
+    vector_id: str
+    bundle_id: str
+    former: str = Field(description="its bundle_id before; the same where nothing changed")
+
+
+class ReloadedBundles(BaseModel):
+    """The bundles at work."""
+
+    bundles: list[Reloaded]
+
+
 class AliasBody(BaseModel):
     """What an alias stands for."""
 

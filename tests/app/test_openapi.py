@@ -28,6 +28,8 @@ def test_every_resource_is_described(described: dict[str, Any]) -> None:
         ("/v1/search/batch", "post"),
         ("/v1/facets", "post"),
         ("/v1/embeddings", "post"),
+        ("/v1/bundles/reload", "post"),
+        ("/v1/collections/{name}/reindex", "post"),
         ("/v1/feedback", "post"),
         ("/v1/feedback", "get"),
         ("/v1/feedback/{feedback_id}", "delete"),

@@ -10,10 +10,13 @@ import pytest
 from app import rebuild
 from app.ingest import Draft, Made
 from app.service import Service
+from multifold import calibration
+from multifold.bundle import Tolerance
 from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
+from tests.app.test_confidence import PAIRS
 from tests.app.test_serve import serve
 from tests.index.servers import Server
 
@@ -177,3 +180,44 @@ def test_a_kill_while_it_moves_loses_nothing(
         assert done.state == "done"
         assert client.info()["bundle"]["name"] == "second"
         assert [item.id for item in client.items()] == whole
+
+
+def test_a_bundle_is_read_anew_without_a_failed_request(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    tiny.build(folder)
+    with house(tmp_path / "data", folder) as shop, Client(shop.url) as client:
+        assert shop.put("red-box", "red").is_success
+        before = client.info()["bundle"]
+        assert before["calibrated"] == []
+        statuses: list[int] = []
+        over = threading.Event()
+
+        def ask() -> None:
+            while not over.is_set():
+                statuses.append(shop.search(text=f"a red box {len(statuses)}").status_code)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        try:
+            tiny.build(folder, calibration=calibration.describe(PAIRS))
+            (bundle_id,) = client.reload_bundles().values()
+            after = client.info()["bundle"]
+            assert client.reload_bundles() == {"tiny": bundle_id}
+            tiny.build(folder, seed=1)
+            refused(shop.client.post("/v1/bundles/reload"), 409, "other_vectors", "rebuild its collections")
+            tiny.build(
+                folder,
+                calibration=calibration.describe(PAIRS),
+                tolerances={"fp32/*": Tolerance(2.0, 0.01, 1.0)},
+            )
+            refused(shop.client.post("/v1/bundles/reload"), 422, "refused", "canar")
+        finally:
+            over.set()
+            asking.join()
+        assert after["bundle_id"] == bundle_id != before["bundle_id"]
+        assert after["calibrated"] == sorted(PAIRS)
+        assert after["vector_id"] == before["vector_id"]
+        assert set(statuses) == {200}
+        assert shop.search(text="a red box").json()["hits"][0]["confidence"] is not None
+        assert shop.put("blue-box", "blue").is_success
+        assert shop.best(text="blue") == "blue-box"

@@ -10,8 +10,8 @@ import { told } from "./strict.js";
 const AT_ONCE = 4;
 
 function picture({ kind, index, url }) {
-  const src = kind === "photo" ? `${url}&small=true` : url; // photos may be large, views are small
-  const image = h("img", { src, alt: "", loading: "lazy", decoding: "async", width: 224, height: 224 });
+  const src = kind === "photo" ? `${url}&small=true` : url; // photos may be large
+  const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224 });
   image.addEventListener("error", () => image.replaceWith("no picture"), { once: true });
   return [image, h("span", { class: "mark" }, `${kind} ${index + 1}`)];
 }

@@ -99,10 +99,13 @@ def with_rivals(
     most: int,
     rng: np.random.Generator,
 ) -> Int64[np.ndarray, " _"]:
-    """Items of a step, each once, and for as many of them as there is room one that is mistaken for it."""
-    found = [int(rng.choice(rivals[item])) for item in rng.permutation(items).tolist() if rivals.get(item)]
-    new = [item for item in dict.fromkeys(found) if item not in set(items.tolist())]
-    return np.concatenate([items, np.array(new[: most - len(items)], np.int64)])
+    """Items of a step, each once; what room is left, or a third, is for those mistaken for them."""
+    mixed = rng.permutation(items).tolist()
+    kept = mixed[: max(1, most - most // 3)]
+    found = [int(rng.choice(rivals[item])) for item in kept if rivals.get(item)]
+    new = [item for item in dict.fromkeys(found) if item not in kept][: most - len(kept)]
+    rest = [item for item in mixed[len(kept) :] if item not in new]
+    return np.array([*kept, *new, *rest][:most], np.int64)
 
 
 def batches(groups: Groups, train: Train, ranks: Ranks = ALONE) -> Batches:

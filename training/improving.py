@@ -27,9 +27,8 @@ from training.recipe import Recipe, parse
 
 HELD_OUT = 0.3  # of the texts that people judged
 LEAST = 20  # texts kept apart, with which a gain can be told from chance
-RATE = 0.5  # of the rate that the encoder was trained with
 GENTLE = 1e-5  # the highest for published towers
-MIX = 0.9  # of the new weights
+MIX = 0.8  # of the new weights
 LEARNED = ("loss", "teacher", "train", "validation")
 TRAIN, KNOWN = "train", "known/"
 GAIN = 10  # the recall that has to grow
@@ -97,7 +96,7 @@ def recipe_for(base: Recipe, began: Path, learn: Path, changes: Sequence[str] = 
     ours = cookbook.load("improve", changes)
     said_so = any(change.startswith("train.rate=") for change in changes)
     published = "openclip" in (base.image.kind, base.text.kind)
-    rate = min(base.train.rate * RATE, GENTLE if published else 1.0)
+    rate = min(base.train.rate, GENTLE if published else 1.0)
     raw = base.model_dump() | {name: ours.model_dump()[name] for name in LEARNED}
     raw["data"] = {**raw["data"], "manifest": str(learn), "train_split": TRAIN}
     raw["train"] |= {"start": str(began), "seed": base.train.seed, "shift": base.train.shift}

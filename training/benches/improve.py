@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--users", type=int, default=200)
     parser.add_argument("--wrong", type=float, nargs="+", default=[0.0, 0.2, 1.0], metavar="SHARE")
-    parser.add_argument("--items", type=int, default=500, help="of the collection")
+    parser.add_argument("--seed", type=int, default=1, help="of the users")
+    parser.add_argument("--items", type=int, default=1000, help="of the collection")
     parser.add_argument("--unseen", type=int, default=300, help="items that nobody has seen")
     parser.add_argument("--out", type=Path, default=Path("runs/improve-bench"))
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _row(wrong: float, base: Path, recipe: Recipe, shop: Set, unseen: Set, args: argparse.Namespace) -> str:
     """One share of wrong judgements, as a row of the table."""
-    collection, judged = judge(base, recipe, shop, args.users, wrong, args.cache)
+    collection, judged = judge(base, recipe, shop, wrong, args)
     lesson = improving.lesson(collection, recipe, args.cache)
     out = args.out / f"wrong-{wrong:g}"
     out.mkdir(parents=True, exist_ok=True)
@@ -114,15 +115,15 @@ def _cell(one: Difference, name: str = "") -> str:
 
 
 def judge(
-    base: Path, recipe: Recipe, shop: Set, users: int, wrong: float, cache: Path
+    base: Path, recipe: Recipe, shop: Set, wrong: float, args: argparse.Namespace
 ) -> tuple[list[Entry], set[str]]:
     """The collection as its feedback is exported, and all that was asked."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(args.seed)
     coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.called[place]]
-    targets = coloured[:users]
+    targets = coloured[: args.users]
     good: dict[int, list[str]] = {}
     rivals: dict[int, set[str]] = {}
-    for target, scores in zip(targets, _scores(base, recipe, shop, targets, cache), strict=True):
+    for target, scores in zip(targets, _scores(base, recipe, shop, targets, args.cache), strict=True):
         text = shop.called[target]
         shown = np.argsort(-scores, kind="stable")[:SHOWN].tolist()
         chosen, other = target, next((place for place in shown if shop.called[place] != text), None)

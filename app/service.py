@@ -76,7 +76,7 @@ class Service:
 
     def __post_init__(self) -> None:
         """What it knows of its scores comes with its first searches."""
-        object.__setattr__(self, "sure", Sure(self.encoder, self.collection))
+        object.__setattr__(self, "sure", Sure(self.observer, self.collection))
 
     @property
     def encoder(self) -> Encoder:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
+from app.observer import Observer
 from index.collection import Collection
 from multifold import calibration
 from multifold.calibration import CalibrationError, Curve
@@ -53,25 +54,28 @@ class Sureness:
 class Sure:
     """The sureness of a collection; fitted anew, beside its work, whenever it has become twice as large."""
 
-    def __init__(self, encoder: Encoder, collection: Collection) -> None:
-        self._encoder, self._collection = encoder, collection
+    def __init__(self, observer: Observer, collection: Collection) -> None:
+        self._observer, self._collection = observer, collection
         self._fitting = threading.Lock()
         self._due = 0
-        self._now = Sureness("bundle", encoder.curves) if encoder.curves else Sureness()
+        self._fitted = Sureness()
 
     def now(self) -> Sureness:
         """What is known now."""
-        if self._now.by != "bundle" and self._collection.version >= self._due:
+        curves = self._observer.encoder.curves  # of the bundle as it was read last
+        if curves:
+            return Sureness("bundle", curves)
+        if self._collection.version >= self._due:
             threading.Thread(target=self.fit, daemon=True).start()
-        return self._now
+        return self._fitted
 
     def fit(self) -> None:
         """Fit, unless somebody is at it."""
-        if self._now.by == "bundle" or not self._fitting.acquire(blocking=False):
+        if self._observer.encoder.curves or not self._fitting.acquire(blocking=False):
             return
         try:
             self._due = 2 * self._collection.version + LEAST
-            self._now = fitted(self._encoder, sample(self._collection))
+            self._fitted = fitted(self._observer.encoder, sample(self._collection))
         except MultifoldError:
             log.exception("no confidence can be fitted")  # such as: closed meanwhile
         finally:

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 
 from app import sureness
-from app.sureness import Sure, fitted, sample
-from index.collection import Collection
+from app.sureness import fitted, sample
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
 from multifold.preprocess import pixels
@@ -62,21 +61,20 @@ def test_of_few_items_nothing_is_said(encoder: Encoder) -> None:
         assert (found.by, dict(found.curves), dict(found.chance)) == (None, {}, {})
 
 
-def test_it_is_fitted_anew_when_the_collection_has_grown(encoder: Encoder, tmp_path: Path) -> None:
-    with Collection.open(tmp_path, encoder) as collection:
-        sure = Sure(encoder, collection)
-        sure.fit()
-        assert sure.now().by is None
-        collection.upsert(items(encoder, 40, said=True))
-        assert len(sample(collection)) == 40
-        sure.fit()
-        assert sure.now().by == "collection"
-
-
 @pytest.fixture
 def crowd(tmp_path: Path, bundle: Path, encoder: Encoder) -> Iterator[House]:
     with house(tmp_path, bundle) as opened:
         yield opened
+
+
+def test_it_is_fitted_anew_when_the_collection_has_grown(crowd: House, encoder: Encoder) -> None:
+    collection, sure = crowd.service.collection, crowd.service.sure
+    sure.fit()
+    assert sure.now().by is None
+    collection.upsert(items(encoder, 40, said=True))
+    assert len(sample(collection)) == 40
+    sure.fit()
+    assert sure.now().by == "collection"
 
 
 @pytest.mark.parametrize("said", [True, False])

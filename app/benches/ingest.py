@@ -21,7 +21,7 @@ import numpy as np
 
 from app.benches import heap, stages
 from app.benches.heap import Heap
-from app.benches.serving import serving
+from app.benches.served import served
 from app.benches.stages import Took
 from app.benches.taking import BenchError, Moment, Outcome, Runs
 from app.benches.twins import differences
@@ -171,7 +171,8 @@ def _tell_stages(took: dict[str, Took], whole: Outcome) -> None:
 def _beside(home: Path, args: argparse.Namespace) -> None:
     """Searches of a service while files go in through it."""
     made = heap.make(home / "more", args.beside, args.broken, args.seed + 1)
-    with serving(home / "clean", args.bundle) as url, Client(url) as client:
+    settings = Settings(data=home / "clean", bundle=args.bundle)
+    with served(settings) as service, Client(service.url) as client:
         idle = [_asked(client) for _ in range(50)]
         busy, told = _asked_during(client, Runs(home, args.bundle, args.workers))
     if (len(told.added), len(told.skipped)) != (len(made.good), len(made.skipped)):

@@ -1,10 +1,12 @@
 """What running processes use, as Linux tells it."""
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+PROGRAM = (sys.executable, "-m", "multifold")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
 PARENT, TIMES = 1, slice(11, 15)  # fields behind the name: our own time and that of children who ended

@@ -5,16 +5,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.benches.processes import PROGRAM, processor_time, resident
 from app.settings import Settings
 from multifold.errors import MultifoldError
-
-TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -31,12 +28,11 @@ class Served:
 
     def cpu(self) -> float:
         """Seconds of processor time that it has used."""
-        fields = (self._proc / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return processor_time([self.process])
 
     def resident(self) -> int:
         """Bytes of memory."""
-        return int((self._proc / "statm").read_text().split()[1]) * PAGE
+        return resident(self.process)
 
     def files(self) -> int:
         """How many files and connections are open."""
@@ -53,14 +49,13 @@ class Served:
 
 @contextlib.contextmanager
 def served(settings: Settings, **environment: str) -> Iterator[Served]:
-    """The service of these settings, ready; its encoder uses one thread."""
+    """The service of these settings' data, bundle and threads, ready."""
     words = ["serve", "--data", str(settings.data), "--bundle", str(settings.bundle), "--port", "0"]
-    code = "from multifold.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(  # noqa: S603 (ourselves)
-        [sys.executable, "-c", code, *words],
+        [*PROGRAM, *words],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "MULTIFOLD_THREADS": "1", **environment},
+        env={**os.environ, "MULTIFOLD_THREADS": str(settings.threads), **environment},
     )
     assert process.stdout is not None
     try:

@@ -6,19 +6,17 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.benches.processes import descendants, resident
+from app.benches.processes import PROGRAM, descendants, resident
 from multifold.errors import MultifoldError
 
 MEBIBYTE = 1 << 20
 EVERY = 0.5  # seconds between two looks at the memory
-PROGRAM = (sys.executable, "-c", "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))")
 
 
 class BenchError(MultifoldError):

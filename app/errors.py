@@ -11,15 +11,16 @@ with needs_extra("serve"):
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-from index.blobs import BlobError
 from index.check import ItemError, QueryError
-from index.cluster import ClusterError
-from index.database import StoreError
-from index.feedback import FeedbackError
-from index.filters import FilterError
-from index.joblist import NoSuchJobError
+from index.engines.cluster import ClusterError
 from index.names import CollectionNameError, NameTakenError, NoSuchCollectionError
 from index.plan import PlanError
+from index.truth.blobs import BlobError
+from index.truth.database import StoreError
+from index.truth.feedback import FeedbackError
+from index.truth.filters import FilterError
+from index.truth.joblist import NoSuchJobError
+from index.truth.ordering import OrderError
 from renderers.errors import MeshError
 
 CODES = {
@@ -50,6 +51,7 @@ REFUSALS: dict[type[Exception], str] = {
     FilterError: "bad_filter",
     FeedbackError: "bad_feedback",
     QueryError: "bad_query",
+    OrderError: "bad_query",
     ItemError: "bad_item",
     ClusterError: "index_away",
     **dict.fromkeys(STORAGE, "storage"),

@@ -10,8 +10,8 @@ from app.errors import ApiError
 from app.questions import Clue, Given, Known, Picture, Question, Shape, Text
 from app.service import Service
 from app.settings import Keeps
-from index.blobs import Blobs
-from index.feedback import Asked, Judgement, Verdict
+from index.truth.blobs import Blobs
+from index.truth.feedback import Asked, Judgement, Verdict
 from multifold.preprocess import suffix_of
 from multifold.types import Kind
 from renderers.files.container import EXTENSIONS

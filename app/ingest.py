@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 
 from app.observer import Observer
-from index.blobs import Blobs
 from index.collection import Collection
+from index.truth.blobs import Blobs
 from multifold.errors import MultifoldError
 from multifold.preprocess import suffix_of
 from multifold.types import Item, Kind, Observation, Pixels, captions_of, pictures_of

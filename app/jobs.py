@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from index.joblist import Job, JobList, Progress, State
+from index.truth.joblist import Job, JobList, Progress, State
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):

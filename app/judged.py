@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.intake_sources import original
+from app.intake.sources import original
 from app.settings import Settings
-from index import browse, feedback
-from index.blobfolder import blobs_at
-from index.blobs import BlobError, Blobs
-from index.feedback import Asked, Chosen, Judgement
 from index.names import Located
 from index.registry import located
-from index.store import Store
+from index.truth import browse, feedback
+from index.truth.blobfolder import blobs_at
+from index.truth.blobs import BlobError, Blobs
+from index.truth.feedback import Asked, Chosen, Judgement
+from index.truth.store import Store
 from multifold import manifest
 from multifold.durable import make_folder, write
 from multifold.errors import MultifoldError

@@ -8,8 +8,8 @@ from app.errors import ApiError, in_words
 from app.questions import Clue, Given, Known, Options, Picture, Question, Shape, Text
 from app.schemas.search import AskedWith, SearchBody, SearchOptions
 from app.uploads import File, from_data_uri, mesh_of
-from index import filters
-from index.filters import Filter
+from index.truth import filters
+from index.truth.filters import Filter
 from multifold.errors import needs_extra
 from multifold.types import Side, Target
 

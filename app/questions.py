@@ -10,7 +10,7 @@ from app.schemas.search import Duplicates, Lexical
 from app.senses import Sensed, Senses
 from app.settings import Settings
 from app.uploads import Mesh
-from index.filters import Filter
+from index.truth.filters import Filter
 from multifold.calibration import Curve, name
 from multifold.types import SIDES, Hit, Mix, Pool, Query, Side, Target, Vector, Words
 

@@ -14,12 +14,12 @@ from app import readiness
 from app.batching import Busy
 from app.errors import ApiError
 from app.ingest import Draft, Made
-from app.intake_originals import adopt, mesh_in_place
-from app.intake_sources import original
+from app.intake.originals import adopt, mesh_in_place
+from app.intake.sources import original
 from app.offload import Desk, Office
 from app.uploads import Mesh
-from index.feedback import Judgement
-from index.joblist import Job, Progress
+from index.truth.feedback import Judgement
+from index.truth.joblist import Job, Progress
 from multifold.errors import MultifoldError
 from multifold.types import Item
 from renderers.base import Views

@@ -4,8 +4,8 @@ import threading
 from functools import partial
 
 from app.offload import Office
-from index.joblist import Job, Progress
 from index.plan import Plan
+from index.truth.joblist import Job, Progress
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):

@@ -15,8 +15,8 @@ from app.settings import Settings
 from app.sureness import By, Sure
 from app.thumbnails import thumbnail
 from index.collection import Collection
-from index.filters import Filter
 from index.searching import Ask
+from index.truth.filters import Filter
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.types import Feature, Hit, Item, Query, Side, Vector

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from app.keys import ApiKeyError, Keys, parse_keys, read_keys
-from index.cluster import Cluster
+from index.engines.cluster import Cluster
 from index.names import Located
 from multifold.errors import MultifoldError, needs_extra
 

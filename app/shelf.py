@@ -9,8 +9,7 @@ from app.observer import Observer
 from app.service import Service
 from app.settings import Settings
 from index.collection import Collection
-from index.engines import check_plan
-from index.joblist import JobList
+from index.engines.table import check_plan
 from index.names import (
     DEFAULT,
     MAIN,
@@ -23,6 +22,7 @@ from index.names import (
 )
 from index.plan import Plan
 from index.registry import Registry
+from index.truth.joblist import JobList
 from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from index.blobs import Blobs, checked
+from index.truth.blobs import Blobs, checked
 from multifold import durable
 from multifold.preprocess import decode
 

@@ -10,7 +10,7 @@ from app.offload import Office
 from app.rebuild import REBUILD, rebuild
 from app.reindex import REINDEX, reindex
 from app.service import Stored
-from index.joblist import Job, Progress
+from index.truth.joblist import Job, Progress
 
 STEP = 16  # items of a job that are written together
 INGEST = "ingest"

@@ -16,11 +16,11 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from jaxtyping import Bool
 
-from index import candidates
 from index.base import Ids
-from index.changelog import last_change
-from index.filters import And, Filter, Leaf, Not, Or
-from index.rows import pooled_row, rows_of
+from index.truth import candidates
+from index.truth.changelog import last_change
+from index.truth.filters import And, Filter, Leaf, Not, Or
+from index.truth.rows import pooled_row, rows_of
 from multifold.errors import needs_extra
 from multifold.types import Side
 

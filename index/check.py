@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.base import Space
-from index.codec import batch_of, storable
 from index.derived import derive
-from index.facts import MOST_FACTS, facts_of
-from index.rows import MOST_OBSERVATIONS, edition_of
-from index.schema import LONGEST_ID
+from index.truth.codec import batch_of, storable
+from index.truth.facts import MOST_FACTS, facts_of
+from index.truth.rows import MOST_OBSERVATIONS, edition_of
+from index.truth.schema import LONGEST_ID
 from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, SIDES, Item, Mix, Observation, Query, Vector, Vectors
 

@@ -12,30 +12,30 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from index import browse, feedback, ordering
-from index.agree import disagreements
 from index.base import Segment, Space
 from index.bitmaps import Bitmaps
-from index.blobfolder import blobs_at
-from index.blobs import Blobs
-from index.browse import Facet, Span
-from index.changelog import changed, last_change
 from index.check import check_facets, check_items, check_page, check_query
-from index.cluster import Cluster, GoneError
 from index.derived import Derived, Told, nobody
-from index.engines import check_plan
-from index.feedback import Chosen, Judgement
-from index.filters import Filter
-from index.lock import WriterLock
-from index.mounts import refuse_network
-from index.ordering import Order
+from index.engines.cluster import Cluster, GoneError
+from index.engines.report import Report
+from index.engines.saved import tidy
+from index.engines.table import check_plan
 from index.placement import placed
 from index.plan import Plan, PlanError
-from index.report import Report
-from index.saved import tidy
 from index.searching import Ask, Calibration, Searching
-from index.snapshot import Taken, snapshot
-from index.store import Store
+from index.truth import browse, feedback, ordering
+from index.truth.blobfolder import blobs_at
+from index.truth.blobs import Blobs
+from index.truth.browse import Facet, Span
+from index.truth.changelog import changed, last_change
+from index.truth.feedback import Chosen, Judgement
+from index.truth.filters import Filter
+from index.truth.lock import WriterLock
+from index.truth.mounts import refuse_network
+from index.truth.ordering import Order
+from index.truth.store import Store
+from index.upkeep.agree import disagreements
+from index.upkeep.snapshot import Taken, snapshot
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Hit, Item, Kind, Query, Side

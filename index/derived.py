@@ -13,13 +13,13 @@ from jaxtyping import Float32
 
 from index.base import Engine, Found, Ids, Paired, Segment, Space
 from index.bitmaps import Candidates
-from index.codec import Batch
+from index.engines.report import Report, Sealing
+from index.engines.saved import SavedEngines
 from index.gate import Gate
 from index.mixing import Question
-from index.report import Report, Sealing
-from index.rows import all_rows, edition_of, observation_rows, pooled_row
-from index.saved import SavedEngines
-from index.store import Store
+from index.truth.codec import Batch
+from index.truth.rows import all_rows, edition_of, observation_rows, pooled_row
+from index.truth.store import Store
 from multifold.errors import needs_extra
 from multifold.types import SIDES, Pool, Side, Vectors
 

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float64
 
-from index import scoring
 from index.base import NOBODY, Engine, Found, Ids
+from index.engines import scoring
 from multifold.types import Metric, Mix, Vector, Vectors
 
 BALANCED = 0.1  # W beside Σ |wᵢ|

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from index.base import Space
-from index.cluster import VARIABLE, Cluster
 from index.derived import Derived
-from index.engines import Engines
+from index.engines.cluster import VARIABLE, Cluster
+from index.engines.saved import SavedEngines
+from index.engines.table import Engines
 from index.plan import AUTO, MILVUS, Plan, PlanError
-from index.saved import SavedEngines
-from index.store import Store
+from index.truth.store import Store
 from multifold.types import Features, Side
 
 

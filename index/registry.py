@@ -10,9 +10,6 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from index.blobfolder import blobs_at
-from index.database import Database, StoreError
-from index.lock import WriterLock
 from index.names import (
     DEFAULT,
     MAIN,
@@ -24,7 +21,10 @@ from index.names import (
     check_name,
     new_place,
 )
-from index.store import database_at
+from index.truth.blobfolder import blobs_at
+from index.truth.database import Database, StoreError
+from index.truth.lock import WriterLock
+from index.truth.store import database_at
 from multifold.durable import make_folder
 from multifold.errors import needs_extra
 
@@ -136,7 +136,7 @@ class Registry:
         """The address of its items, if they are not in its folder."""
         if self._url is None:
             return None
-        from index.postgres import within  # its driver is an extra
+        from index.truth.postgres import within  # its driver is an extra
 
         return within(self._url, entry.place)
 

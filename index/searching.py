@@ -12,14 +12,14 @@ from jaxtyping import Float
 from index import mixing
 from index.base import Space
 from index.bitmaps import Bitmaps, Candidates
-from index.codec import Card
 from index.derived import Derived
-from index.filters import Filter
-from index.fusing import DEPTH, fused
 from index.merging import Place, merged
 from index.mixing import Question
-from index.naming import Naming
-from index.store import Store
+from index.truth.codec import Card
+from index.truth.filters import Filter
+from index.truth.store import Store
+from index.wording.fusing import DEPTH, fused
+from index.wording.naming import Naming
 from multifold.errors import needs_extra
 from multifold.types import SIDES, Hit, Observation, Query, Side
 

@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.base import Engine, Ids, Segment, Space
-from index.changelog import last_change
-from index.cluster import Cluster, ClusterError, GoneError
 from index.derived import BATCH, NEVER, Derived, Told, derive, nobody
-from index.mark import KEY, Mark, from_note, new_mark
-from index.milvus_engine import MilvusEngine
-from index.milvus_link import Link
-from index.rows import edition_of, observation_rows, pooled_row
-from index.store import Store
+from index.engines.cluster import Cluster, ClusterError, GoneError
+from index.engines.milvus_engine import MilvusEngine
+from index.engines.milvus_link import Link
+from index.truth.changelog import last_change
+from index.truth.mark import KEY, Mark, from_note, new_mark
+from index.truth.rows import edition_of, observation_rows, pooled_row
+from index.truth.store import Store
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app import intake_plan
 from app.benches.processes import descendants, processor_time
-from app.intake import BATCH, Intake, Ready
-from app.intake_content import Contents
-from app.intake_plan import Plan, Work
-from app.intake_sources import source_of
+from app.intake import plan as intake_plan
+from app.intake.content import Contents
+from app.intake.pipeline import BATCH, Intake, Ready
+from app.intake.plan import Plan, Work
+from app.intake.sources import source_of
 from app.settings import Settings
 from index.collection import Collection
 from multifold import folder

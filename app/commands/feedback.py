@@ -14,8 +14,8 @@ from pathlib import Path
 
 from app.judged import FILE, export, judgements, stored
 from app.settings import Settings, read_settings
-from index.feedback import Asked, Judgement
 from index.names import DEFAULT
+from index.truth.feedback import Asked, Judgement
 from multifold.errors import MultifoldError
 
 

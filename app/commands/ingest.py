@@ -9,9 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.intake_report import Report
-from app.intake_run import Asked, IngestError, once, skipped_folders
-from app.intake_watch import changes
+from app.intake.report import Report
+from app.intake.run import Asked, IngestError, once, skipped_folders
+from app.intake.watch import changes
 from app.observer import encoder_of
 from app.settings import read_settings
 from index.names import MAIN

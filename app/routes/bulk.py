@@ -26,8 +26,8 @@ from app.schemas.items import (
 from app.schemas.jobs import JobAnswer
 from app.service import Stored
 from app.workers import INGEST
-from index import ordering
 from index.collection import Collection
+from index.truth import ordering
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Item
 

@@ -32,7 +32,7 @@ from app.schemas.collections import (
 from app.schemas.jobs import JobAnswer
 from app.service import Service
 from app.shelf import Shelf
-from index.engines import check_plan
+from index.engines.table import check_plan
 from index.names import DEFAULT, MAIN, Entry, Listing
 from index.plan import Plan
 from multifold.bundle import Bundle, BundleError

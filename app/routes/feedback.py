@@ -20,7 +20,7 @@ from app.schemas.feedback import (
 )
 from app.schemas.items import MAX_PAGE
 from app.uploads import PICTURE_TYPES
-from index.feedback import Chosen, Judgement, Verdict
+from index.truth.feedback import Chosen, Judgement, Verdict
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

@@ -6,7 +6,7 @@ from typing import Annotated
 from app.offload import Office, office
 from app.routes.refusals import refusals
 from app.schemas.jobs import JobAnswer, JobShown, JobsShown
-from index.joblist import Job
+from index.truth.joblist import Job
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

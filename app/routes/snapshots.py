@@ -9,7 +9,7 @@ from app.errors import ApiError
 from app.offload import Desk, desk
 from app.routes.refusals import refusals
 from app.schemas.snapshots import Snapshot, Snapshots, SnapshotTaken
-from index.snapshot import Taken
+from index.upkeep.snapshot import Taken
 from multifold.durable import make_folder
 from multifold.errors import needs_extra
 

@@ -1,8 +1,8 @@
 """What people say of hits."""
 
 from app.schemas.search import SearchBody
-from index.feedback import Means, Verdict
-from index.schema import LONGEST_WHO
+from index.truth.feedback import Means, Verdict
+from index.truth.schema import LONGEST_WHO
 from multifold.errors import needs_extra
 from multifold.types import Kind, Side, Target
 

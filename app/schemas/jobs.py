@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from index.joblist import State
+from index.truth.joblist import State
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from index.benches.data import Scene
-from index.faiss_engine import FaissEngine
+from index.engines.faiss_engine import FaissEngine
 from index.plan import Plan
 
 TYPE = "HNSW32,SQ8"

@@ -18,7 +18,7 @@ from jaxtyping import Float64, Int64
 
 from index.collection import Collection
 from index.commands.opening import add_bundle
-from index.words import pieces
+from index.wording.words import pieces
 from multifold.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.metrics import bootstrap, paired_bootstrap

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from index import neighbours, reduction
-from index.ann import Ann, Setting, construct
 from index.base import Ids
 from index.benches import data, racers, timing
 from index.benches.data import Scene
 from index.benches.racers import Racer, Thresholds, engine_of
-from index.faiss_engine import FaissEngine
-from index.parts import look
-from index.reduction import Reduction
-from index.rowview import RowView, view_of
+from index.engines import neighbours, reduction
+from index.engines.ann import Ann, Setting, construct
+from index.engines.faiss_engine import FaissEngine
+from index.engines.parts import look
+from index.engines.reduction import Reduction
+from index.engines.rowview import RowView, view_of
 from multifold.types import Metric
 
 TYPE = "HNSW32,SQ8"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from index.ann import use_threads
 from index.benches.data import Scene
 from index.collection import Collection
-from index.filters import Filter, parse
+from index.engines.ann import use_threads
 from index.plain import Plain
 from index.plan import Plan
+from index.truth.filters import Filter, parse
 from multifold.types import Features, Item, Observation, Query, Side, Vector
 
 TYPE = "HNSW32,SQ8"

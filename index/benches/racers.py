@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from index.ann import asking
 from index.benches.data import Scene
-from index.faiss_engine import FaissEngine
-from index.faisslib import faiss
+from index.engines.ann import asking
+from index.engines.faiss_engine import FaissEngine
+from index.engines.faisslib import faiss
 from index.plan import Plan
 from multifold.types import Metric, Vectors
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float64
 
-from index.ann import use_threads
 from index.benches.racers import Racer
+from index.engines.ann import use_threads
 from multifold.types import Vectors
 
 APART = 5  # batches between those of two racers

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from index.blobs import Blobs
-from index.cluster import from_environment
 from index.collection import Collection
 from index.commands.opening import add_bucket, add_bundle, myself, service_of, space_of, vector_id_of
+from index.engines.cluster import from_environment
+from index.truth.blobs import Blobs
 from multifold.client import Client
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError

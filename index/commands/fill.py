@@ -8,7 +8,6 @@ from typing import get_args
 from tqdm import tqdm
 
 from index.base import Space
-from index.cluster import from_environment
 from index.collection import Collection
 from index.commands.look import tell_reports
 from index.commands.opening import (
@@ -20,6 +19,7 @@ from index.commands.opening import (
     vector_id_of,
 )
 from index.embeddings import Embeddings, ImportFileError, read
+from index.engines.cluster import from_environment
 from index.plain import COMPARISONS
 from index.plan import AUTO, DEVICES, Plan
 from multifold.types import Features, Side

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from index.blobfolder import blobs_at
 from index.commands.opening import BUCKET, add_bucket, myself, refuse_busy, size, store_of
-from index.compact import KEPT
-from index.compact import compact as tidy
-from index.lock import WriterLock
-from index.moving import move_blobs
-from index.restore import restore as bring_back
-from index.snapshot import blob_keys
-from index.snapshot import snapshot as take
-from index.store import Store
+from index.truth.blobfolder import blobs_at
+from index.truth.lock import WriterLock
+from index.truth.moving import move_blobs
+from index.truth.store import Store
+from index.upkeep.compact import KEPT
+from index.upkeep.compact import compact as tidy
+from index.upkeep.restore import restore as bring_back
+from index.upkeep.snapshot import blob_keys
+from index.upkeep.snapshot import snapshot as take
 from multifold import bundle as bundles
 from multifold.errors import MultifoldError
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from index import stats as figures
-from index import verify as checks
-from index.blobfolder import blobs_at
-from index.cluster import from_environment
 from index.collection import Collection
 from index.commands.opening import add_bucket, add_bundle, size, space_of, store_of, vector_id_of
-from index.lock import writer_of
-from index.report import Report
-from index.store import Store
+from index.engines.cluster import from_environment
+from index.engines.report import Report
+from index.truth.blobfolder import blobs_at
+from index.truth.lock import writer_of
+from index.truth.store import Store
+from index.upkeep import stats as figures
+from index.upkeep import verify as checks
 
 MOST_LINES = 50
 

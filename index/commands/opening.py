@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from index.base import Space
-from index.lock import writer_of
 from index.plain import Plain, plain_of
-from index.store import Store, refuse_missing
+from index.truth.lock import writer_of
+from index.truth.store import Store, refuse_missing
 from multifold.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Side

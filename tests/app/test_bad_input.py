@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
-from index.database import StoreError
-from index.store import Store
+from index.truth.database import StoreError
+from index.truth.store import Store
 from tests.app.house import House, box, encoded, glb, png, triangle_with
 
 JSON = {"content-type": "application/json"}

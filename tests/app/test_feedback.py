@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from index.collection import Collection
-from index.restore import restore
+from index.upkeep.restore import restore
 from multifold.asking import Clue, Search
 from multifold.client import Client
 from multifold.uploads import data_uri, image

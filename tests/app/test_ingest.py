@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app import intake_manifest
 from app.drawn import Drawn
-from app.intake import Intake
-from app.intake_content import Contents
-from app.intake_report import report_of
+from app.intake import manifest as intake_manifest
+from app.intake.content import Contents
+from app.intake.pipeline import Intake
+from app.intake.report import report_of
 from app.settings import Settings
 from index.collection import Collection
 from multifold.canary import open_encoder

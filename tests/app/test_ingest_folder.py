@@ -17,13 +17,14 @@ import pytest
 import trimesh
 from PIL import Image
 
-from app import intake_metadata, intake_plan
-from app.intake import Intake
-from app.intake_content import Contents
-from app.intake_names import captions
-from app.intake_report import Report, report_of
-from app.intake_sources import remember, source_of
-from app.intake_watch import glance
+from app.intake import metadata as intake_metadata
+from app.intake import plan as intake_plan
+from app.intake.content import Contents
+from app.intake.names import captions
+from app.intake.pipeline import Intake
+from app.intake.report import Report, report_of
+from app.intake.sources import remember, source_of
+from app.intake.watch import glance
 from app.settings import Settings
 from index.collection import Collection
 from multifold import folder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.intake_send import patch
+from app.intake.send import patch
 from multifold.cli import main
 from multifold.client import Client
 from tests.app.house import House, box, house, png

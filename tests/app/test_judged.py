@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.judged import Exported, Opinion, rivals_of, weighed
-from index.feedback import Asked, Judgement, Verdict
+from index.truth.feedback import Asked, Judgement, Verdict
 from multifold.asking import Clue, Search
 from multifold.cli import main
 from multifold.client import Client

@@ -54,6 +54,8 @@ NEEDED = {
     ("/v1/collections/{name}", "delete"): "admin",
     ("/v1/items/bulk", "post"): "write",
     ("/v1/collections/{name}/rebuild", "post"): "admin",
+    ("/v1/collections/{name}/reindex", "post"): "admin",
+    ("/v1/bundles/reload", "post"): "admin",
     ("/v1/bundles", "get"): "read",
     ("/v1/items/{item_id}/files/{index}", "get"): "read",
     ("/v1/jobs", "get"): "read",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from index.restore import restore
+from index.upkeep.restore import restore
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from index.blobfolder import blobs_at
-from index.blobs import BlobError
+from index.truth.blobfolder import blobs_at
+from index.truth.blobs import BlobError
 from multifold.client import Client
 from tests import tiny
 from tests.app.house import png

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from index.cluster import Cluster
-from index.milvus_engine import MilvusEngine
-from index.milvus_link import Link
+from index.engines.cluster import Cluster
+from index.engines.milvus_engine import MilvusEngine
+from index.engines.milvus_link import Link
 from multifold.types import Metric
 
 PATIENCE = 120

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from index.base import Ranked
-from index.batcher import MOST, Batcher
+from index.engines.batcher import MOST, Batcher
 
 
 def echo(queries: np.ndarray, limit: int) -> Ranked:

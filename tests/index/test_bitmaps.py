@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import bitmaps, candidates
+from index import bitmaps
 from index.bitmaps import Bitmaps
 from index.collection import Collection
-from index.filters import parse
 from index.plan import Plan
+from index.truth import candidates
+from index.truth.filters import parse
 from multifold.types import Item, Observation, Pool, Query
 from tests.index.filtering import Raw, lets_through, random_filter
 from tests.index.spaces import FEATURE, Sphere

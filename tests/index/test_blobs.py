@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.blobfolder import FolderBlobs
-from index.blobs import BlobError
+from index.truth.blobfolder import FolderBlobs
+from index.truth.blobs import BlobError
 from multifold import durable
 
 DATA = b"a picture"

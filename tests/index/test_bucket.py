@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from index.blobfolder import blobs_at
-from index.blobs import BlobError, Blobs, DamagedBlobError
 from index.collection import Collection
-from index.compact import compact
 from index.names import Located
 from index.registry import Registry, ensured, located
-from index.restore import restore
+from index.truth.blobfolder import blobs_at
+from index.truth.blobs import BlobError, Blobs, DamagedBlobError
+from index.upkeep.compact import compact
+from index.upkeep.restore import restore
 from multifold.cli import main
 from tests.index.buckets import BucketServer, free_ports
 from tests.index.shots import SPACE, equal, furnish, held
@@ -148,7 +148,7 @@ def test_a_server_that_is_away_is_told(
 def test_a_server_that_hangs_is_given_up(
     tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.bucket.ANSWER", 0.2)
+    monkeypatch.setattr("index.truth.bucket.ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(BlobError, match=r"(?i)time.?out"):

@@ -11,15 +11,15 @@ import pytest
 
 from index.check import QueryError
 from index.collection import Collection, CollectionError
-from index.database import StoreError
 from index.derived import pool
-from index.exact import ExactEngine
-from index.filters import parse
-from index.lexical import RULES
-from index.lock import LockError, writer_of
-from index.schema import VERSION
+from index.engines.exact import ExactEngine
 from index.searching import Ask
-from index.stamp import ForeignStoreError
+from index.truth.database import StoreError
+from index.truth.filters import parse
+from index.truth.lock import LockError, writer_of
+from index.truth.schema import VERSION
+from index.truth.stamp import ForeignStoreError
+from index.wording.lexical import RULES
 from multifold.types import Item, Pool, Words, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from index import scoring
 from index.base import NOBODY, Engine, EngineError, Ids
-from index.exact import ExactEngine
-from index.faiss_engine import FaissEngine
+from index.engines import scoring
+from index.engines.exact import ExactEngine
+from index.engines.faiss_engine import FaissEngine
 from index.plan import Plan
 from multifold.types import Metric, Vector
 from tests.index.clusters import milvus_of

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import faiss_engine, gpu
 from index.base import EngineError
-from index.build import Builder
-from index.exact import ExactEngine
-from index.faiss_engine import FaissEngine
-from index.parts import Part
+from index.engines import faiss_engine, gpu
+from index.engines.build import Builder
+from index.engines.exact import ExactEngine
+from index.engines.faiss_engine import FaissEngine
+from index.engines.parts import Part
+from index.engines.rowview import view_of
+from index.engines.segments import due
 from index.plan import Plan, PlanError
-from index.rowview import view_of
-from index.segments import due
 
 DIM = 16
 RNG = np.random.default_rng(0)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.blobs import BlobError
 from index.collection import Collection
-from index.database import StoreError
-from index.transfer import CopyError
+from index.truth.blobs import BlobError
+from index.truth.database import StoreError
+from index.truth.transfer import CopyError
 from multifold.types import Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.storm import foretold

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import feedback
 from index.collection import Collection
-from index.feedback import Asked, Chosen, FeedbackError, Judgement, Verdict
+from index.truth import feedback
+from index.truth.feedback import Asked, Chosen, FeedbackError, Judgement, Verdict
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import thing

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index import ordering
-from index.browse import Span
 from index.check import ItemError, QueryError
 from index.collection import Collection
-from index.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
-from index.filters import And, Exists, Filter, FilterError, Not, OneOf, Or, Prefix, Range, parse
-from index.restore import restore
+from index.truth import ordering
+from index.truth.browse import Span
+from index.truth.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
+from index.truth.filters import And, Exists, Filter, FilterError, Not, OneOf, Or, Prefix, Range, parse
+from index.truth.ordering import OrderError
+from index.upkeep.restore import restore
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.spaces import FEATURE, Sphere
@@ -240,14 +241,14 @@ def test_items_are_listed_in_other_orders(collection: Collection, limit: int) ->
     "order", ["", "price", "-newest", "payload.", "payload.a\x00", f"payload.{'x' * 256}"]
 )
 def test_an_order_that_is_none_is_refused(order: str) -> None:
-    with pytest.raises(QueryError, match="'newest', 'payload"):
+    with pytest.raises(OrderError, match="'newest', 'payload"):
         ordering.parse(order)
 
 
 @pytest.mark.parametrize("mark", ["", "i1", "-1 2", "1 nan", "1 1e999", "1 x", f"{'9' * 19} 1", "1 2 3"])
 def test_a_mark_that_is_none_is_refused(collection: Collection, mark: str) -> None:
     for order in ("newest", "payload.x"):
-        with pytest.raises(QueryError, match="ends with"):
+        with pytest.raises(OrderError, match="ends with"):
             collection.sorted(ordering.parse(order), mark)
 
 

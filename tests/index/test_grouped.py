@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.collection import Collection
-from index.filters import parse
 from index.plan import Plan
+from index.truth.filters import parse
 from multifold.types import Item, Observation
 from tests.index.filtering import lets_through
 from tests.index.spaces import FEATURE, Sphere

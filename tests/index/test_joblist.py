@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from index import joblist
 from index.collection import Collection
-from index.joblist import Job, JobList, NoSuchJobError, Progress
 from index.registry import Registry
+from index.truth import joblist
+from index.truth.joblist import Job, JobList, NoSuchJobError, Progress
 from tests.index.shots import SPACE
 
 

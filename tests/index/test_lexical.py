@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.collection import Collection
-from index.filters import parse
-from index.fusing import DEPTH, fused
-from index.restore import restore
+from index.truth.filters import parse
+from index.upkeep.restore import restore
+from index.wording.fusing import DEPTH, fused
 from multifold.types import Hit, Item, Pool, Target, Words
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.test_migrations import GOLDEN, held

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from index.lock import LockError, WriterLock, writer_of
-from index.mounts import NetworkFolderError, file_system, refuse_network
+from index.truth.lock import LockError, WriterLock, writer_of
+from index.truth.mounts import NetworkFolderError, file_system, refuse_network
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from index.lock import WriterLock
+from index.truth.lock import WriterLock
 lock = WriterLock(Path(sys.argv[1]), "http://127.0.0.1:8000")
 print("held", flush=True)
 time.sleep(60)

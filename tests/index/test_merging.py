@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from index.collection import Collection
-from index.filters import parse
 from index.merging import merged
 from index.searching import Values
+from index.truth.filters import parse
 from multifold.types import Hit, Item, Side
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, feature, query, view

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.blobfolder import FolderBlobs, blobs_at
 from index.collection import Collection
+from index.truth.blobfolder import FolderBlobs, blobs_at
 from multifold.cli import main
 from multifold.types import Item, pictures_of
 from tests.index.buckets import BucketServer, free_ports

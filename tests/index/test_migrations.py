@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.filters import parse
-from index.stamp import ForeignStoreError
+from index.truth.filters import parse
+from index.truth.stamp import ForeignStoreError
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, brute, feature, query, same, thing, view

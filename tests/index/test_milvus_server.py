@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from index.base import NOBODY
-from index.cluster import ClusterError
 from index.collection import Collection
-from index.milvus_engine import MilvusEngine
-from index.milvus_link import GRAPH, Link
+from index.engines.cluster import ClusterError
+from index.engines.milvus_engine import MilvusEngine
+from index.engines.milvus_link import GRAPH, Link
 from tests.index.clusters import MilvusServer
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.test_engines import compare, exactly

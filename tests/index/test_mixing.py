@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from index import mixing
 from index.check import QueryError
 from index.collection import Collection
-from index.exact import ExactEngine
-from index.faiss_engine import FaissEngine
+from index.engines.exact import ExactEngine
+from index.engines.faiss_engine import FaissEngine
 from index.plan import Plan
 from multifold.types import Mix, Pool
 from tests.index.spaces import FEATURE, SPACES, Space, Sphere

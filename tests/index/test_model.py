@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from index.collection import Collection
-from index.filters import parse
+from index.truth.filters import parse
 from multifold.types import Item, Kind, Observation, Pool, Side
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.servers import Server

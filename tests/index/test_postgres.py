@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import text
 
 from index.collection import Collection
-from index.database import StoreError
-from index.postgres import Postgres
-from index.restore import restore
-from index.store import Store
+from index.truth.database import StoreError
+from index.truth.postgres import Postgres
+from index.truth.store import Store
+from index.upkeep.restore import restore
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.types import Item

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.restore import restore
+from index.upkeep.restore import restore
 from multifold.errors import MultifoldError
 from multifold.types import Item
 from tests.index.lossy import picture

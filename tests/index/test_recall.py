@@ -9,10 +9,10 @@ import pytest
 from index.base import Ids
 from index.benches import data
 from index.benches.data import Scene
-from index.exact import ExactEngine
-from index.faiss_engine import FaissEngine
+from index.engines.exact import ExactEngine
+from index.engines.faiss_engine import FaissEngine
+from index.engines.report import Report, from_json
 from index.plan import FLAT, Plan
-from index.report import Report, from_json
 from multifold.types import Metric
 
 ROWS, DIM = 1500, 32

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index import scoring
-from index.reduction import reduction
+from index.engines import scoring
+from index.engines.reduction import reduction
 from multifold.types import Metric
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.database import StoreError
 from index.names import (
     CollectionNameError,
     Entry,
@@ -14,7 +13,8 @@ from index.names import (
     NoSuchCollectionError,
 )
 from index.registry import FOLDER, Registry
-from index.restore import restore
+from index.truth.database import StoreError
+from index.upkeep.restore import restore
 from tests.index.shots import SPACE, equal, furnish, held
 from tests.index.things import feature, query
 

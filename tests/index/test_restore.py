@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.archive import END, ArchiveWriter
-from index.restore import read_contents, restore
-from index.snapshot import SnapshotError
+from index.upkeep.archive import END, ArchiveWriter
+from index.upkeep.restore import read_contents, restore
+from index.upkeep.snapshot import SnapshotError
 from multifold.errors import MultifoldError
 
 

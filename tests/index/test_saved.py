@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import derived, saved
+from index import derived
 from index.collection import Collection
-from index.engines import Engines
+from index.engines import saved
+from index.engines.table import Engines
 from index.plan import Plan
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, query, thing

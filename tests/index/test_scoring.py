@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index import scoring
+from index.engines import scoring
 from multifold.types import Metric
 
 METRICS: tuple[Metric, ...] = ("ip", "l2")

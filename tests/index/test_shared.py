@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from index import shared
-from index.cluster import Cluster, ClusterError
 from index.collection import Collection
 from index.derived import Derived
-from index.filters import parse
-from index.mark import from_note, new_mark
-from index.milvus_engine import MilvusEngine
-from index.milvus_link import Link
+from index.engines.cluster import Cluster, ClusterError
+from index.engines.milvus_engine import MilvusEngine
+from index.engines.milvus_link import Link
 from index.plan import MILVUS, Plan, PlanError
-from index.restore import restore
-from index.store import Store
+from index.truth.filters import parse
+from index.truth.mark import from_note, new_mark
+from index.truth.store import Store
+from index.upkeep.restore import restore
 from multifold.types import Item
 from tests.index.clusters import embedded
 from tests.index.servers import Server

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.archive import END, ArchiveWriter
-from index.blobfolder import FolderBlobs
 from index.collection import Collection, CollectionError
-from index.lock import LockError, blobs_removed
-from index.restore import restore
-from index.snapshot import SnapshotError
+from index.truth.blobfolder import FolderBlobs
+from index.truth.lock import LockError, blobs_removed
+from index.upkeep.archive import END, ArchiveWriter
+from index.upkeep.restore import restore
+from index.upkeep.snapshot import SnapshotError
 from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held
 from tests.index.storm import change, foretold
@@ -159,7 +159,7 @@ WORK = """
 import sys
 from pathlib import Path
 from index.collection import Collection
-from index.restore import restore
+from index.upkeep.restore import restore
 from tests.index.shots import SPACE
 print("begun", flush=True)
 if sys.argv[1] == "take":

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.filters import parse
 from index.gate import Gate
+from index.truth.filters import parse
 from multifold.types import Item, Observation, Pool
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import query

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from index import derived
-from index.blobfolder import blobs_at
 from index.collection import Collection
-from index.compact import compact
-from index.database import StoreError
-from index.lock import LockError, blobs_kept
 from index.plan import Plan
-from index.store import Store
-from index.verify import troubles
+from index.truth.blobfolder import blobs_at
+from index.truth.database import StoreError
+from index.truth.lock import LockError, blobs_kept
+from index.truth.store import Store
+from index.upkeep.compact import compact
+from index.upkeep.verify import troubles
 from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held
 from tests.index.spaces import FEATURE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.words import LONGEST, MOST_ASKED, asked, telling, told, words
+from index.wording.words import LONGEST, MOST_ASKED, asked, telling, told, words
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,194 @@
+"""One FAISS index over the rows of a segment: positions in, positions out.
+
+FAISS numbers rows by position and never changes: no id map, no removal, no selector and no refinement of its
+own takes part, each of which gives wrong answers silently with some type. Ids, the dead, filters and exact
+scores are the segment's part.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from index.engines import gpu
+from index.engines.faisslib import Index, faiss
+from index.engines.reduction import Reduction
+from index.engines.rowview import RowView
+from index.plan import Plan, PlanError
+from multifold.types import Metric, Vectors
+
+PIECE = 2048  # rows added between two looks at whether to stop
+TRAINING = 65_536  # rows that cells and codes are learned from
+MOST_EF = 2048
+
+
+class Stopped(Exception):  # noqa: N818 (not an error: somebody closed the engine)
+    """The build was called off."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How hard to look for `limit` rows: the type's own effort, and candidates for exact rescoring."""
+
+    limit: int
+    effort: int
+    candidates: int
+    recall: float
+    seconds: float  # CPU time of one query
+    enough: int = 0  # good candidates to answer from; 0: as many as the limit
+
+    @property
+    def needed(self) -> int:
+        """Good candidates that are enough to answer from."""
+        return self.enough or min(self.limit, self.candidates)
+
+    def within(self, share: float) -> "Setting":
+        """The setting when only this share of the rows counts."""
+        if share == 1:
+            return self
+        reach = int(1.2 * self.candidates / share) + 8
+        enough = max(self.limit, self.candidates * 3 // 4)
+        return replace(self, candidates=reach, effort=int(np.ceil(self.effort / share)), enough=enough)
+
+    def wider(self, times: int) -> "Setting":
+        """The same with a further reach, for as many good candidates."""
+        reach, effort = self.candidates * times, self.effort * times
+        return replace(self, candidates=reach, effort=effort, enough=self.needed)
+
+    def scaled(self, limit: int) -> "Setting":
+        """The setting for another limit: the same up to its own, proportionally harder beyond."""
+        if limit <= self.limit:
+            return self
+        times = limit / self.limit
+        effort, candidates = int(np.ceil(self.effort * times)), int(np.ceil(self.candidates * times))
+        return replace(self, limit=limit, effort=effort, candidates=candidates, seconds=self.seconds * times)
+
+
+@dataclass(frozen=True, eq=False)
+class Ann:
+    """An index of one type with the settings that reach the target."""
+
+    type: str
+    reduction: Reduction
+    index: Index
+    settings: tuple[Setting, ...] = ()  # by rising limit
+    turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
+
+    def setting(self, limit: int) -> Setting:
+        """How hard to look for `limit` rows."""
+        enough = (setting for setting in self.settings if setting.limit >= limit)
+        return next(enough, self.settings[-1]).scaled(limit)
+
+    def candidates(self, queries: Vectors, count: int, effort: int) -> Int64[np.ndarray, "q c"]:
+        """Positions of probable neighbours, nearest first, padded with -1."""
+        reduced = self.reduction.queries(queries)
+        parameters = self._asking(effort, count)
+        with self.turn if gpu.on_gpu(self.index) else nullcontext():
+            _, positions = self.index.search(reduced, count, params=parameters)
+        return np.asarray(positions, np.int64)
+
+    @cached_property
+    def _asking(self) -> Callable[[int, int], Index]:
+        return asking(self.index)
+
+    def most(self) -> int:
+        """How many candidates one search can give."""
+        return gpu.MOST_NEIGHBOURS if gpu.on_gpu(self.index) else int(self.index.ntotal)
+
+    def efforts(self) -> tuple[int, int]:
+        """The least and the most effort that make sense; equal where the type knows none."""
+        cells = faiss.try_extract_index_ivf(self.index)
+        if cells is not None or hasattr(self.index, "nprobe"):
+            return 1, int((cells or self.index).nlist)
+        return (16, MOST_EF) if _graph(self.index) or gpu.is_a(self.index, "GpuIndexCagra") else (0, 0)
+
+    def bytes(self) -> int:
+        """What the index takes in memory, without the vectors that scores are made of."""
+        return len(faiss.serialize_index(gpu.to_cpu(self.index)))
+
+
+def check(plan: Plan, dim: int, *, on_gpu: bool) -> None:
+    """Refuse a type by name that nobody can build, before there are rows."""
+    for name in plan.ladder(TRAINING, gpu=on_gpu):
+        if name == gpu.CAGRA and not on_gpu:
+            raise PlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")
+        if name != gpu.CAGRA:
+            _empty(name, Reduction(dim, None, lifted=False).width, "l2")
+
+
+def construct(
+    type: str,  # noqa: A002 (what it is called here)
+    view: RowView,
+    reduction: Reduction,
+    *,
+    on_gpu: bool,
+    stopped: Callable[[], bool],
+    metric: Metric = "l2",
+) -> Ann:
+    """Train and fill an index of this type; segments are built for L2, inner products are for comparison."""
+    if type == gpu.CAGRA:
+        return Ann(type, reduction, gpu.cagra(reduction.gallery(view.vectors)))
+    index = _empty(type, reduction.width, metric)
+    sample = np.random.default_rng(0).permutation(len(view.ids))[:TRAINING]
+    index.train(reduction.gallery(view.vectors[np.sort(sample)]))
+    for start in range(0, len(view.ids), PIECE):
+        if stopped():
+            raise Stopped
+        index.add(reduction.gallery(view.vectors[start : start + PIECE]))
+    return Ann(type, reduction, gpu.to_gpu(index) if on_gpu else index)
+
+
+def _empty(type: str, width: int, metric: Metric) -> Index:  # noqa: A002
+    try:
+        compared = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
+        index = faiss.index_factory(width, type, compared)
+    except RuntimeError as error:
+        reason = str(error).rpartition(": ")[2]
+        raise PlanError(f"FAISS cannot make an index {type!r} for vectors of {width}: {reason}.") from error
+    if isinstance(index, (faiss.IndexRefine, faiss.IndexIDMap)):
+        raise PlanError(
+            f"The index {type!r} refines or maps ids itself. Segments do both for every type: leave it out."
+        )
+    return index
+
+
+def asking(index: Index) -> Callable[[int, int], Index]:
+    """How FAISS is told to look this hard for so many rows; to None where a type knows no effort."""
+    if isinstance(index, faiss.IndexPreTransform):
+        inner, wrapped = asking(faiss.downcast_index(index.index)), faiss.SearchParametersPreTransform
+        return lambda effort, count: wrapped(index_params=inner(effort, count))
+    if isinstance(index, faiss.IndexHNSW):
+        return lambda effort, count: faiss.SearchParametersHNSW(efSearch=max(effort, count))
+    if gpu.is_a(index, "GpuIndexCagra"):
+        return lambda effort, count: faiss.SearchParametersCagra(itopk_size=-(-max(effort, count) // 32) * 32)
+    if hasattr(index, "nprobe"):
+        cells = int(index.nlist)
+        return lambda effort, _: faiss.SearchParametersIVF(nprobe=max(1, min(effort, cells)))
+    return lambda *_: None
+
+
+def _graph(index: Index) -> bool:
+    if isinstance(index, faiss.IndexPreTransform):
+        return _graph(faiss.downcast_index(index.index))
+    return isinstance(index, faiss.IndexHNSW)
+
+
+def use_threads(count: int) -> None:
+    """How many cores FAISS may use when this thread calls it."""
+    faiss.omp_set_num_threads(count)
+
+
+def nearest_of(
+    metric: Metric, queries: Vectors, vectors: Float32[np.ndarray, "g d"], positions: Int64[np.ndarray, "q c"]
+) -> Float32[np.ndarray, "q c"]:
+    """Fast scores of each query's own positions, without gathering them."""
+    scores = np.empty(positions.shape, np.float32)
+    pointer, shape = faiss.swig_ptr, (queries.shape[1], *positions.shape)
+    queries, positions = np.ascontiguousarray(queries), np.ascontiguousarray(positions)
+    by_index = faiss.fvec_inner_products_by_idx if metric == "ip" else faiss.fvec_L2sqr_by_idx
+    by_index(pointer(scores), pointer(queries), pointer(vectors), pointer(positions), *shape)
+    return scores if metric == "ip" else -scores

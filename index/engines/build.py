@@ -1,0 +1,95 @@
+"""From rows to a sealed part: types are tried in order until one finds what was asked for."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from index.engines import gpu, tuning
+from index.engines.ann import Ann, Stopped, construct, use_threads
+from index.engines.parts import Part
+from index.engines.reduction import reduction
+from index.engines.report import Report, Trial
+from index.engines.rowview import RowView
+from index.engines.tuning import Probes, Truth
+from index.plan import FLAT, Plan
+from multifold.types import Metric, Vector, Vectors
+
+log = logging.getLogger(__name__)
+
+FEWEST = 10  # rows for each row of a measured answer
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds the parts of one engine. `ask` gives real queries, or None while there are none."""
+
+    metric: Metric
+    plan: Plan
+    ask: Callable[[int], Vectors | None]
+    signs: Vector | None
+    threads: int
+
+    def build(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
+        """Seal rows that are all alive; below the target the next type is tried, at last none is needed."""
+        start = time.perf_counter()
+        use_threads(self.threads)
+        on_gpu = gpu.chosen(self.plan.device)
+        types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
+        known = self._known(rows) if types[0] != FLAT else []
+        missed: list[Trial] = []
+        for name in types:
+            ann = None if name == FLAT else self._tried(name, rows, known, missed, stopped, on_gpu=on_gpu)
+            if ann is not None or name == FLAT:
+                break
+        report = self._report(rows, ann, known, missed, time.perf_counter() - start)
+        log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
+        return Part(rows, ann, report)
+
+    def _known(self, rows: RowView) -> list[Truth]:
+        queries = self.ask(tuning.MOST_PROBES)
+        probes = tuning.held_out(rows, self.signs) if queries is None else Probes(queries)
+        limits = [limit for limit in tuning.LIMITS if limit * FEWEST <= len(rows.ids)]
+        return [tuning.truth(self.metric, rows, probes, limit) for limit in limits or tuning.LIMITS[:1]]
+
+    def _tried(
+        self,
+        name: str,
+        rows: RowView,
+        known: list[Truth],
+        missed: list[Trial],
+        stopped: Callable[[], bool],
+        *,
+        on_gpu: bool,
+    ) -> Ann | None:
+        """An index that reaches the target with settings for every limit; None notes what it missed by."""
+        reduced = reduction(self.metric, rows.vectors.shape[1], rows.lengths)
+        ann = construct(name, rows, reduced, on_gpu=on_gpu, stopped=stopped)
+        use_threads(1)
+        settings = []
+        for one in known:
+            if stopped():
+                raise Stopped
+            settings.append(tuning.tune(ann, self.metric, rows, one, self.plan.recall))
+        use_threads(self.threads)
+        worst = min(setting.recall for setting in settings)
+        if worst < self.plan.recall:
+            missed.append(Trial(name, worst))
+            return None
+        return replace(ann, settings=tuple(settings))
+
+    def _report(
+        self, rows: RowView, ann: Ann | None, known: list[Truth], missed: list[Trial], seconds: float
+    ) -> Report:
+        size, dim = rows.vectors.shape
+        return Report(
+            FLAT if ann is None else ann.type,
+            size,
+            self.plan.recall,
+            len(known[0].probes.queries) if known else 0,
+            known[0].probes.name if known else "nothing",
+            () if ann is None else ann.settings,
+            4.0 * dim + (0 if ann is None else ann.bytes() / max(1, size)),
+            seconds,
+            tuple(missed),
+        )

@@ -1,0 +1,108 @@
+"""Recall is measured, and search parameters are chosen by it.
+
+Recall@k of a query is the share of the answer that scores at least as much as the true k-th row, so twins
+count as hits. Queries are those of the other side where there are any: they lie apart from the rows (the
+modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each other.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.base import Ids, Ranked
+from index.engines import neighbours
+from index.engines.ann import Ann, Setting
+from index.engines.parts import look
+from index.engines.rowview import RowView
+from multifold.scores import signed
+from multifold.types import Metric, Vector, Vectors
+
+LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
+WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
+STEP = 1.5  # between two efforts
+MOST_PROBES = 256
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Queries as an engine gets them; `own` are the rows that they are, if they are rows."""
+
+    queries: Vectors
+    own: Ids | None = None
+
+    @property
+    def name(self) -> str:
+        """Where they come from."""
+        return "queries" if self.own is None else "rows"
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Probes, and the score that a row must reach to be among the true `limit`."""
+
+    probes: Probes
+    limit: int
+    threshold: Float32[np.ndarray, "q 1"]
+
+    def recall(self, answer: Ranked) -> float:
+        """The share of the true rows that an answer holds."""
+        scores = _others(answer, self.probes)[:, : self.limit]
+        return float(np.mean(scores >= self.threshold))
+
+
+def held_out(rows: RowView, signs: Vector | None) -> Probes:
+    """Rows that stand in for queries; each is left out of its own answer."""
+    some = np.sort(np.random.default_rng(0).permutation(len(rows.ids))[:MOST_PROBES])
+    return Probes(signed(rows.vectors[some], signs), rows.ids[some])
+
+
+def truth(metric: Metric, rows: RowView, probes: Probes, limit: int) -> Truth:
+    """What the best `limit` rows of each probe score, by looking at every row."""
+    scores = _others(neighbours.search(metric, rows, probes.queries, limit + 1), probes)
+    return Truth(probes, limit, scores[:, limit - 1 : limit])
+
+
+def tune(ann: Ann, metric: Metric, rows: RowView, known: Truth, target: float) -> Setting:
+    """The cheapest setting that reaches the target, or the one that comes nearest to it."""
+    tried: list[Setting] = []
+    for width in WIDTHS:
+        for effort in _efforts(*ann.efforts()):
+            setting = measure(ann, metric, rows, known, _start(known.limit, width, effort, len(rows.ids)))
+            tried.append(setting)
+            if setting.recall >= target:
+                break
+    good = [setting for setting in tried if setting.recall >= target]
+    return min(good, key=lambda one: one.seconds) if good else max(tried, key=lambda one: one.recall)
+
+
+def measure(ann: Ann, metric: Metric, rows: RowView, known: Truth, setting: Setting) -> Setting:
+    """The setting with the recall and the time on one thread that it has."""
+    wider = setting if known.probes.own is None else replace(setting, limit=setting.limit + 1)
+    start = time.thread_time()
+    answer = look(ann, metric, rows, known.probes.queries, wider)
+    spent = time.thread_time() - start
+    return replace(setting, recall=known.recall(answer), seconds=spent / len(known.probes.queries))
+
+
+def _others(answer: Ranked, probes: Probes) -> Float32[np.ndarray, "q k"]:
+    """Scores, best first, without those of the probes themselves."""
+    scores, ids = answer
+    if probes.own is None:
+        return scores
+    others = np.where(ids == probes.own[:, None], np.float32(-np.inf), scores)
+    return np.asarray(-np.sort(-others, axis=1), np.float32)
+
+
+def _start(limit: int, width: float, effort: int, rows: int) -> Setting:
+    return Setting(limit, effort, min(rows, int(np.ceil(width * limit)) + 1), 0.0, 0.0)
+
+
+def _efforts(least: int, most: int) -> Iterator[int]:
+    effort = least
+    while effort < most:
+        yield effort
+        effort = max(effort + 1, int(effort * STEP))
+    yield most

@@ -7,15 +7,18 @@ collection, all of it goes through that service, which answers searches meanwhil
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from app.intake.report import Report
 from app.intake.run import Asked, IngestError, once, skipped_folders
-from app.intake.watch import changes
+from app.intake.watch import visits
 from app.observer import encoder_of
 from app.settings import read_settings
 from index.names import MAIN
 from multifold import manifest
+from multifold.errors import MultifoldError
 from multifold.machine import cores
 
 
@@ -65,12 +68,31 @@ def run(args: argparse.Namespace) -> int:
     )
     _check(asked, watch=args.watch)
     encoder = encoder_of(settings)
-    status = _tell(once(asked, settings, encoder), args.report, dry=args.dry_run)
-    if args.watch:
-        print(f"watching {args.what[0]}; stop with Ctrl-C", flush=True)
-        for _ in changes(args.what[0], args.every, skipped_folders(settings)):
-            status = _tell(once(asked, settings, encoder), args.report, dry=args.dry_run)
-    return status
+
+    def take_in() -> int:
+        return _tell(once(asked, settings, encoder), args.report, dry=args.dry_run)
+
+    if not args.watch:
+        return take_in()
+    folder = args.what[0]
+    visited = visits(folder, args.every, skipped_folders(settings))
+    next(visited)
+    take_in()
+    print(f"watching {folder}; stop with Ctrl-C", flush=True)
+    for _ in visited:
+        while not _done(take_in):
+            time.sleep(args.every)
+    return 0
+
+
+def _done(take_in: Callable[[], int]) -> bool:
+    """Whether a run came to its end: a service that is away for a while ends no watch."""
+    try:
+        take_in()
+    except MultifoldError as error:
+        print(f"not taken in, and tried again: {error}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def _check(asked: Asked, *, watch: bool) -> None:
@@ -88,7 +110,7 @@ def _check(asked: Asked, *, watch: bool) -> None:
 
 
 def _tell(report: Report, path: Path | None, *, dry: bool = False) -> int:
-    print(("would be: " if dry else "") + report.counts())
+    print(("would be: " if dry else "") + report.counts(), flush=True)
     if dry:
         for name in ("added", "changed", "moved", "deleted"):
             for one in getattr(report, name)[:20]:

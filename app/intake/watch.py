@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def changes(folder: Path, seconds: float, skip: frozenset[Path]) -> Iterator[None]:
-    """Yields each time the folder is another than at the last look, and has come to rest."""
-    known = glance(folder, skip)
+def visits(folder: Path, seconds: float, skip: frozenset[Path]) -> Iterator[None]:
+    """Yields at once, and then each time the folder is not what it was before the last visit, and rests."""
     while True:
-        time.sleep(seconds)
-        now = glance(folder, skip)
-        if now == known:
-            continue
-        while now != (known := _after(folder, seconds, skip)):
-            now = known
+        known = glance(folder, skip)
         yield
+        while (now := glance(folder, skip)) == known:
+            time.sleep(seconds)
+        while (later := _after(folder, seconds, skip)) != now:
+            now = later
 
 
 def glance(folder: Path, skip: frozenset[Path]) -> bytes:

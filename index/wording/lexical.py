@@ -2,9 +2,10 @@
 
 SQLite keeps it as FTS5, PostgreSQL as text search vectors under GIN. Beside a vector, words name an item only
 where it has all that tell (see `words.telling`) and few others do: every code of the question or, without a
-code, one text that quotes all of it. For words alone either database is asked
-one at a time, so that both rank alike: an item counts the rarity ln(1 + items / items with it) of each word.
-It is derived: where it is missing, or was made by other rules (words.py), it is built anew from the items.
+code, one text that quotes all of it, or one name that has its words in any order. For words alone either
+database is asked one word at a time, so that both rank alike: an item counts the rarity
+ln(1 + items / items with it) of each. It is derived: where it is missing, or was made by other rules
+(words.py), it is built anew from the items.
 """
 
 import math
@@ -28,6 +29,7 @@ TABLE = "words"
 RULES, NOTE = "2", "words"  # of words.py: another number builds every store's index anew
 PAGE = 1_000  # items of one statement
 FEW = 8  # items that words may name beside a vector; what more have tells too little
+IN_NAME, QUOTED, ALL_OF = 0.5, 1.0, 2.0  # how sure it is that an item was meant
 MOST_READ = 64  # items that are read to see whether they quote a question
 MOST_FOUND = 100_000  # items with one word
 
@@ -120,11 +122,13 @@ def named(connection: Connection, question: str) -> dict[int, Told]:
     found = _editions(connection, [one.word for one in telling.words], most + 1)
     if len(found) > most:
         return {}
-    scores = _quoting(connection, telling, found) if telling.quote else dict.fromkeys(found, 1.0)
-    if len(scores) > FEW:
-        scores = {edition: score for edition, score in scores.items() if score > 1.0}
+    scores = _quoting(connection, telling, found) if telling.quote else dict.fromkeys(found, QUOTED)
     chunks = tuple(dict.fromkeys(one.chunk for one in telling.words))
-    return {edition: Told(score, chunks) for edition, score in scores.items()} if len(scores) <= FEW else {}
+    for least in (IN_NAME, QUOTED, ALL_OF):
+        surest = {edition: Told(score, chunks) for edition, score in scores.items() if score >= least}
+        if len(surest) <= FEW:
+            return surest
+    return {}
 
 
 def ranked(connection: Connection, question: str, size: int) -> dict[int, Told]:
@@ -157,12 +161,14 @@ def _editions(connection: Connection, every: Sequence[str], most: int) -> list[i
 
 
 def _quoting(connection: Connection, telling: Telling, found: Sequence[int]) -> dict[int, float]:
-    """Those of which one text holds the quote: 1, or 2 where it holds nothing else."""
+    """Those of which one text is the quote, or holds it, or one name has all its words."""
     scores = {}
     for edition, name, captions, payload in _texts(connection, items.c.edition.in_(found)) if found else ():
         quoting = [text for text in words.texts(name, captions, payload) if telling.said_by(text)]
         if quoting:
-            scores[edition] = 2.0 if any(map(telling.is_all_of, quoting)) else 1.0
+            scores[edition] = ALL_OF if any(map(telling.is_all_of, quoting)) else QUOTED
+        elif any(map(telling.is_in_name, words.names(name, payload))):
+            scores[edition] = IN_NAME
     return scores
 
 

@@ -41,7 +41,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Telling:
-    """What an item must have to be named: all these words and, without a code, one text that quotes them."""
+    """What an item must have to be named: all these words and, without a code, one text that quotes them, or
+    one name that has them all."""
 
     words: list[Asked]
     quote: tuple[str, ...]  # pieces that stand one after another; none where codes tell
@@ -50,6 +51,10 @@ class Telling:
         """Whether a text has the quote in it."""
         said, length = pieces(text), len(self.quote)
         return any(said[at : at + length] == self.quote for at in range(len(said) - length + 1))
+
+    def is_in_name(self, name: str) -> bool:
+        """Whether a name has all of the quote, in any order."""
+        return set(self.quote) <= {*pieces(name)}
 
     def is_all_of(self, text: str) -> bool:
         """Whether a text is the quote, and nothing else."""
@@ -98,13 +103,19 @@ def told(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> list
 
 
 def texts(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> Iterator[str]:
-    """What an item is known by: its name, its captions and the values of its payload, if people made them."""
+    """What an item is known by: its names and its captions."""
+    yield from names(name, payload)
+    yield from captions
+
+
+def names(name: str, payload: Mapping[str, Any]) -> Iterator[str]:
+    """What an item is called: its id, and the values of its payload, if people made them."""
     notes = _NOTES if payload.keys() >= _INGESTED else set()
     facts = (
         one for one in facts_of(payload) if one.value.kind in ("text", "number") and one.key not in notes
     )
     values = (text for text in (str(fact.value.scalar) for fact in facts) if not _MADE.fullmatch(text))
-    yield from (name, *captions, *values)
+    yield from (name, *values)
 
 
 def _chunks(text: str) -> list[str]:

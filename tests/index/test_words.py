@@ -94,5 +94,5 @@ def test_what_machines_made_is_no_word() -> None:
 
 def test_values_of_a_payload_are_words_and_its_keys_are_not() -> None:
     assert told("a/b", ["red"], {"part": {"number": "Q7"}, "mm": [1.5, 20], "sold": True, "gone": None}) == [
-        "a", "b", "ab", "red", "q", "7", "q7", "1", "5", "15", "20",
+        "a", "b", "ab", "q", "7", "q7", "1", "5", "15", "20", "red",
     ]  # fmt: skip

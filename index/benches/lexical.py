@@ -73,6 +73,7 @@ KINDS: dict[str, Callable[[Item], str]] = {
     "file name": lambda item: str(item.payload["path"]).rpartition("/")[2],
     "file name without suffix": lambda item: item.id.rpartition("/")[2],
     "its words": lambda item: " ".join(pieces(item.id.rpartition("/")[2])),
+    "its words, backwards": lambda item: " ".join(reversed(pieces(item.id.rpartition("/")[2]))),
 }
 
 

@@ -29,7 +29,7 @@ TABLE = "words"
 RULES, NOTE = "2", "words"  # of words.py: another number builds every store's index anew
 PAGE = 1_000  # items of one statement
 FEW = 8  # items that words may name beside a vector; what more have tells too little
-IN_NAME, QUOTED, ALL_OF = 0.5, 1.0, 2.0  # how sure it is that an item was meant
+QUOTED, ALL_OF = 1.0, 2.0  # how sure it is that an item was meant
 MOST_READ = 64  # items that are read to see whether they quote a question
 MOST_FOUND = 100_000  # items with one word
 
@@ -123,12 +123,10 @@ def named(connection: Connection, question: str) -> dict[int, Told]:
     if len(found) > most:
         return {}
     scores = _quoting(connection, telling, found) if telling.quote else dict.fromkeys(found, QUOTED)
+    if len(scores) > FEW:
+        scores = {edition: score for edition, score in scores.items() if score == ALL_OF}
     chunks = tuple(dict.fromkeys(one.chunk for one in telling.words))
-    for least in (IN_NAME, QUOTED, ALL_OF):
-        surest = {edition: Told(score, chunks) for edition, score in scores.items() if score >= least}
-        if len(surest) <= FEW:
-            return surest
-    return {}
+    return {edition: Told(score, chunks) for edition, score in scores.items()} if len(scores) <= FEW else {}
 
 
 def ranked(connection: Connection, question: str, size: int) -> dict[int, Told]:
@@ -161,15 +159,15 @@ def _editions(connection: Connection, every: Sequence[str], most: int) -> list[i
 
 
 def _quoting(connection: Connection, telling: Telling, found: Sequence[int]) -> dict[int, float]:
-    """Those of which one text is the quote, or holds it, or one name has all its words."""
-    scores = {}
+    """Those of which one text is the quote or holds it; if none does, those whose name has all its words."""
+    scores, called = {}, {}
     for edition, name, captions, payload in _texts(connection, items.c.edition.in_(found)) if found else ():
         quoting = [text for text in words.texts(name, captions, payload) if telling.said_by(text)]
         if quoting:
             scores[edition] = ALL_OF if any(map(telling.is_all_of, quoting)) else QUOTED
         elif any(map(telling.is_in_name, words.names(name, payload))):
-            scores[edition] = IN_NAME
-    return scores
+            called[edition] = QUOTED
+    return scores or called
 
 
 def _dialect(connection: Connection) -> Dialect:

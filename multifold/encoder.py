@@ -141,6 +141,7 @@ class Encoder:
         options = ort.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others want the cores too
         try:
             session = ort.InferenceSession(self.bundle.path(name), options, providers=[self.provider])
         except Exception as error:  # the runtime raises many kinds, all meaning: unusable

@@ -45,7 +45,7 @@ export function iconButton(name, label, onclick, attributes = {}) {
 
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
-// An item's name for people: what its payload calls it, else what is said of it, else the end of its id. Items, hits and duplicates have names.
+// The name of an item or hit: what its payload calls it, else what is said of it, else the end of its id.
 export function nameOf({ id, payload, matched, observations }) {
   const said = observations?.find((seen) => seen.kind === "caption") ?? matched;
   return [payload.name, payload.title, payload.kind, said?.text].find((name) => typeof name === "string" && name) ?? (id.split(/[/:]/).at(-1) || id).replace(/_/g, " ");

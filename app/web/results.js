@@ -42,7 +42,7 @@ function card(hit) {
     thumbs(hit));
 }
 
-// A hit shows the side that matched. What is missing beside it, a caption, a picture or a name, is its item's.
+// What a hit lacks, a caption, a picture or a name, is its item's.
 async function complete(cards, hits) {
   const waiting = [...hits.keys()];
   const worker = async () => {
@@ -92,7 +92,7 @@ export function clear() {
   $("results").replaceChildren();
 }
 
-// Arrow keys walk through the grid as it is laid out.
+// Arrow keys walk the grid as laid out.
 export function listen() {
   $("results").addEventListener("keydown", (event) => {
     const cards = [...$("results").querySelectorAll(".open")];

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from index.benches.lexical import KINDS
 from index.collection import Collection
 from multifold.canary import open_encoder
 from multifold.cli import main
@@ -29,5 +30,5 @@ def test_part_numbers_and_file_names_are_found(tmp_path: Path, capsys: pytest.Ca
         for line in capsys.readouterr().out.splitlines()
         if line.startswith(("| part", "| file", "| its"))
     ]
-    assert len(rows) == 5
+    assert len(rows) == len(KINDS)
     assert all(row.endswith("| 1.000 [1.000, 1.000] |") for row in rows)

@@ -66,7 +66,8 @@ def test_a_file_that_grows_is_waited_for(root: Path) -> None:
 @pytest.fixture
 def watching(root: Path, bundle: Path) -> Iterator[Says]:
     """The command at work; ask what line holds some words, and it waits for it."""
-    code = "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))"
+    heeded = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # not so in the background
+    code = f"import signal, sys; from multifold.cli import main; {heeded}; sys.exit(main(sys.argv[1:]))"
     words = ["ingest", str(root), "--data", str(root.parent / "data"), "--bundle", str(bundle)]
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words, "--watch", "--every", "0.2", "--workers", "1"],
@@ -96,7 +97,10 @@ def watching(root: Path, bundle: Path) -> Iterator[Says]:
 
     yield says
     process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 130
+    try:
+        assert process.wait(PATIENCE) == 130
+    finally:
+        process.kill()
     hearing.join()
     output.close()
 

@@ -12,7 +12,7 @@ from app.service import Look, Service
 from multifold import traversal
 from multifold.encoder import Encoder
 from multifold.explanation import Explainer, HeatMap, Method, Words, part, token_scores
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness, signed
 from multifold.traversal import Path, Pool
 from multifold.types import SIDE_OF, Feature, Item, Observation, Pixels, Query, Side, Vector, pool_mean
 
@@ -93,8 +93,7 @@ def _near(service: Service, feature: Feature, steps: int) -> tuple[Pool | None, 
 
 def scores(encoder: Encoder, query: Vector, features: Sequence[Feature]) -> list[float]:
     """The index score of each feature with a query."""
-    asked = signed(query[None], encoder.query_signs)
-    found: list[float] = index_scores(asked, encoder.vectors(np.stack(features)), encoder.metric)[0].tolist()
+    found: list[float] = likeness(encoder, query[None], encoder.vectors(np.stack(features)))[0].tolist()
     return found
 
 

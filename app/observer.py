@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 from PIL import Image
 
 from app.settings import Settings
@@ -74,6 +74,15 @@ class Observer:
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
         return self.encoder.vectors(features)
+
+    @property
+    def rescores(self) -> bool:
+        """Whether candidates are put in order by `rescore`."""
+        return self.encoder.rescores
+
+    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
+        """The geometry's own similarity of queries to candidates."""
+        return self.encoder.rescore(query, candidates)
 
     def look(self, data: bytes) -> Pixels:
         """A picture as the encoder takes it."""

@@ -5,7 +5,7 @@ import numpy as np
 from app.service import Service
 from multifold import canary
 from multifold.errors import MultifoldError
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness
 from multifold.types import SIDE_OF, Feature, Item, Query, Side, Vector, pool_mean
 
 DEPTH = 10
@@ -52,5 +52,4 @@ def _pooled(item: Item, side: Side) -> Feature:
 
 
 def _score(service: Service, query: Vector, gallery: Vector) -> float:
-    asked = signed(query[None], service.encoder.query_signs)
-    return float(index_scores(asked, gallery[None], service.encoder.metric)[0, 0])
+    return float(likeness(service.encoder, query[None], gallery[None])[0, 0])

@@ -23,7 +23,7 @@ from multifold import calibration
 from multifold.calibration import CalibrationError, Curve
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness
 from multifold.types import SIDE_OF, SIDES, Feature, Features, Hit, Item, Pool, Side, pool_mean
 
 By: TypeAlias = Literal["bundle", "collection", "chance"]
@@ -130,17 +130,14 @@ def _scores(
     encoder: Encoder, queries: Features, items: Sequence[Item], target: Side, pool: Pool
 ) -> Float32[np.ndarray, "q i"]:
     """What each query scores with each item, as the index has it."""
-    asked = signed(encoder.vectors(queries), encoder.query_signs)
+    asked = encoder.vectors(queries)
     seen = [_seen(item, target) for item in items]
     if pool == "mean":
         pooled = np.stack([pool_mean(np.stack(one)) for one in seen])
-        scores: Float32[np.ndarray, "q i"] = index_scores(asked, encoder.vectors(pooled), encoder.metric)
-        return scores
+        return likeness(encoder, asked, encoder.vectors(pooled))
     each = encoder.vectors(np.stack([one for some in seen for one in some]))
     starts = np.cumsum([0, *(len(some) for some in seen[:-1])])
-    best: Float32[np.ndarray, "q i"] = np.maximum.reduceat(
-        index_scores(asked, each, encoder.metric), starts, axis=1
-    )
+    best: Float32[np.ndarray, "q i"] = np.maximum.reduceat(likeness(encoder, asked, each), starts, axis=1)
     return best
 
 

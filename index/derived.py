@@ -16,7 +16,7 @@ from index.bitmaps import Candidates
 from index.engines.report import Report, Sealing
 from index.engines.saved import SavedEngines
 from index.gate import Gate
-from index.mixing import Question
+from index.rescoring import Question
 from index.truth.codec import Batch
 from index.truth.rows import all_rows, edition_of, observation_rows, pooled_row
 from index.truth.store import Store
@@ -162,7 +162,7 @@ class Derived:
     def best_rows(self, question: Question, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
         """The row that scores best in each of these editions, given how many observations each has."""
         rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
-        _, ranked = self._search((side, "observation"), question, len(rows), rows)
+        _, ranked = self._search((side, "observation"), question, len(rows), rows, exact=True)
         worst_first = ranked[::-1]
         return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
 

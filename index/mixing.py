@@ -9,7 +9,6 @@ With W = Σ wᵢ and c = Σ wᵢqᵢ / W:
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
@@ -81,10 +80,7 @@ class Scan:
         return scores - self.weight * scoring.sums(wide, wide)
 
 
-Question: TypeAlias = Straight | Scan
-
-
-def question(metric: Metric, asked: Vector | Mix, signs: Vector | None) -> Question:
+def question(metric: Metric, asked: Vector | Mix, signs: Vector | None) -> Straight | Scan:
     """What to ask an engine; the signs of the query side are applied."""
     if not isinstance(asked, Mix):
         return Straight(asked if signs is None else asked * signs)

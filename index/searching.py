@@ -9,12 +9,12 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from index import mixing
+from index import rescoring
 from index.base import Space
 from index.bitmaps import Bitmaps, Candidates
 from index.derived import Derived
 from index.merging import Place, merged
-from index.mixing import Question
+from index.rescoring import Question
 from index.truth.codec import Card
 from index.truth.filters import Filter
 from index.truth.store import Store
@@ -81,7 +81,7 @@ class Searching:
         among = None if ask.where is None else self.bitmaps.candidates(now, ask.where, version)
         if ask.where is not None and among is None:
             return None
-        question = mixing.question(self.space.metric, query.vector, self.space.query_signs)
+        question = rescoring.question(self.space, query.vector)
         nearest = partial(self.derived.nearest, question, pool=query.pool, among=among, exact=ask.exact)
         named = Naming(self.derived, self.store, now, question).places(query, among)
         sure = partial(self._sure, ask.calibration, among)

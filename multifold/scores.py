@@ -1,12 +1,43 @@
 """The index score: how alike two index vectors are, higher being better.
 
 Inner product: ⟨signs∘q, g⟩. L2: -‖q - g‖². The signs belong to the query side of the geometry.
+A geometry that no index has compares by a similarity of its own; that is then what a search tells.
 """
+
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32
 
 from multifold.types import Metric, Vector, Vectors
+
+
+@runtime_checkable
+class Compares(Protocol):
+    """What knows how its index vectors are compared."""
+
+    @property
+    def metric(self) -> Metric: ...
+
+    @property
+    def query_signs(self) -> Vector | None: ...
+
+    @property
+    def rescores(self) -> bool: ...
+
+    def rescore(
+        self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]
+    ) -> Float32[np.ndarray, "q k"]: ...
+
+
+def likeness(
+    encoder: Compares, queries: Float32[np.ndarray, "q d"], gallery: Float32[np.ndarray, "g d"]
+) -> Float32[np.ndarray, "q g"]:
+    """What a search tells of every pair of index vectors; the queries have no signs yet."""
+    if not encoder.rescores:
+        return index_scores(signed(queries, encoder.query_signs), gallery, encoder.metric)
+    found = [encoder.rescore(query[None], gallery[None]) for query in queries]
+    return np.concatenate(found) if found else np.empty((0, len(gallery)), np.float32)
 
 
 def signed(queries: Vectors, query_signs: Vector | None) -> Vectors:

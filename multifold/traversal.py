@@ -15,7 +15,7 @@ from jaxtyping import Float32, Float64
 from multifold.bundle import BundleError
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness
 from multifold.types import Feature, Features
 
 STEPS = 50
@@ -107,9 +107,7 @@ def _scores(
 ) -> Float32[np.ndarray, "s c"]:
     """How near each caption is to each step; by the geometry's own similarity where no index has it."""
     steps, known = encoder.vectors(walked), encoder.vectors(captions)
-    if encoder.rescores:
-        return np.concatenate([encoder.rescore(step[None], known[None]) for step in steps])
-    return index_scores(signed(steps, encoder.query_signs), known, encoder.metric)
+    return likeness(encoder, steps, known)
 
 
 def _outside(

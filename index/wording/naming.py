@@ -9,7 +9,7 @@ from index.base import Ids
 from index.bitmaps import Candidates
 from index.derived import Derived
 from index.merging import Place
-from index.mixing import Question
+from index.rescoring import Question
 from index.truth.store import Store
 from index.wording import lexical
 from index.wording.fusing import DEPTH

@@ -7,7 +7,7 @@ from PIL import Image
 
 from multifold.encoder import Encoder
 from multifold.explanation import Explainer
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness
 from multifold.traversal import pool_of, traverse
 from training.evaluate import pictures
 from training.evaluate.explanation import matches
@@ -49,8 +49,7 @@ def text_to_shape(encoder: Encodes, test: TestSet, views: np.ndarray, equal_text
     scores, columns = answered(encoder, queries, observed.shape, "mean")
     marked = right(observed, queries, columns, equal_texts)
     seen = observed.shape
-    asked = signed(encoder.vectors(queries.features), encoder.query_signs)
-    by_view = index_scores(asked, encoder.vectors(seen.features), encoder.metric)
+    by_view = likeness(encoder, encoder.vectors(queries.features), encoder.vectors(seen.features))
     by_view = by_view.reshape(len(queries), len(columns), -1)
     texts = [text for texts in observed.captions for text in texts]
     rows = []

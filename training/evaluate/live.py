@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 from torch import Tensor
 
 from multifold.encoder import EncodedTexts
 from multifold.tokens import Tokenizer
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from training.geometries.base import Rescores
 from training.towers import Model
 
 BATCH = 256
@@ -30,6 +32,18 @@ class LiveEncoder:
         """What a query vector is multiplied with."""
         signs = self.model.geometry.query_signs
         return None if signs is None else signs.cpu().numpy()
+
+    @property
+    def rescores(self) -> bool:
+        """Whether the geometry compares in a way that no index has."""
+        return isinstance(self.model.geometry, Rescores)
+
+    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
+        """The geometry's own similarity of each query's index vector to those of its candidates."""
+        geometry = self.model.geometry
+        assert isinstance(geometry, Rescores)
+        with torch.inference_mode():
+            return np.asarray(geometry.rescore(torch.from_numpy(query), torch.from_numpy(candidates)))
 
     def pixels(self, batch: PixelBatch) -> Features:
         """Features of preprocessed pictures."""

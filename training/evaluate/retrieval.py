@@ -1,4 +1,4 @@
-"""Retrieval numbers of an encoder, by the vectors that an index would hold.
+"""Retrieval numbers of an encoder, by the vectors that an index would hold, compared as in a search.
 
 A direction says who asks whom; a pool says what answers: `each` observation for itself, or items, by the
 `mean` of their observations, by their best one (`max`) or by their first one (`hero`).
@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float32, Int64, UInt8
 
 from multifold.encoder import EncodedTexts
 from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
-from multifold.scores import index_scores, signed
-from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from multifold.scores import Compares, likeness
+from multifold.types import Features, PixelBatch, Vectors
 from training.evaluate.observed import NOBODY, Bank, Observed, bank, text_bank
 
 CUTS = (1, 5, 10)
@@ -42,14 +42,8 @@ STANDARD: tuple[Key, ...] = (("text_to_shape", "mean"), ("shape_to_text", "each"
 
 
 @runtime_checkable
-class Encodes(Protocol):
+class Encodes(Compares, Protocol):
     """What is evaluated: an exported bundle, or a model still in training."""
-
-    @property
-    def metric(self) -> Metric: ...
-
-    @property
-    def query_signs(self) -> Vector | None: ...
 
     def pixels(self, batch: PixelBatch) -> Features: ...
 
@@ -121,8 +115,7 @@ def answered(
 ) -> tuple[Float32[np.ndarray, "q g"], Bank]:
     """Scores of all pairs, and what each column is."""
     columns = gallery.pooled() if pool == "mean" else gallery.first() if pool == "hero" else gallery
-    asked = signed(encoder.vectors(queries.features), encoder.query_signs)
-    scores = index_scores(asked, encoder.vectors(columns.features), encoder.metric)
+    scores = likeness(encoder, encoder.vectors(queries.features), encoder.vectors(columns.features))
     if pool != "max":
         return scores, columns
     best: Float32[np.ndarray, "q g"] = np.maximum.reduceat(scores, gallery.starts, axis=1)

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 from multifold.encoder import Encoder
 from multifold.hierarchy import Measures, Tree, measure
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness
 from multifold.traversal import STEPS, Path, Pool, distances, traverse
 from multifold.types import Features
 
@@ -45,8 +45,7 @@ def histograms(encoder: Encoder, sides: Mapping[str, Features], bins: int = BINS
 def classify(encoder: Encoder, features: Features, names: Sequence[str]) -> list[str]:
     """The class whose prompts, as one, are nearest to each thing."""
     said = [encoder.texts([prompt.format(name) for prompt in PROMPTS]).features.mean(0) for name in names]
-    queries = signed(encoder.vectors(features), encoder.query_signs)
-    nearest = index_scores(queries, encoder.vectors(np.stack(said)), encoder.metric).argmax(1)
+    nearest = likeness(encoder, encoder.vectors(features), encoder.vectors(np.stack(said))).argmax(1)
     return [names[place] for place in nearest]
 
 

@@ -6,7 +6,7 @@ A class is said in several ways, the prompts. Of them become:
 - one vector, that of the mean feature (Euclidean; Lorentz, whose features are tangent vectors; clouds, whose
   features are what they embed as, left at their length);
 - no vector at all: an item's scores with all prompts are averaged (oblique, whose paper averages distances;
-  it matters for the geodesic, which checkpoints leave to the bundle: theirs are inner products).
+  it matters for the geodesic).
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from multifold.encoder import Encoder
 from multifold.metrics import bootstrap
-from multifold.scores import index_scores, signed
+from multifold.scores import likeness
 from multifold.types import Features, pool_mean
 from training.evaluate.observed import Bank
 from training.evaluate.retrieval import Encodes
@@ -44,11 +43,8 @@ def class_scores(
 
 
 def _scores(encoder: Encodes, prompts: Features, items: np.ndarray) -> np.ndarray:
-    """Texts are the query side; by the geometry's own similarity where a bundle has it."""
-    if isinstance(encoder, Encoder) and encoder.rescores:
-        known = encoder.vectors(prompts)
-        return np.concatenate([encoder.rescore(item[None], known[None]) for item in items])
-    return index_scores(signed(encoder.vectors(prompts), encoder.query_signs), items, encoder.metric).T
+    """Texts are the query side."""
+    return likeness(encoder, encoder.vectors(prompts), items).T
 
 
 def _units(features: Features) -> Features:

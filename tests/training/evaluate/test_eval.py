@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from multifold import bundle as bundles
-from multifold import calibration
+from multifold import calibration, canary
 from multifold.cli import main
+from multifold.encoder import Encoder
 from multifold.manifest import Entry, read, write
 from tests import tiny
 from tests.app.house import box, house, png
+from tests.training.test_geometries_export import dressed
 from training.benches import ablation
 from training.evaluate import ablated, retrieval
 from training.evaluate.page import Table
+from training.geometries import build
 
 COLOURS = ("red", "green", "blue", "yellow", "black")
 DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
@@ -26,6 +29,16 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles") / "tiny"
     tiny.build(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def geodesic(bundle: Path) -> Path:
+    """The same towers, compared by a geometry that no index has."""
+    geometry = build("oblique_geodesic", tiny.FEATURE, m=4).requires_grad_(False)
+    made = dressed(bundle, bundle.parent / "geodesic", geometry)
+    texts, pictures = [f"a {colour} box" for colour in COLOURS], [tiny.picture(colour) for colour in COLOURS]
+    canary.record(Encoder(made, threads=1), texts, pictures)
+    return bundles.save(made).folder
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +75,11 @@ def measured(encoder: str | Path, manifest: Path, out: Path, *more: str) -> dict
     return told
 
 
-def test_a_bundle_and_its_service_give_the_same_numbers(bundle: Path, manifest: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["bundle", "geodesic"])
+def test_a_bundle_and_its_service_give_the_same_numbers(
+    name: str, manifest: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    bundle: Path = request.getfixturevalue(name)
     with house(tmp_path / "data", bundle) as shop:
         texts = {entry.id.removesuffix("-box"): list(entry.texts) for entry in read(manifest)}
         for colour in COLOURS:
@@ -74,6 +91,7 @@ def test_a_bundle_and_its_service_give_the_same_numbers(bundle: Path, manifest: 
             answer = shop.client.put(f"/v1/items/{colour}-box", data={"texts": texts[colour]}, files=files)
             assert answer.status_code == 200
         asked = measured(shop.url, manifest, tmp_path / "service")["retrieval"]
+        assert shop.client.get("/readyz").status_code == 200
     ours = measured(bundle, manifest, tmp_path / "bundle")["retrieval"]
     assert set(asked) == DIRECTIONS
     for name, pools in asked.items():

@@ -15,14 +15,22 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import torch
 from jaxtyping import Bool, Float32, Float64
 
 from multifold.encoder import EncodedTexts
 from multifold.metrics import ranks, recall_at_k
+from multifold.scores import index_scores
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from tests.training import small
+from training import prepare
+from training.cookbook import merged
 from training.evaluate import protocols, retrieval
+from training.evaluate.live import LiveEncoder
 from training.evaluate.observed import NOBODY, Observed, bank, text_bank
 from training.evaluate.retrieval import Direction, Key, available, direction, numbers
+from training.recipe import parse
+from training.towers import build_model
 
 VIEWS = [(4, 0), (2, 2), (0, 2), (0, 4), (1, 3), (3, 1)]
 CAPTIONS = [(1, 0), (0, 1), (0, 1), (1, 1), (1, -1), (-1, 0)]
@@ -61,6 +69,10 @@ class Plain:
 
     metric: Metric = "ip"
     query_signs: Vector | None = None
+    rescores = False
+
+    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
+        raise AssertionError
 
     def pixels(self, batch: PixelBatch) -> Features:
         raise AssertionError
@@ -116,6 +128,22 @@ def test_the_numbers_of_a_direction() -> None:
     assert told["R@1"][0] == pytest.approx(2 / 6, abs=1e-4)
     # ranks 1, 3, 1, 3, 2, 2 with one right item each: (1 + .5 + 1 + .5 + 2 · .6309) / 6
     assert told["NDCG@5"] == pytest.approx((3 + 2 / np.log2(3)) / 6, abs=1e-4)
+
+
+@torch.no_grad()
+def test_a_model_is_compared_by_the_similarity_that_it_learned_with() -> None:
+    changes = {"geometry": {"name": "oblique_geodesic", "params": {"m": 4}}}
+    recipe = parse(merged(small.recipe().model_dump(), changes), "geodesic")
+    views, captions = small.pictures()
+    model = build_model(recipe, 300)
+    live = LiveEncoder(model, prepare.reader(recipe, small.tokenizer(captions)))
+    observed = retrieval.encode(live, views, captions)
+    asked = direction(live, observed, "text_to_shape", "mean")
+    shapes = torch.from_numpy(observed.shape.pooled().features)
+    expected = model.geometry.similarity(torch.from_numpy(observed.text.features), shapes)
+    np.testing.assert_allclose(asked.scores, expected, atol=1e-5)
+    sums = index_scores(live.vectors(observed.text.features), live.vectors(shapes.numpy()), "ip")
+    assert (sums.argsort(1) != asked.scores.argsort(1)).any()  # no index ranks so
 
 
 def test_a_protocol_says_how_its_gallery_differs() -> None:

@@ -66,6 +66,20 @@ def mfh(logits: Logits, rows: Groups, columns: Groups, teacher: Logits) -> float
     return 0.6 * hard(logits, rows, columns, teacher) + 0.4 * soft(logits, rows, columns, teacher)
 
 
+def mfh_even(logits: Logits, rows: Groups, columns: Groups, _: Logits) -> float:
+    """Six tenths hard, four tenths soft with a teacher to whom all columns are alike."""
+    return mfh(logits, rows, columns, np.zeros_like(logits))
+
+
+def infonce_even(logits: Logits, rows: Groups, columns: Groups, _: Logits) -> float:
+    """The same share of it for rows that have a partner."""
+    values = []
+    for r, u in _paired(rows, columns):
+        row = logits[r]
+        values.append(log_sum(row) - 0.6 * row[u] - 0.4 * float(np.mean(row)))
+    return _mean(values)
+
+
 DIRECTIONS: dict[str, Direction] = {
     "infonce": infonce,
     "infonce_mask": infonce_mask,
@@ -73,6 +87,8 @@ DIRECTIONS: dict[str, Direction] = {
     "all_positives": all_positives,
     "soft": soft,
     "mfh": mfh,
+    "mfh_even": mfh_even,
+    "infonce_even": infonce_even,
 }
 
 

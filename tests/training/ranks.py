@@ -28,6 +28,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "in blocks": {"loss": {"name": "mfh", **ALL_WAYS, "block": 3}},
     "in chunks": {"loss": {"name": "mfh", **ALL_WAYS}, "train": {"chunk": 2}},
     "memory": {"loss": {"name": "mfh", "text_image": 1.0, "agg_image": 0.0, "memory": 20}},
+    "even": {"loss": {"name": "mfh_even", **ALL_WAYS, "block": 3}},
     "pairs": {"loss": {"name": "infonce_mask", "text_image": 1.0}},
 }
 

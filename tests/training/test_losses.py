@@ -39,7 +39,7 @@ def ragged(
 def test_it_equals_the_plain_computation(name: str, seed: int, items: int) -> None:
     case = ragged(seed, items)
     expected = both(DIRECTIONS[name], *(each.numpy() for each in case))
-    assert build(name)(*case).item() == pytest.approx(expected, abs=1e-9)
+    assert build(name)(*case, progress=0.0).item() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", DIRECTIONS)
@@ -47,7 +47,8 @@ def test_golden_numbers(name: str) -> None:
     golden = json.loads(GOLDEN.read_text())
     logits, teacher = (torch.tensor(golden[key], dtype=torch.float64) for key in ("logits", "teacher"))
     groups = torch.tensor(golden["rows"]), torch.tensor(golden["columns"])
-    assert build(name)(logits, *groups, teacher).item() == pytest.approx(golden["losses"][name], abs=1e-12)
+    found = build(name)(logits, *groups, teacher, progress=0.0).item()
+    assert found == pytest.approx(golden["losses"][name], abs=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -172,6 +173,24 @@ def test_robust_xr_starts_as_infonce_and_ends_half_taught() -> None:
     half = build("robust_xr", most=1.0)(logits, ids, ids, progress=1.0)
     back = torch.softmax(logits.T, 0) / torch.softmax(logits.T, 0).sum(1, keepdim=True)
     torch.testing.assert_close(half, (taught - (back * logits.T.log_softmax(1)).sum(1).mean()) / 2)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), progress=st.floats(0, 1), end=st.floats(0, 1))
+def test_evenness_moves_with_the_training(seed: int, progress: float, end: float) -> None:
+    """At any time it is MFH with that weight and a teacher to whom all columns are alike."""
+    logits, rows_, columns, _ = ragged(seed)
+    now, nobody = 0.7 + (end - 0.7) * progress, torch.zeros_like(logits)
+    for even, taught in (("mfh_even", "mfh"), ("infonce_even", "infonce_soft")):
+        found = build(even, alpha=0.7, alpha_end=end)(logits, rows_, columns, progress=progress)
+        torch.testing.assert_close(found, build(taught, alpha=now)(logits, rows_, columns, nobody))
+
+
+def test_evenness_is_gone_in_the_end() -> None:
+    case = ragged(6)[:3]
+    for even, plain in (("mfh_even", "hard"), ("infonce_even", "infonce")):
+        torch.testing.assert_close(build(even)(*case, progress=1.0), build(plain)(*case))
+        assert build(even)(*case, progress=0.0).item() != pytest.approx(build(plain)(*case).item())
 
 
 def test_positives_are_found_in_any_order() -> None:

@@ -15,7 +15,7 @@ from training.geometries.numerics import precise
 from training.losses import multifold, pairs
 from training.losses.rows import RowLoss, Terms, rows
 
-Target: TypeAlias = Literal["teacher", "swapped"]
+Target: TypeAlias = Literal["teacher", "swapped", "even"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class Loss:
             return swapped(logits.detach())
         if self.target is None:
             return None
+        if self.target == "even":
+            return logits.new_full((1, 1), 1 / logits.shape[1]).expand_as(logits)
         if teacher is None:
             raise ValueError("this loss learns from a teacher, and none was given")
         return probabilities(teacher.detach().to(logits.dtype))
@@ -70,11 +72,13 @@ LOSSES: Mapping[str, Loss] = {
     "infonce": Loss(pairs.infonce),
     "infonce_mask": Loss(pairs.infonce_mask),
     "infonce_soft": Loss(multifold.infonce_soft, target="teacher"),
+    "infonce_even": Loss(multifold.infonce_even, target="even"),
     "robust_xr": Loss(pairs.robust_xr, target="swapped"),
     "all_positives": Loss(multifold.all_positives),
     "soft": Loss(multifold.soft, target="teacher"),
     "hard": Loss(multifold.hard),
     "mfh": Loss(multifold.mfh, target="teacher"),
+    "mfh_even": Loss(multifold.mfh_even, target="even"),
     "tricolo": Loss(pairs.infonce, forward=0.25),  # rows are views: text -> shape has the weight 0.75
 }
 

@@ -9,6 +9,7 @@ are counts over its positives, and one pass over the matrix gives every f: so a 
 weighted by its counts, whatever p is. In the limit of many draws the weights are equal.
 
 The soft term is the cross-entropy with the softmax of a teacher's logits over the whole row, nothing masked.
+The even losses need no teacher: their target is the same for all columns, and its weight fades.
 A row without negatives has the hard loss 0. With ragged groups every row counts alike.
 """
 
@@ -64,11 +65,28 @@ def infonce_soft(rows: Rows, *, alpha: float = ALPHA) -> Terms:
     return _mixed(infonce(rows), soft(rows), alpha)
 
 
+def mfh_even(
+    rows: Rows, *, alpha: float = ALPHA, alpha_end: float = 1.0, draws: int = LIMIT, per_positive: bool = True
+) -> Terms:
+    """The hybrid, its weight on the way from `alpha` to `alpha_end` as the training goes on."""
+    right = hard(rows, draws=draws, per_positive=per_positive)
+    return _mixed(right, soft(rows), _between(alpha, alpha_end, rows.progress))
+
+
+def infonce_even(rows: Rows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> Terms:
+    """The same for one pair."""
+    return _mixed(infonce(rows), soft(rows), _between(alpha, alpha_end, rows.progress))
+
+
 def all_positives(rows: Rows) -> Terms:
     """All positives of a row share one denominator with its negatives."""
     _, valid, counts = rows.positives
     found = (rows.own * valid).sum(1) / counts.clamp(min=1)
     return Terms(rows.everyone - found, counts > 0)
+
+
+def _between(start: float, end: float, progress: float) -> float:
+    return start + (end - start) * progress
 
 
 def _mixed(right: Terms, taught: Terms, alpha: float) -> Terms:

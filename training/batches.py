@@ -13,6 +13,7 @@ from torch import Tensor
 
 from multifold.errors import MultifoldError
 from training.augment import moved, places
+from training.data.unopened import Unopened
 from training.ranks import ALONE, Ranks
 from training.recipe import Train
 
@@ -21,7 +22,7 @@ from training.recipe import Train
 class Groups:
     """Items in memory: their views, and their captions as padded token rows."""
 
-    pixels: UInt8[np.ndarray, "i v h w 3"]
+    pixels: UInt8[np.ndarray, "i v h w 3"] | Unopened
     tokens: Int64[np.ndarray, "c t"]  # all captions of all items
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
     ids: Sequence[str] = ()  # what the items are called, for messages

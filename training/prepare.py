@@ -19,6 +19,8 @@ from training import towers
 from training.batches import Groups
 from training.data import said
 from training.data.furniture.dataset import Order, write
+from training.data.indexed import index_of, is_shards
+from training.data.unopened import learned_views
 from training.data.views import load_views
 from training.recipe import Recipe
 from training.tokenizers import TrainedTokenizer
@@ -58,7 +60,7 @@ def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, 
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
     ids = [entry.id for entry in items]
     texts = tokens([text for entry in items for text in entry.texts]).ids
-    pixels = np.asarray(views(recipe, items, cache))
+    pixels = learned_views(items, view_spec(recipe), image_spec(recipe), cache)
     if not recipe.train.judged:
         return Groups(pixels, texts, rows, ids)
     judged = {
@@ -94,10 +96,10 @@ def view_spec(recipe: Recipe) -> ViewSpec:
 
 
 def manifest_path(recipe: Recipe, cache: Path) -> Path:
-    """The recipe's manifest; the furniture set is made on the spot if it is asked for."""
+    """The recipe's manifest; that of shards, and the furniture set, are made on the spot."""
     data = recipe.data
     if data.manifest is not None:
-        return Path(data.manifest)
+        return index_of(data.manifest, cache) if is_shards(data.manifest) else Path(data.manifest)
     name = ["furniture", data.furniture_items, data.furniture_seed, *sorted(data.furniture_unsaid)]
     folder = cache / "-".join(map(str, name))
     path = folder / "manifest.jsonl"

@@ -19,7 +19,7 @@ class RecipeError(MultifoldError):
 class Data(Section):
     """Where the items come from: a manifest, or the furniture set made on the spot."""
 
-    manifest: str | None = None
+    manifest: str | None = None  # or tar shards, such as shards/{000..123}.tar
     furniture_items: int = 0
     furniture_seed: int = 0
     furniture_unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of

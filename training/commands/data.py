@@ -21,11 +21,10 @@ from training.data.furniture.dataset import write as write_furniture
 from training.data.furniture.facts import ATTRIBUTES
 from training.data.furniture.workshop import CAPTIONS
 from training.data.sources import captioned, check, folder, text2shape, webdataset
-from training.data.sources.found import Found, compare, shares, write
+from training.data.sources.found import SHARES, Found, compare, shares, write
 
 DEFAULT_ITEMS = 3000
 MOST_WORKERS = 8
-SHARES = "80/10/10"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,12 +127,17 @@ def _add_webdataset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shards", nargs="+", help="tar files; {000..123} and * stand for several")
     _add_common(parser)
     parser.add_argument("--unpack", type=Path, metavar="FOLDER", help="for the files; default: beside OUT")
+    parser.add_argument(
+        "--in-place", action="store_true", help="unpack nothing: name files by their places in the shards"
+    )
     parser.add_argument("--shuffle", type=int, default=0, metavar="BUFFER", help="items held to be mixed")
     parser.add_argument("--seed", type=int, default=0, help="of the shuffle")
     parser.set_defaults(make=_webdataset)
 
 
 def _webdataset(args: argparse.Namespace) -> int:
+    if args.in_place:
+        return _tell(webdataset.index(args.shards, shares(args.shares)), args.out)
     unpacked = args.unpack or args.out.with_suffix("")
     found = webdataset.read(args.shards, unpacked, shares(args.shares), args.shuffle, args.seed)
     return _tell(found, args.out)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 from tqdm import tqdm
 
+from multifold import packed
 from multifold.errors import MultifoldError
 from multifold.manifest import Entry
 from multifold.preprocess import decode, pixels
@@ -68,6 +69,6 @@ def _encoded(subject: Subject, paths: Sequence[Path]) -> Features:
 
 def _opened(subject: Subject, path: Path) -> Pixels:
     try:
-        return pixels(decode(path.read_bytes()), subject.image)
+        return pixels(decode(packed.read_bytes(path)), subject.image)
     except (MultifoldError, OSError) as error:
         raise MultifoldError(f"{path}: {error}") from error

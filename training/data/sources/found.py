@@ -11,6 +11,7 @@ from multifold.errors import MultifoldError
 from multifold.manifest import Entry
 
 SPLITS = ("train", "val", "test")
+SHARES = "80/10/10"  # of train, val and test, where no split is given
 SHOWN = 10
 
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from multifold import textfile
+from multifold import packed, textfile
 from multifold.folder import PICTURES
 from multifold.manifest import Entry
 from renderers.content import companions
@@ -27,6 +27,7 @@ from renderers.files.container import EXTENSIONS
 from training.data.sources.found import Found, SourceError, split_of
 
 Value = TypeVar("Value")
+Content: TypeAlias = bytes | Path  # a file's bytes, or where it lies in the shard
 
 SAID = ("caption", "captions", "text", "texts")
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
@@ -37,7 +38,7 @@ class Sample:
     """One item of a shard: its files by their suffix."""
 
     key: str
-    files: Mapping[str, bytes]
+    files: Mapping[str, Content]
     shard: Path = field(compare=False, default=Path())
 
 
@@ -68,10 +69,22 @@ def samples(paths: Iterable[Path]) -> Iterator[Sample]:
         try:
             with tarfile.open(path, "r|*") as tar:
                 files = ((*_name(member.name), _bytes(tar, member)) for member in tar if _counts(member))
-                for key, several in groupby(files, key=lambda file: file[0]):
-                    yield Sample(key, {suffix: data for _, suffix, data in several}, path)
+                yield from _grouped(files, path)
         except (tarfile.TarError, EOFError, OSError) as error:
             raise SourceError(f"{path} is no tar file, or not a whole one: {error}") from error
+
+
+def placed(paths: Iterable[Path]) -> Iterator[Sample]:
+    """The same by where its files lie; nothing of them is read."""
+    for path in paths:
+        found = (member for member in packed.members(path) if _counts(member))
+        yield from _grouped(((*_name(member.name), packed.name_of(path, member)) for member in found), path)
+
+
+def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator[Sample]:
+    """Files of one key are one item."""
+    for key, several in groupby(files, key=lambda file: file[0]):
+        yield Sample(key, {suffix: content for _, suffix, content in several}, shard)
 
 
 def shuffled(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
@@ -92,9 +105,18 @@ def read(
     patterns: Sequence[str], folder: Path, percentages: Sequence[int], buffer: int = 0, seed: int = 0
 ) -> Found:
     """Unpack shards into a folder, item by item, as entries for a manifest; `buffer` items are shuffled."""
-    found, known = Found(), set[str]()
     stream = samples(shards(patterns))
-    for sample in shuffled(stream, buffer, seed) if buffer else stream:
+    return _found(shuffled(stream, buffer, seed) if buffer else stream, folder, percentages)
+
+
+def index(patterns: Sequence[str], percentages: Sequence[int]) -> Found:
+    """The same entries without unpacking anything: their files are named by their places in the shards."""
+    return _found(placed(shards(patterns)), Path(), percentages)
+
+
+def _found(stream: Iterable[Sample], folder: Path, percentages: Sequence[int]) -> Found:
+    found, known = Found(), set[str]()
+    for sample in stream:
         entry = _entry(sample, folder, found.problems)
         if entry is None or entry.id in known:
             why = (
@@ -145,19 +167,19 @@ def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _entry(sample: Sample, folder: Path, problems: list[str]) -> Entry | None:
-    """An item, its pictures and its mesh written into the folder under a name of our own."""
+    """An item; pictures and mesh, unless they stay where they are, are written under a name of our own."""
     told, texts = _table(sample, problems), list[str]()
     pictures, mesh = list[Path](), None
     place = hashlib.sha256(sample.key.encode()).hexdigest()[:24]
-    for suffix, data in sorted(sample.files.items(), key=lambda file: _order(file[0])):
+    for suffix, content in sorted(sample.files.items(), key=lambda file: _order(file[0])):
         kind = f".{suffix.rpartition('.')[2]}"
         path = folder / place[:2] / f"{place}.{suffix.replace('/', '_')}"
         if kind == ".txt":
-            texts += [line.strip() for line in textfile.decode(data).splitlines() if line.strip()]
+            texts += [line.strip() for line in _words(content).splitlines() if line.strip()]
         elif kind in PICTURES:
-            pictures.append(_kept(path, data))
+            pictures.append(_kept(path, content))
         elif kind in EXTENSIONS and mesh is None:
-            mesh = _kept(path, data)
+            mesh = _kept(path, content)
         elif kind != ".json":
             problems.append(f"{sample.key} of {sample.shard.name}: nobody reads its .{suffix}")
     texts += told.texts
@@ -182,7 +204,7 @@ def _table(sample: Sample, problems: list[str]) -> Told:
     if "json" not in sample.files:
         return Told()
     try:
-        said = json.loads(textfile.decode(sample.files["json"]))
+        said = json.loads(_words(sample.files["json"]))
     except ValueError:
         problems.append(f"{sample.key} of {sample.shard.name}: its json is damaged")
         return Told()
@@ -206,9 +228,15 @@ def _order(suffix: str) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else -1), suffix
 
 
-def _kept(path: Path, data: bytes) -> Path:
+def _words(content: Content) -> str:
+    return textfile.decode(packed.read_bytes(content) if isinstance(content, Path) else content)
+
+
+def _kept(path: Path, content: Content) -> Path:
+    if isinstance(content, Path):
+        return content
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    path.write_bytes(content)
     return path
 
 

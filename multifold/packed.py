@@ -1,0 +1,82 @@
+"""Files that lie in tar shards, named by their place: `shards/000.tar/1536+20480/chair.0.jpg`.
+
+The name says where the file begins in the shard and how many bytes it has, so that it is read at once, in any
+order, and nothing is unpacked. The tar header in front of it must still say so: a shard that was written anew
+is noticed. Any other path is an ordinary file.
+"""
+
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from multifold.errors import MultifoldError
+
+PLACE = re.compile(r"(\d+)\+(\d+)")
+SUFFIX = ".tar"
+
+
+class PackedError(MultifoldError):
+    """A shard, or a file in one, that cannot be read; says which."""
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a path names a file inside a shard."""
+    return _place(path) is not None
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes, wherever it lies."""
+    place = _place(path)
+    return path.read_bytes() if place is None else _within(path, *place)
+
+
+def name_of(shard: Path, member: tarfile.TarInfo) -> Path:
+    """What a member of a shard is called."""
+    return shard / f"{member.offset_data}+{member.size}" / PurePosixPath(member.name).name
+
+
+def members(shard: Path) -> Iterator[tarfile.TarInfo]:
+    """Every member of a plain tar file, in order; a compressed, damaged or cut one is an error."""
+    try:
+        with tarfile.open(shard, "r:") as tar:
+            last = "its beginning"
+            for member in tar:
+                yield member
+                last = member.name
+            _check_end(shard, tar.offset, last)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise PackedError(f"{shard} is no plain tar file, or not a whole one: {error}") from error
+
+
+def _check_end(shard: Path, offset: int, last: str) -> None:
+    """Behind the last member are zeros, or nothing: tarfile takes a damaged header for the end."""
+    with open(shard, "rb") as file:
+        file.seek(offset)
+        if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
+            raise PackedError(f"{shard} is damaged at byte {offset:,}, behind {last}")
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Where a packed file begins in its shard, and its size."""
+    found = PLACE.fullmatch(path.parent.name)
+    if found is None or path.parent.parent.suffix != SUFFIX:
+        return None
+    return int(found[1]), int(found[2])
+
+
+def _within(path: Path, offset: int, size: int) -> bytes:
+    shard = path.parent.parent
+    try:
+        with open(shard, "rb") as file:
+            file.seek(max(0, offset - tarfile.BLOCKSIZE))
+            header, data = file.read(tarfile.BLOCKSIZE), file.read(size)
+    except OSError as error:
+        raise PackedError(f"{path} cannot be read: {error}") from error
+    try:
+        told = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
+    except tarfile.TarError:
+        told = -1
+    if told != size or len(data) != size:
+        raise PackedError(f"{path} is not there: {shard.name} was changed or damaged since it was indexed")
+    return data

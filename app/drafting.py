@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import ApiError
+from app.observer import Mesh
 from app.parsing import checked, file_of, payload_of, received, text_of, word
 from app.schemas.items import ItemBody
-from app.uploads import File, Mesh, mesh_of
+from app.uploads import File, mesh_of
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

@@ -1,5 +1,6 @@
 """From what people hand in to features: decode or draw it, then encode it."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -8,7 +9,6 @@ from jaxtyping import Float32, UInt8
 from PIL import Image
 
 from app.settings import Settings
-from app.uploads import Mesh
 from multifold.bundle import Bundle, BundleError
 from multifold.canary import open_encoder
 from multifold.encoder import Encoder
@@ -19,6 +19,14 @@ from renderers.cameras import rig
 from renderers.sandbox import Sandbox
 
 Squares: TypeAlias = UInt8[np.ndarray, "v s s 3"]
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """The bytes of a mesh, and the suffix that says how to read them."""
+
+    data: bytes
+    suffix: str
 
 
 def encoder_of(settings: Settings) -> Encoder:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from app.errors import ApiError
+from app.observer import Mesh
 from app.schemas.search import Duplicates, Lexical
 from app.senses import Sensed, Senses
 from app.settings import Settings
-from app.uploads import Mesh
 from index.truth.filters import Filter
 from multifold.calibration import Curve, name
 from multifold.types import SIDES, Hit, Mix, Pool, Query, Side, Target, Vector, Words

@@ -16,8 +16,8 @@ from app.errors import ApiError
 from app.ingest import Draft, Made
 from app.intake.originals import adopt, mesh_in_place
 from app.intake.sources import original
+from app.observer import Mesh
 from app.offload import Desk, Office
-from app.uploads import Mesh
 from index.truth.feedback import Judgement
 from index.truth.joblist import Job, Progress
 from multifold.errors import MultifoldError

@@ -13,11 +13,10 @@ import numpy as np
 from app.batching import Batcher
 from app.errors import ApiError
 from app.lru import Lru
-from app.observer import Observer, Squares
+from app.observer import Mesh, Observer, Squares
 from app.pools import Pool
 from app.settings import Settings
 from app.telemetry import Telemetry
-from app.uploads import Mesh
 from index.collection import Collection
 from multifold.types import SIDE_OF, Feature, Pixels, Side, Vector, pool_mean
 

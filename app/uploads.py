@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from app.errors import ApiError
+from app.observer import Mesh
 
 DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(;base64)?,", re.ASCII)
 SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
@@ -41,14 +42,6 @@ class File:
     data: bytes
     name: str = ""
     media_type: str = ""
-
-
-@dataclass(frozen=True)
-class Mesh:
-    """The bytes of a mesh, and the suffix that says how to read them."""
-
-    data: bytes
-    suffix: str
 
 
 def from_data_uri(uri: str, what: str) -> File:

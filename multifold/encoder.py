@@ -15,6 +15,7 @@ from PIL.Image import Image
 from multifold import calibration
 from multifold.bundle import Bundle, BundleError
 from multifold.errors import needs_extra
+from multifold.machine import cores
 from multifold.preprocess import pixels
 from multifold.tokens import TextError, Tokenizer
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
@@ -22,8 +23,10 @@ from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 with needs_extra("cpu"):
     import onnxruntime as ort
 
-BATCH = 64
-PREFERRED = ("CUDAExecutionProvider", "CPUExecutionProvider")
+BATCH = 64  # pictures or texts that are in memory at once
+LEAST = 8  # fewer at a time cost more each
+CPU = "CPUExecutionProvider"
+PREFERRED = ("CUDAExecutionProvider", CPU)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Encoder:
             return EncodedTexts(self._empty(), ())
         parts: list[Features] = []
         cut: list[bool] = []
-        for batch in _batches(texts):
+        for batch in self._batches(texts):
             tokens = self.tokenizer(batch)
             parts.append(self._text.run(None, {"tokens": tokens.ids})[0])
             cut.extend(tokens.cut)
@@ -84,18 +87,25 @@ class Encoder:
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""
-        parts = [self.pixels(np.stack([pixels(p, self.bundle.image) for p in b])) for b in _batches(pictures)]
+        parts = [
+            self.pixels(np.stack([pixels(p, self.bundle.image) for p in b])) for b in self._batches(pictures)
+        ]
         return np.concatenate(parts) if parts else self._empty()
 
     def pixels(self, batch: PixelBatch) -> Features:
         """Features of pictures already at the encoder's size."""
-        parts = [self._image.run(None, {"pixels": part})[0] for part in _batches(batch)]
+        parts = [self._image.run(None, {"pixels": part})[0] for part in self._batches(batch)]
         return np.concatenate(parts) if parts else self._empty()
 
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
         vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
         return vectors
+
+    @property
+    def lanes(self) -> int:
+        """How many may ask side by side until all cores are busy."""
+        return max(1, cores() // self._threads) if self._threads and self.provider == CPU else 1
 
     @property
     def entails(self) -> bool:
@@ -132,6 +142,11 @@ class Encoder:
 
     def _empty(self) -> Features:
         return np.empty((0, self.bundle.geometry.feature_dim), np.float32)
+
+    def _batches(self, values: Sequence[Any] | PixelBatch) -> Iterator[Any]:
+        size = max(LEAST, BATCH // self.lanes)
+        for start in range(0, len(values), size):
+            yield values[start : start + size]
 
     def _optional(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
         return self.session(name, *arguments) if self.bundle.has(name) else None
@@ -173,8 +188,3 @@ def _provider() -> str:
     if chosen == "CUDAExecutionProvider":
         ort.preload_dlls()  # CUDA's libraries come as Python packages, where no loader looks by itself
     return chosen
-
-
-def _batches(values: Sequence[Any] | PixelBatch) -> Iterator[Any]:
-    for start in range(0, len(values), BATCH):
-        yield values[start : start + BATCH]

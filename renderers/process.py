@@ -19,7 +19,7 @@ from renderers.backdrop import channels
 from renderers.base import EngineError, Views
 from renderers.engines import AUTO
 from renderers.errors import MeshError
-from renderers.worker import LENGTH, Request, encode
+from renderers.request import LENGTH, Request, encode
 
 STARTING_SECONDS = 600.0  # the first of all compiles itself, perhaps beside others
 _LONGEST_MESSAGE = 1 << 16

@@ -19,9 +19,9 @@ from renderers.base import Background, Views, check_size
 from renderers.errors import MeshError
 from renderers.files.container import suffix_of
 from renderers.limits import DEFAULT_LIMITS, Limits
-from renderers.mesh import Up
 from renderers.process import Drawing, Worker, WorkerKilledError, WorkerLostError
-from renderers.worker import Request
+from renderers.request import Request
+from renderers.upright import Up
 
 DEFAULT_SECONDS = 60.0
 DEFAULT_MEMORY = 3 << 30

@@ -1,58 +1,24 @@
 """A process that loads and draws meshes for its parent, who may kill it at any time.
 
-Requests come in on stdin and answers go out on stdout, each a *frame*: 4 bytes of length, then JSON; an
-answer with views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has
-taken over can show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
+Requests come in on stdin and answers go out on stdout, each a frame (see request.py); an answer with
+views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has taken over can
+show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
 """
 
-import json
 import os
-import struct
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
-from renderers.base import Background, EngineError, Renderer, Views
+from renderers.base import EngineError, Renderer, Views
 from renderers.guard import Guard
-from renderers.limits import Limits
-from renderers.mesh import Up, load_model
+from renderers.mesh import load_model
 from renderers.model import Model
+from renderers.request import LENGTH, Request, decode, frame
 
-LENGTH = struct.Struct("<I")
 OUT_OF_MEMORY = "there is not enough memory for this file. Simplify it first."
-
-
-@dataclass(frozen=True)
-class Request:
-    """One mesh to draw."""
-
-    path: str
-    rig: str
-    size: int
-    background: Background
-    up: Up
-    limits: Limits
-    within: str | None = None  # the folder whose files the mesh may name; its own if not given
-
-
-def frame(message: dict[str, object]) -> bytes:
-    """A message with its length before it."""
-    data = json.dumps(message).encode()
-    return LENGTH.pack(len(data)) + data
-
-
-def encode(request: Request) -> bytes:
-    """The frame of a request."""
-    return frame(asdict(request))
-
-
-def decode(data: bytes) -> Request:
-    """The request in a frame."""
-    fields = json.loads(data)
-    return Request(**{**fields, "limits": Limits(**fields["limits"])})
 
 
 def main(memory_bytes: int, engine: str) -> None:

@@ -25,7 +25,7 @@ from app.benches.served import served
 from app.benches.stages import Took
 from app.benches.taking import BenchError, Moment, Outcome, Runs
 from app.benches.twins import differences
-from app.observer import encoder_of
+from app.observer import encoder_at
 from app.settings import Settings
 from index.collection import Collection
 from multifold.client import Client, ServiceError
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Make, take in, kill, compare, time; prints what came out."""
     with tempfile.TemporaryDirectory(prefix="multifold-ingest-") as folder:
         home = Path(folder).resolve()
-        files, encoder = home / "files", encoder_of(Settings(data=home, bundle=args.bundle))
+        files, encoder = home / "files", encoder_at(args.bundle, 1)
         made = heap.make(files, args.files, args.broken, args.seed)
         print(
             f"{made.files} files: {len(made.good)} items to read, {len(made.broken)} files broken, "

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.benches.processes import descendants, processor_time
 from app.intake import plan as intake_plan
 from app.intake.content import Contents
-from app.intake.pipeline import BATCH, Intake, Ready
+from app.intake.pipeline import BATCH, PART, Intake, Ready
 from app.intake.plan import Plan, Work
 from app.intake.sources import source_of
 from app.settings import Settings
@@ -44,13 +44,12 @@ def alone(files: Path, home: Path, encoder: Encoder, workers: int, sample: int) 
         _seen(intake, [work for work in works if work.mesh is not None][: 2 * workers])  # workers are up
         with _timing(took, "see", scale):
             ready = _seen(intake, works)
-        parts = [ready[start : start + BATCH] for start in range(0, len(ready), BATCH)]
-        intake.encode(parts[0])
+        intake.encode(ready[:PART])
         with _timing(took, "encode", scale):
-            items = [intake.encode(part) for part in parts]
+            items = [item for part in intake.made(iter(ready)) for item in part.items]
         with _timing(took, "write", scale):
-            for part in items:
-                intake.write(part)
+            for start in range(0, len(items), BATCH):
+                intake.write(items[start : start + BATCH])
     return took
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from app.intake.report import Report
 from app.intake.run import Asked, IngestError, once, skipped_folders
 from app.intake.watch import visits
-from app.observer import encoder_of
+from app.observer import encoder_at
 from app.settings import read_settings
 from index.names import MAIN
 from multifold import manifest
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         workers=args.workers,
     )
     _check(asked, watch=args.watch)
-    encoder = encoder_of(settings)
+    encoder = encoder_at(settings.bundle, settings.threads or 1)
 
     def take_in() -> int:
         return _tell(once(asked, settings, encoder), args.report, dry=args.dry_run)

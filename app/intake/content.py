@@ -44,6 +44,7 @@ class Contents:
 
     def __init__(self, path: Path | None, settled: int = SETTLED) -> None:
         self._settled, self._new = settled, 0
+        self.read = 0  # files that were not as they are known
         self._database = sqlite3.connect(":memory:" if path is None else path)
         try:
             self._create()
@@ -89,6 +90,7 @@ class Contents:
         self._database.execute("CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, known TEXT)")
 
     def _read(self, path: Path, within: Path | None) -> Known:
+        self.read += 1
         started, whole = time.time_ns(), True
         files: tuple[Path, ...] = (path,)
         before = stamp(path)

@@ -1,6 +1,7 @@
 """Files into a collection: while meshes are drawn and photos decoded, others are encoded, others written.
 
-    work -> drawn and decoded by many -> encoded in batches -> written in transactions by one
+    work -> drawn and decoded by many -> encoded in parts by as many as there are cores for
+         -> written in transactions by one
 
 Each stage is at most a batch or two ahead of the next, so memory does not grow with the number of items.
 """
@@ -24,13 +25,14 @@ from index.collection import Collection
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.folder import Problem
-from multifold.machine import ahead
+from multifold.machine import ahead, cores
 from multifold.types import Feature, Item, Kind, Observation, Pixels, captions_of, pictures_of
 from renderers.content import content_hash
 from renderers.sandbox import Sandbox
 
-BATCH = 32
-DECODERS = 2  # threads beside those that wait for a drawing
+BATCH = 64  # items that are written together
+PART = 16  # items that are encoded together
+AHEAD = 64  # items that are drawn and decoded before they are encoded
 
 
 class IntakeError(MultifoldError):
@@ -54,6 +56,14 @@ class Ready:
     seen: tuple[Seen, ...]
     before: tuple[Observation, ...] = ()
     files: tuple[str, ...] = ()  # keys of the mesh and of what it names
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some items, encoded, and what became of those that could not be read."""
+
+    items: list[Item]
+    problems: list[Problem]
 
 
 class Intake:
@@ -81,20 +91,26 @@ class Intake:
         """Take items in; yields how many more are done with."""
         with ThreadPoolExecutor(1) as writer:
             pending: Future[None] | None = None
-            ready = self.seen(works)
-            while batch := list(islice(ready, BATCH)):
-                items = self.encode([one for one in batch if isinstance(one, Ready)])
-                self.skipped += [one for one in batch if isinstance(one, Problem)]
+            made = self.made(self.seen(works))
+            while batch := list(islice(made, BATCH // PART)):
                 if pending is not None:
                     pending.result()
+                items = [item for part in batch for item in part.items]
+                problems = [one for part in batch for one in part.problems]
+                self.skipped += problems
                 pending = writer.submit(self.write, items)
-                yield len(batch)
+                yield len(items) + len(problems)
             if pending is not None:
                 pending.result()
 
     def seen(self, works: Iterable[Work]) -> Iterator[Ready | Problem]:
         """Drawn and decoded by many threads and worker processes at once, in order."""
-        return ahead(self._prepare, works, self._sandbox.workers + DECODERS, 2 * BATCH)
+        return ahead(self._prepare, works, 2 * self._sandbox.workers + cores(), AHEAD)
+
+    def made(self, seen: Iterator[Ready | Problem]) -> Iterator[Part]:
+        """Encoded in parts, as many at once as keep the cores busy, in order."""
+        parts = iter(lambda: list(islice(seen, PART)), [])
+        return ahead(self._part, parts, self._encoder.lanes, self._encoder.lanes + 1)
 
     def encode(self, batch: Sequence[Ready]) -> list[Item]:
         """All pictures and all words of a batch at once."""
@@ -112,6 +128,10 @@ class Intake:
                 self.skipped.append(Problem(item.id, str(outcome)))
             else:
                 self.written.append(item.id)
+
+    def _part(self, found: list[Ready | Problem]) -> Part:
+        problems = [one for one in found if isinstance(one, Problem)]
+        return Part(self.encode([one for one in found if isinstance(one, Ready)]), problems)
 
     def _prepare(self, work: Work) -> Ready | Problem:
         try:

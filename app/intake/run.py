@@ -12,6 +12,7 @@ from app.drawn import Drawn
 from app.intake import manifest as intake_manifest
 from app.intake import plan as intake_plan
 from app.intake.content import Contents
+from app.intake.drawers import Drawers
 from app.intake.pipeline import Intake
 from app.intake.place import Place, place_of
 from app.intake.plan import Plan
@@ -26,7 +27,6 @@ from multifold.encoder import Encoder
 from multifold.errors import MultifoldError, needs_extra
 from multifold.folder import By, Layout, Problem
 from renderers.files.container import CONVERTERS, EXTENSIONS
-from renderers.sandbox import Sandbox
 
 with needs_extra("serve"):
     from tqdm import tqdm
@@ -74,14 +74,17 @@ def once(asked: Asked, settings: Settings, encoder: Encoder) -> Report:
     through = f" through {place.service}" if place.service else ""
     print(f"ingesting {_shown(asked.what)} into {place.home} with {encoder.bundle.name}{through}", flush=True)
     source = None if asked.is_manifest else source_of(place.home, asked.home)
-    with place.opened(encoder, read_only=asked.dry_run or place.service is not None) as collection:
+    looks_only = asked.dry_run or place.service is not None
+    drawers = Drawers(asked.workers, settings.render_seconds)
+    with place.opened(encoder, read_only=looks_only) as collection, drawers:
         with Contents(place.home / MEMORY if place.home.is_dir() else None) as contents:
-            plan = _plan(asked, settings, place, encoder, collection, contents, source)
+            early = None if looks_only else drawers
+            plan = _plan(asked, settings, place, encoder, collection, contents, source, early)
         if asked.dry_run:
             return report_of(plan, [])
         if source is not None:
             remember(place.home, source)
-        skipped = _carry_out(plan, asked, settings, place, encoder, collection)
+        skipped = _carry_out(plan, asked, settings, place, encoder, collection, drawers)
         report = report_of(plan, skipped, time.monotonic() - started)
         if collection is not None:
             print(f"the collection holds {collection.count()} items")
@@ -101,6 +104,7 @@ def _plan(
     collection: Collection | None,
     contents: Contents,
     source: Source | None,
+    drawers: Drawers | None,
 ) -> Plan:
     comparing = partial(_with_bar, "comparing")
     if source is None:
@@ -113,7 +117,7 @@ def _plan(
         asked.by,
         skipped_folders(settings),
         CONVERTERS,
-        watching=partial(_with_bar, "reading meshes"),
+        watching=partial(_reading, contents, drawers),
     )
     whole = asked.what[0].is_dir()
     found = folder.read(source.root, layout, None if whole else asked.what, below=asked.home)
@@ -143,6 +147,7 @@ def _carry_out(
     place: Place,
     encoder: Encoder,
     collection: Collection | None,
+    drawers: Drawers,
 ) -> list[Problem]:
     works = plan.works()
     if place.service is not None:
@@ -157,10 +162,10 @@ def _carry_out(
         collection.delete(plan.deleted)
     if not works:
         return []
-    with Sandbox(min(asked.workers, len(works)), seconds=settings.render_seconds) as sandbox:
-        copy = asked.copy or place.at.database is not None  # others who read it may not see our files
-        intake = Intake(encoder, collection, sandbox, settings, place.home, copy=copy)
-        _watched(intake.take(works), len(works))
+    sandbox = drawers.for_meshes(sum(work.mesh is not None for work in works))
+    copy = asked.copy or place.at.database is not None  # others who read it may not see our files
+    intake = Intake(encoder, collection, sandbox, settings, place.home, copy=copy)
+    _watched(intake.take(works), len(works))
     return intake.skipped
 
 
@@ -169,6 +174,11 @@ def _watched(done: Iterable[int], total: int) -> None:
     with tqdm(total=total, unit="item", desc="taking in", disable=None) as bar:
         for count in done:
             bar.update(count)
+
+
+def _reading(contents: Contents, drawers: Drawers | None, meshes: Sequence[Path]) -> Iterator[Path]:
+    going = _with_bar("reading meshes", meshes)
+    return going if drawers is None else drawers.watching(going, contents)
 
 
 def _with_bar(what: str, things: Sequence[T]) -> Iterator[T]:

@@ -24,6 +24,15 @@ def test_texts_do_not_depend_on_their_batch(encoder: Encoder) -> None:
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
+def test_encoders_of_few_threads_work_side_by_side(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multifold.encoder.cores", lambda: 16)
+    narrow = [Encoder(encoder.bundle, threads) for threads in (1, 4, 32)]
+    assert [one.lanes for one in (encoder, *narrow)] == [1, 16, 4, 1]
+    texts = ["red", "a blue box with black legs"] * 20
+    for one in narrow:
+        np.testing.assert_allclose(one.texts(texts).features, encoder.texts(texts).features, atol=1e-6)
+
+
 def test_long_texts_are_reported(encoder: Encoder) -> None:
     assert encoder.texts(["red", "red " * 50]).cut == (False, True)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Draft:
     payload: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[tuple[bytes, str], ...] = ()  # what the views are of, each with its suffix
     copy: bool = True  # photos and files are stored, though a file that we know may hold them in place
+    spared: tuple[Path, ...] = ()  # but for files below these folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Captions:
 def make(observer: Observer, blobs: Blobs, draft: Draft) -> Made:
     """Encode a draft and store its pictures; the collection does not have the item yet."""
     said = captions(observer, draft.texts)
-    put = partial(blobs.put, copy=draft.copy)
+    put = partial(_put, blobs, draft)
     photos = [observer.look(photo) for photo in draft.photos]
     files = [(photo, suffix_of(photo)) for photo in draft.photos]
     seen = _pictures(observer, put, "photo", photos, files)
@@ -86,6 +88,12 @@ def webp(view: Pixels) -> bytes:
     out = io.BytesIO()
     Image.fromarray(view).save(out, "WEBP", quality=90, method=2)
     return out.getvalue()
+
+
+def _put(blobs: Blobs, draft: Draft, data: bytes, suffix: str) -> str:
+    place = blobs.in_place(blobs.key(data, suffix)) if draft.spared else None
+    spared = place is not None and any(place.resolve().is_relative_to(folder) for folder in draft.spared)
+    return blobs.put(data, suffix, copy=draft.copy and not spared)
 
 
 def _pictures(

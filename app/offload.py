@@ -103,8 +103,9 @@ class Desk:
         """Draw and encode what an item is made of."""
         mesh = parts.mesh
         views = None if mesh is None else await self.office.draw.run(lambda: self.service.observer.draw(mesh))
-        kept = ((mesh.data, mesh.suffix),) if mesh is not None and self.service.settings.keep_files else ()
-        draft = Draft(parts.id, parts.texts, parts.photos, views, parts.payload, kept)
+        settings = self.service.settings
+        kept = ((mesh.data, mesh.suffix),) if mesh is not None and settings.keep_files else ()
+        draft = Draft(parts.id, parts.texts, parts.photos, views, parts.payload, kept, spared=settings.spared)
         return await self.run(lambda: self.service.make(draft))
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:

@@ -49,6 +49,13 @@ class Settings(BaseSettings):
     keep_files: Annotated[
         bool, Field(description="whether meshes are kept as they came, for another encoder")
     ] = True
+    roots: Annotated[
+        str,
+        Field(
+            description="folders of this machine, separated by commas: what is uploaded is not copied "
+            "where an ingest noted that a file below them holds it"
+        ),
+    ] = ""
     host: Annotated[str, Field(description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8000
     max_body: Annotated[int, Field(ge=1024, description="largest request body, in bytes")] = 16 * MIB
@@ -110,6 +117,11 @@ class Settings(BaseSettings):
     def cluster(self) -> Cluster | None:
         """Where neighbours are found, if not in this process."""
         return None if self.milvus is None else Cluster(self.milvus, self.milvus_token.get_secret_value())
+
+    @property
+    def spared(self) -> tuple[Path, ...]:
+        """Folders whose files need no copy."""
+        return tuple(Path(root.strip()).resolve() for root in self.roots.split(",") if root.strip())
 
     @property
     def origins(self) -> list[str]:

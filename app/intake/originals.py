@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from app.intake.plan import Work
@@ -50,6 +51,15 @@ class Originals:
             both = zip(photos, work.images, strict=False)
             self._keep([(key, path) for key, path in both if key is not None])
         return (self.mesh(work) or stored.files) if work.mesh is not None else stored.files
+
+    def offer(self, work: Work, images: Sequence[bytes]) -> None:
+        """Note where the files of a work lie, as far as they can be pictures and meshes at all."""
+        with suppress(MultifoldError, OSError):
+            for path, data in zip(work.images, images, strict=True):
+                self.photo(path, data)
+            if work.mesh is not None:
+                self.mesh(work)
+        self.note()
 
     def note(self) -> None:
         """Write down what was kept by reference until now."""

@@ -1,6 +1,7 @@
 """Items through the service that has the collection: it draws, encodes and writes, and is searched meanwhile.
 
-Files travel as uploads, so the service reads no path that somebody names to it.
+Files travel as uploads, so the service reads no path that somebody names to it. Where it is told to (its
+setting `roots`), it makes no copy of those whose place we note in the collection's folder, which is ours too.
 """
 
 import time
@@ -35,6 +36,7 @@ class Sender:
     def __init__(self, client: Client, collection: Collection | None, drawn: Drawn) -> None:
         self._client, self._collection, self._drawn = client, collection, drawn
         self._originals = None if collection is None else Originals(collection.blobs, copy=False)
+        self._in_place = bool(client.info().get("in_place"))
         self.skipped: list[Problem] = []
 
     def take(self, works: Iterable[Work]) -> Iterator[int]:
@@ -75,6 +77,8 @@ class Sender:
         images = [path.read_bytes() for path in work.images]
         if any(stamp(Path(one[0])) != one for one in work.stamps):
             raise SendError("it changed while it was read; run it again")
+        if self._originals is not None and self._in_place:
+            self._originals.offer(work, images)
         self._client.upsert(work.id, texts=work.texts, images=images, mesh=mesh, payload=work.payload)
         if work.mesh is not None and work.within is None:
             self._remember(work)

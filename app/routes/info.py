@@ -31,6 +31,7 @@ def describe(service: Service) -> Info:
         collection=_collection(service),
         limits=_limits(service),
         feedback=service.settings.feedback != "off",
+        in_place=bool(service.settings.spared),
     )
 
 

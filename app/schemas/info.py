@@ -63,6 +63,7 @@ class Info(BaseModel):
     collection: CollectionInfo
     limits: LimitsInfo
     feedback: bool  # whether hits can be judged
+    in_place: bool  # whether it copies no upload that a file of its folders holds
 
 
 class Health(BaseModel):

@@ -71,6 +71,29 @@ def test_what_the_service_cannot_take_is_told(shop: House, tmp_path: Path) -> No
     assert "names other files (m.mtl)" in reasons["many"]
 
 
+def test_files_below_a_services_roots_are_not_copied(root: Path, bundle: Path) -> None:
+    def copies(data: Path) -> set[str]:
+        return {path.suffix for path in (data / "blobs").glob("*/*")}
+
+    def blue(of: House) -> str:
+        return str(of.client.get("/v1/items/deep%2Fblue").json()["files"][0]["url"])
+
+    with house(root.parent / "kept", bundle, roots=f"{root}, /nowhere") as near:
+        assert near.client.get("/v1/info").json()["in_place"]
+        near.put("red", "red")  # the same bytes as a file that nobody has noted yet
+        assert copies(root.parent / "kept") == {".webp", ".png", ".glb"}
+        assert ingest(near, root)["added"] == ["deep/blue", "red box"]
+        assert near.client.get(blue(near)).content == box("blue")
+        (root / "deep" / "blue.glb").unlink()
+        assert near.client.get(blue(near)).status_code == 503
+    (root / "deep" / "blue.glb").write_bytes(box("blue"))
+    with house(root.parent / "far", bundle, roots=f"{root}-other") as far:
+        assert ingest(far, root)["added"] == ["deep/blue", "red box"]
+        assert copies(root.parent / "far") == {".webp", ".png", ".glb"}
+        (root / "deep" / "blue.glb").unlink()
+        assert far.client.get(blue(far)).content == box("blue")
+
+
 def test_a_manifest_goes_through_the_service_once(shop: House, root: Path) -> None:
     entry = {"id": "one", "mesh": "things/deep/blue.glb", "images": ["things/red box.png"], "texts": ["x"]}
     lines = root.parent / "all.jsonl"

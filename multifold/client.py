@@ -195,9 +195,14 @@ class Client(Upkeep, Judging):
         keys: Sequence[str],
         filter: Filter | None = None,  # noqa: A002 (the service's word)
         limit: int = 20,
+        *,
+        query: Search | None = None,
+        best: int | None = None,
     ) -> Mapping[str, tuple[Facet, ...]]:
-        """For each key of the payload the values that most items have."""
-        body = {"keys": list(keys), "filter": filter, "limit": limit}
+        """The values of each key of the payload that most items have, or most of the best hits of a query."""
+        body: dict[str, Any] = {"keys": list(keys), "filter": filter, "limit": limit}
+        body |= {} if query is None else {"query": query.json()}
+        body |= {} if best is None else {"best": best}
         return self._ask(answers.facets, "POST", f"{self._at}/facets", json=body)
 
     def ranges(self, keys: Sequence[str], filter: Filter | None = None) -> Mapping[str, Range]:  # noqa: A002

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from app.schemas.search import SearchBody
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from pydantic import BaseModel, ConfigDict, Field
+
+
+MAX_BEST = 2_000
 
 
 class FacetsBody(BaseModel):
@@ -15,6 +19,10 @@ class FacetsBody(BaseModel):
 
     keys: list[str] = Field(min_length=1, max_length=64, description="keys of the payload; dots lead inwards")
     filter: dict[str, Any] | None = Field(None, description="only items that it lets through")
+    query: SearchBody | None = Field(
+        None, description="only what this search finds; its own limit and offset are not looked at"
+    )
+    best: int = Field(1_000, ge=1, le=MAX_BEST, description="with a query: so many of its best hits count")
     limit: int = Field(20, ge=1, le=1000, description="most values of one key")
 
 

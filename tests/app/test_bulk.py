@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.patching import merged
+from multifold.client import Client, Search
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused, uri
 
@@ -130,6 +131,40 @@ def test_items_are_counted_and_their_values_too(shelf: House) -> None:
     assert len(facets["n"]) == 2
     assert facets["none"] == []
     assert answer["ranges"] == {"n": {"min": 0, "max": 3, "count": 4}}
+
+
+def test_the_hits_of_a_query_are_counted(shelf: House) -> None:
+    fill(shelf)
+    shelf.put("red", "red")
+    shelf.put("blue", "blue")
+
+    def counted(**asked: Any) -> dict[str, Any]:  # noqa: ANN401 (any JSON)
+        answer = shelf.client.post("/v1/facets", json={"keys": ["is", "n"], **asked})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    red = {"text": "red", "target": "shape", "limit": 1, "offset": 1}
+    assert counted(query=red)["facets"]["is"] == [{"value": "blue", "count": 1}, {"value": "red", "count": 1}]
+    assert counted(query=red, best=1)["facets"]["is"] == [{"value": "red", "count": 1}]
+    narrow = counted(
+        query={"text": "red", "target": "text", "filter": {"n": {"gte": 2}}}, filter={"is": "red"}
+    )
+    assert narrow == {
+        "facets": {"is": [{"value": "red", "count": 2}], "n": [{"value": n, "count": 1} for n in (3, 6)]},
+        "ranges": {"n": {"min": 3, "max": 6, "count": 2}},
+    }
+    with Client(shelf.url) as client:
+        told = client.facets(["is"], query=Search(text="red"), best=1)
+    assert [(one.value, one.count) for one in told["is"]] == [("red", 1)]
+    refused(
+        shelf.client.post("/v1/facets", json={"keys": ["is"], "query": {}}), 422, "no_query", "exactly one"
+    )
+    refused(
+        shelf.client.post("/v1/facets", json={"keys": ["is"], "query": {"text": "x"}, "best": 5000}),
+        422,
+        "bad_request",
+    )
 
 
 def test_pages_follow_each_other_in_other_orders(shelf: House) -> None:

@@ -24,7 +24,7 @@ def looked_at(meshes: list[Path], drawers: Drawers, contents: Contents) -> None:
 
 
 def test_new_meshes_start_them_once(meshes: list[Path]) -> None:
-    with Drawers(2, 60) as drawers, Contents(None) as contents:
+    with Drawers(2, 60.0) as drawers, Contents(None) as contents:
         looked_at(meshes, drawers, contents)
         early = drawers.for_meshes(1)
         assert early.workers == 2
@@ -34,13 +34,13 @@ def test_new_meshes_start_them_once(meshes: list[Path]) -> None:
 
 def test_meshes_that_are_known_start_none(meshes: list[Path], tmp_path: Path) -> None:
     for _ in range(2):
-        with Drawers(2, 60) as drawers, Contents(tmp_path / "contents.sqlite", settled=0) as contents:
+        with Drawers(2, 60.0) as drawers, Contents(tmp_path / "contents.sqlite", settled=0) as contents:
             looked_at(meshes, drawers, contents)
             started = drawers.for_meshes(0).workers
     assert started == 0
 
 
 def test_few_meshes_start_few(meshes: list[Path]) -> None:
-    with Drawers(8, 60) as drawers, Contents(None) as contents:
+    with Drawers(8, 60.0) as drawers, Contents(None) as contents:
         looked_at(meshes, drawers, contents)
         assert drawers.for_meshes(3).workers == 3

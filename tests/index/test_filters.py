@@ -17,6 +17,7 @@ from index.truth.browse import Span
 from index.truth.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
 from index.truth.filters import And, Exists, Filter, FilterError, Not, OneOf, Or, Prefix, Range, parse
 from index.truth.ordering import OrderError
+from index.truth.tally import Tally
 from index.upkeep.restore import restore
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
@@ -210,6 +211,19 @@ def test_spans_of_numbers(collection: Collection) -> None:
     assert collection.spans(["x"], parse({"n": 3})) == {}
     with pytest.raises(QueryError, match="list of up to 64 keys"):
         collection.spans("x")
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(payloads=st.lists(PAYLOADS, min_size=1, max_size=6))
+def test_payloads_at_hand_are_counted_as_those_of_the_store(
+    collection: Collection, payloads: list[dict[str, Any]]
+) -> None:
+    collection.delete(collection.ids())
+    collection.upsert([with_payload(f"i{n}", payload) for n, payload in enumerate(payloads)])
+    keys = ["x", "y", "deep.x", "deep.y", "deep", "none"]
+    tally = Tally(payloads, keys)
+    assert tally.facets(3) == collection.facets(keys, limit=3)
+    assert tally.spans() == collection.spans(keys)
 
 
 def listed(collection: Collection, order: str, limit: int, where: Filter | None = None) -> list[str]:

@@ -64,12 +64,14 @@ class Envelope:
                     headers.setdefault(name, value)
             await send(message)
 
-        try:
-            await self.app(scope, receive, sealed)
-        finally:
-            route = getattr(scope.get("route"), "path", "none")
-            numbers: telemetry.Telemetry = scope["app"].state.office.telemetry
-            numbers.request(scope["method"], route, status, time.perf_counter() - start)
+        numbers: telemetry.Telemetry = scope["app"].state.office.telemetry
+        with numbers.tracing.request(scope["method"], Headers(scope=scope), request_id) as answered:
+            try:
+                await self.app(scope, receive, sealed)
+            finally:
+                route = getattr(scope.get("route"), "path", "none")
+                numbers.request(scope["method"], route, status, time.perf_counter() - start)
+                answered(route, status)
 
 
 class LastNet:

@@ -68,11 +68,14 @@ class Desk:
         sureness = self.service.sure.now()
         check_confidence(sureness.curves, question)
         self._searches.refuse_if_full()
-        sensed = await self._sensed([clue for clue, _ in question.clues])
+        span = self.office.telemetry.tracing.span
+        with span("encode", collection=self.service.name, clues=len(question.clues)):
+            sensed = await self._sensed([clue for clue, _ in question.clues])
         encoded = time.perf_counter()
         query = question.query([one.vector for one in sensed], self.service.settings)
         options = question.options
-        found = await self._found(question, query)
+        with span("search", collection=self.service.name):
+            found = await self._found(question, query)
         searched = time.perf_counter()
         if not options.offset:
             self.office.telemetry.answered(self.service.name, matched(found.hits))
@@ -101,12 +104,16 @@ class Desk:
 
     async def put(self, parts: Parts) -> Made:
         """Draw and encode what an item is made of."""
-        mesh = parts.mesh
-        views = None if mesh is None else await self.office.draw.run(lambda: self.service.observer.draw(mesh))
+        mesh, span = parts.mesh, self.office.telemetry.tracing.span
+        views = None
+        if mesh is not None:
+            with span("draw", collection=self.service.name):
+                views = await self.office.draw.run(lambda: self.service.observer.draw(mesh))
         settings = self.service.settings
         kept = ((mesh.data, mesh.suffix),) if mesh is not None and settings.keep_files else ()
         draft = Draft(parts.id, parts.texts, parts.photos, views, parts.payload, kept, spared=settings.spared)
-        return await self.run(lambda: self.service.make(draft))
+        with span("make", collection=self.service.name):
+            return await self.run(lambda: self.service.make(draft))
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
         """Write down that something was changed."""
@@ -211,6 +218,7 @@ class Office:
             desk.close()
         self.quick.close()
         self.draw.close()
+        self.telemetry.tracing.close()
 
 
 async def desk(request: Request) -> Desk:

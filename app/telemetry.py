@@ -18,6 +18,7 @@ from app.drift import Drift
 from app.metrics import SECONDS, SIZES, Counter, Histogram, Labels, Reading, Registry
 from app.service import Service
 from app.shelf import Shelf
+from app.tracing import tracing
 
 access = logging.getLogger("multifold.access")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -29,6 +30,7 @@ class Telemetry:
     """The numbers of one service."""
 
     def __init__(self, shelf: Shelf) -> None:
+        self.tracing = tracing()
         self._log_all = shelf.settings.log == "all"
         self.registry = Registry()
         self._requests, self._seconds = Counter("method", "route", "status"), Histogram(SECONDS, "route")

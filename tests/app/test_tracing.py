@@ -1,0 +1,117 @@
+"""Spans of requests, told to whoever listens."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import tracing
+from app.tracing import Tracing
+from tests.app.house import House, box, house
+
+memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+sdk = pytest.importorskip("opentelemetry.sdk.trace")
+export = pytest.importorskip("opentelemetry.sdk.trace.export")
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, bundle: Path) -> Iterator[House]:
+    with house(tmp_path, bundle) as opened:
+        yield opened
+
+
+@pytest.fixture
+def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
+    """What is told of the shop's requests."""
+    provider, exporter = sdk.TracerProvider(), memory.InMemorySpanExporter()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    app: Any = shop.server.config.app
+    app.state.office.telemetry.tracing = Tracing(provider)
+    return exporter
+
+
+@pytest.fixture
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tracing.ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_search_is_a_span_with_its_steps(shop: House, kept: Any) -> None:  # noqa: ANN401
+    shop.put("red", "red")
+    kept.clear()
+    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "x-request-id": "mine"}
+    assert shop.client.post("/v1/search", json={"text": "red"}, headers=headers).status_code == 200
+    encode, search, request = kept.get_finished_spans()
+    assert [one.name for one in (encode, search, request)] == ["encode", "search", "POST /v1/search"]
+    assert encode.parent.span_id == search.parent.span_id == request.context.span_id
+    assert f"{request.context.trace_id:032x}" == TRACE
+    assert f"{request.parent.span_id:016x}" == PARENT
+    assert request.attributes["http.response.status_code"] == 200
+    assert request.attributes["multifold.request_id"] == "mine"
+
+
+def test_a_write_is_drawn_and_made(shop: House, kept: Any) -> None:  # noqa: ANN401
+    files = [("mesh", ("box.glb", box("red"), "model/gltf-binary"))]
+    assert shop.client.put("/v1/items/a", files=files).status_code == 200
+    names = [one.name for one in kept.get_finished_spans()]
+    assert names == ["draw", "make", "PUT /v1/items/{item_id:path}"]
+
+
+def test_refusals_are_told_and_are_no_fault_of_ours(shop: House, kept: Any) -> None:  # noqa: ANN401
+    assert shop.client.post("/v1/search", json={}).status_code == 422
+    (span,) = kept.get_finished_spans()
+    assert span.attributes["http.response.status_code"] == 422
+    assert span.status.is_ok or span.status.is_unset
+
+
+def test_nobody_listens_unless_told(unset: None) -> None:
+    quiet = tracing.tracing()
+    assert quiet._tracer is None
+    with quiet.request("GET", {}, "x") as answered, quiet.span("encode", clues=1):
+        answered("/v1/info", 200)
+    quiet.close()
+
+
+def test_spans_go_where_the_environment_says(unset: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[tuple[str, bytes]] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Quietly."""
+
+    with HTTPServer(("127.0.0.1", 0), Collector) as collector:
+        serving = threading.Thread(target=collector.serve_forever)
+        serving.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+        told = tracing.tracing()
+        with told.span("encode"):
+            pass
+        told.close()
+        collector.shutdown()
+        serving.join()
+    ((path, body),) = received
+    assert path == "/v1/traces"
+    assert b"encode" in body
+    assert b"multifold" in body
+
+
+def test_without_the_extra_it_says_what_to_install(
+    unset: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing() -> None:
+        raise ModuleNotFoundError(name="opentelemetry.sdk")
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://nowhere:4318")
+    monkeypatch.setattr(tracing, "_sending", missing)
+    assert tracing.tracing()._tracer is None
+    assert "multifold[otel]" in caplog.text

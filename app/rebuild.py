@@ -3,7 +3,8 @@
 First every item is carried over, then whatever its log says has changed meanwhile, until nothing has. Then
 the new one is verified, and an alias may be moved to it. Requests that asked for the alias before may still
 write to the former collection: its log is followed until the last of them has ended. An interruption does
-no harm: what was carried over is not carried again.
+no harm: what was carried over is not carried again. A move is taken back the same way, the other way round:
+then only what was written since has to be carried.
 """
 
 import asyncio
@@ -38,16 +39,20 @@ class RebuildError(MultifoldError):
 
 
 async def rebuild(office: Office, job: Job, progress: Progress) -> None:
-    """The job: spec has `to`, `alias` and `partial`."""
+    """The job: spec has `to`, `alias`, `partial` and `since`."""
     source, target = await office.desk(job.collection), await office.desk(job.spec["to"])
     carrier = Carrier(office, source, target, progress)
-    await carrier.carry_all()
+    if (since := job.spec.get("since")) is None:
+        await carrier.carry_all()
+    else:
+        progress.result.setdefault("version", since)
     await carrier.catch_up()
     await carrier.verify(some_missing=job.spec["partial"])
     await carrier.carry_verdicts()
     if job.spec["alias"] is None:
         return
     await carrier.catch_up()
+    progress.result.setdefault("moved_at", target.service.collection.version)
     await _move(office, job.spec["alias"], target.service.name, progress)
     now = asyncio.get_running_loop().time
     end = now() + last_requests(office)

@@ -97,9 +97,13 @@ class Upkeep(Wire):
         bundle: str | None = None,
         alias: str | None = None,
         partial: bool = False,
+        since: int | None = None,
     ) -> Job:
-        """Make a collection anew in another, with another bundle, and move an alias there in the end."""
-        body = {"to": to, "bundle": bundle, "alias": alias, "partial": partial}
+        """Make a collection anew in another, with another bundle, and move an alias there in the end.
+
+        `since` takes such a move back: only what was written after this version is carried.
+        """
+        body = {"to": to, "bundle": bundle, "alias": alias, "partial": partial, "since": since}
         return self._ask(job_of, "POST", f"/v1/collections/{segment(name)}/rebuild", json=body)
 
     def bundles(self) -> tuple[Raw, ...]:

@@ -81,13 +81,15 @@ async def rebuild(here: Here, name: str, body: RebuildBody) -> JobAnswer:
     The job that does it follows what is written meanwhile, and verifies before it moves anything.
     """
     source = (await here.desk(name)).service
+    if body.since is not None:
+        await here.desk(body.to)  # it must be there, with what was not written since
     plan = None if body.index is None else Plan(**body.index.model_dump())
     target = await here.quick.run(lambda: here.shelf.ensure(body.to, body.bundle, plan))
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
         here.shelf.check_alias(body.alias)
-    spec = {"to": target.name, "alias": body.alias, "partial": body.partial}
+    spec = {"to": target.name, "alias": body.alias, "partial": body.partial, "since": body.since}
     here.audit.tell(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
     return JobAnswer(job=shown_job(await here.jobs.add(REBUILD, source.name, spec)))
 

@@ -65,6 +65,19 @@ async def photo(
     return await _picture(request, at, item_id, "photo", index, v, small=small)
 
 
+@router.get("/{item_id:path}/thumbnail", responses={**PICTURE, **refusals(404, 422)}, response_class=Response)
+async def thumbnail(request: Request, at: At, item_id: str) -> Response:
+    """The picture that stands for an item, small: its first photo, else the first view of its mesh."""
+    whole = f"{item_id}/thumbnail"
+    if _is_one_segment(request, whole):
+        return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
+    pictures = [one for one in (await _item(at, item_id)).observations if one.blob is not None]
+    best = min(pictures, key=lambda one: (one.kind != "photo", one.index), default=None)
+    if best is None or best.blob is None:
+        raise ApiError(404, "not_found", f"the item {item_id!r} has no picture")
+    return await _blob(request, at, best.blob, "", "image/webp", small=True)
+
+
 @router.get(
     "/{item_id:path}/files/{index:int}", responses={**BYTES, **refusals(404, 422)}, response_class=Response
 )

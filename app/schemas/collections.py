@@ -42,6 +42,11 @@ class RebuildBody(BaseModel):
     index: IndexBody | None = Field(None, description="the index that a new one asks for")
     alias: str | None = Field(None, description="an alias that moves there in the end, such as default")
     partial: bool = Field(False, description="whether items that cannot be made anew may be missing")
+    since: int | None = Field(
+        None,
+        ge=0,
+        description="only what was written after this version: to take a move back, its job's `moved_at`",
+    )
 
 
 class BundleShown(BaseModel):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.app.house import House, png
+from tests.app.house import House, box, png
+from tests.app.test_bad_input import refused
 
 
 def test_an_item_is_written_and_read(shop: House) -> None:
@@ -110,6 +111,23 @@ def test_photos_are_small_on_request(shop: House) -> None:
     view = shop.client.get("/v1/items/red-box/views/0?small=true")
     assert Image.open(io.BytesIO(view.content)).size == (48, 48)
     shop.client.delete("/v1/items/wide")
+
+
+def test_one_picture_stands_for_an_item(shop: House) -> None:
+    def size(name: str) -> tuple[int, int]:
+        response = shop.client.get(f"/v1/items/{name}/thumbnail")
+        assert response.headers["content-type"] == "image/webp"
+        return Image.open(io.BytesIO(response.content)).size
+
+    photo = Image.open(io.BytesIO(png("red"))).size
+    assert size("red-box") == photo != (48, 48)
+    shop.client.put("/v1/items/shape", files=[("mesh", ("b.glb", box("red"), "model/gltf-binary"))])
+    assert size("shape") == (48, 48)
+    shop.client.put("/v1/items/said%2Fthumbnail", files={"texts": (None, "words alone")})
+    assert shop.client.get("/v1/items/said%2Fthumbnail").json()["id"] == "said/thumbnail"
+    refused(shop.client.get("/v1/items/said%2Fthumbnail/thumbnail"), 404, "not_found", "no picture")
+    for name in ("shape", "said%2Fthumbnail"):
+        shop.client.delete(f"/v1/items/{name}")
 
 
 def test_pictures_may_be_kept_when_their_address_names_them(shop: House) -> None:

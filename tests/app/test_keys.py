@@ -40,6 +40,7 @@ NEEDED = {
     ("/v1/items/{item_id}/similar", "post"): "read",
     ("/v1/items/{item_id}/views/{index}", "get"): "read",
     ("/v1/items/{item_id}/photos/{index}", "get"): "read",
+    ("/v1/items/{item_id}/thumbnail", "get"): "read",
     ("/v1/items/{item_id}", "get"): "read",
     ("/v1/items/{item_id}", "put"): "write",
     ("/v1/items/{item_id}", "patch"): "write",

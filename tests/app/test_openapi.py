@@ -49,6 +49,7 @@ def test_every_resource_is_described(described: dict[str, Any]) -> None:
         ("/v1/items/{item_id}", "delete"),
         ("/v1/items/{item_id}/views/{index}", "get"),
         ("/v1/items/{item_id}/photos/{index}", "get"),
+        ("/v1/items/{item_id}/thumbnail", "get"),
         ("/v1/snapshots", "get"),
         ("/v1/snapshots", "post"),
         ("/v1/snapshots/{name}", "get"),

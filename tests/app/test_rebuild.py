@@ -97,6 +97,50 @@ def test_a_collection_moves_to_another_encoder_and_back(mall: House, client: Cli
     client.drop_alias("default")
 
 
+def test_a_move_is_taken_back_with_what_was_written_since(
+    mall: House, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        client.upsert(f"old-{number}", texts=["an old box"])
+    done = client.wait(client.rebuild("main", "second", bundle="second", alias="default").id, 0.05)
+    assert client.info()["bundle"]["name"] == "second"
+    client.upsert("new", texts=["a yellow box"], images=[png("yellow")])
+    client.update("red-box", payload={"is": "changed"})
+    client.delete("blue-box")
+    made: list[str] = []
+    plain = Service.make
+
+    def noted(self: Service, draft: Draft) -> Made:
+        made.append(draft.id)
+        return plain(self, draft)
+
+    monkeypatch.setattr(Service, "make", noted)
+    moved = int(str(done.result["moved_at"]))
+    back = client.wait(client.rebuild("second", "main", alias="default", since=moved).id, 0.05)
+    assert (back.state, back.errors) == ("done", ())
+    assert sorted(set(made)) == ["new", "red-box"]
+    assert client.info()["bundle"]["name"] == "tiny"
+    assert client.count() == 22
+    assert client.get("red-box").payload == {"is": "changed"}
+    assert client.search(image=png("yellow"), target="image").hits[0].id == "new"
+    with pytest.raises(ServiceError, match="there is no collection 'third'"):
+        client.rebuild("main", "third", since=0)
+    assert client.aliases() == {"default": "main"}
+
+
+def test_a_move_back_that_would_lose_items_moves_nothing(
+    mall: House, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "TRIES", 1)
+    client.wait(client.rebuild("main", "second", bundle="second", alias="default").id, 0.05)
+    client.upsert("new", texts=["a yellow box"])
+    version = int(client.info()["collection"]["version"])
+    failed = client.wait(client.rebuild("second", "main", alias="default", since=version).id, 0.05)
+    assert failed.state == "failed"
+    assert "the new collection has 2 items, and the former one 3" in failed.errors[0]
+    assert client.info()["bundle"]["name"] == "second"
+
+
 def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, go_on, plain = threading.Event(), threading.Event(), Service.make
 

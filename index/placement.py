@@ -25,16 +25,24 @@ def placed(
 ) -> Derived:
     """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is."""
     if plan.type == MILVUS or (cluster is not None and plan.type == AUTO):
-        return _in_cluster(space, store, cluster, writes=writes)
+        return _in_cluster(space, store, cluster, probes, plan.recall, writes=writes)
     if home is None:
         return Derived(space, Engines(space, plan, None, probes))
     saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
     return Derived(space, Engines(space, plan, saved.home if writes else None, probes), saved)
 
 
-def _in_cluster(space: Space, store: Store, cluster: Cluster | None, *, writes: bool) -> Derived:
+def _in_cluster(
+    space: Space,
+    store: Store,
+    cluster: Cluster | None,
+    probes: Mapping[Side, Features] | None,
+    recall: float,
+    *,
+    writes: bool,
+) -> Derived:
     if cluster is None:
         raise PlanError(f"The collection lies in Milvus: say where, as in {VARIABLE}=http://milvus:19530.")
     from index.shared import Shared  # its client is an extra
 
-    return Shared(space, store, cluster, writes=writes)
+    return Shared(space, store, cluster, probes, recall, writes=writes)

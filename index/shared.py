@@ -9,6 +9,7 @@ not know yet, and those that have ended, which are removed a while later.
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +20,14 @@ from index.derived import BATCH, NEVER, Derived, Told, derive, nobody
 from index.engines.cluster import Cluster, ClusterError, GoneError
 from index.engines.milvus_engine import MilvusEngine
 from index.engines.milvus_link import Link
+from index.engines.report import Report
+from index.measuring import Measuring
 from index.truth.changelog import last_change
 from index.truth.mark import KEY, Mark, from_note, new_mark
 from index.truth.rows import edition_of, observation_rows, pooled_row
 from index.truth.store import Store
 from multifold.errors import needs_extra
+from multifold.types import Features, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -38,10 +42,20 @@ PAUSE = 0.02  # between two looks at how far it is
 class Shared(Derived):
     """The engines of a cluster, fed from the store and seen as of one version of it."""
 
-    def __init__(self, space: Space, store: Store, cluster: Cluster, *, writes: bool) -> None:
+    def __init__(
+        self,
+        space: Space,
+        store: Store,
+        cluster: Cluster,
+        probes: Mapping[Side, Features] | None = None,
+        recall: float = 0.99,
+        *,
+        writes: bool,
+    ) -> None:
         super().__init__(space, self._new)
         self._store, self._writes = store, writes
         self._link = Link(cluster)
+        self._measuring = Measuring(space, store, self._link, probes, recall)
         self._mark: Mark | None = None
         self._place = ""  # where we looked last
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
@@ -78,8 +92,15 @@ class Shared(Derived):
         """Begin again with what the store knows of the cluster."""
         self._show(None, {}, NEVER)
 
+    def settle(self) -> dict[Segment, list[Report]]:
+        """Measure the recall of what has grown; what all graphs are and find."""
+        if self._writes:
+            self._measuring.now(self._graphs())
+        return self._measuring.reports(self._graphs())
+
     def close(self) -> None:
         """Let go of the cluster; what it holds stays."""
+        self._measuring.close()
         super().close()
         self._mark = None
         self._link.close()
@@ -103,6 +124,9 @@ class Shared(Derived):
         engine = self._engine(segment)
         assert isinstance(engine, MilvusEngine)
         return engine
+
+    def _graphs(self) -> dict[Segment, MilvusEngine]:
+        return {segment: self._at(segment) for segment in self._engines}
 
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
         """Which rows are of an edition that the store has, in the version that this thread looks at."""
@@ -199,6 +223,7 @@ class Shared(Derived):
                 engines[segment] = engine = self._named(mark.name(segment))
                 engine.attach()
         self._show(mark, engines, mark.fed)
+        self._measuring.look(self._graphs(), writes=self._writes)
 
     def _show(self, mark: Mark | None, engines: dict[Segment, Engine], version: int) -> None:
         for engine in engines.values():

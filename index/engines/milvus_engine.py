@@ -5,6 +5,7 @@ Milvus finds candidates, with their vectors. They are scored exactly; those that
 good, the search reaches further, and where Milvus reaches no further every row is fetched.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -14,8 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
 from index.base import NOBODY, Block, EngineError, Found, Ids, Paired, Ranked
-from index.engines import neighbours, rowfile, scoring
+from index.engines import neighbours, rowfile, scoring, tuning
 from index.engines.cluster import GoneError
+from index.engines.milvus_effort import Effort, Measured, least_effort
 from index.engines.milvus_link import FLAT, GRAPH, Link, Row
 from index.engines.rowbuffer import refuse_known
 from index.engines.rowview import rising, view_of
@@ -27,8 +29,9 @@ PAGE = 4_096  # rows in one call
 FEW = 1_024  # allowed rows that are fetched and looked at straight away
 SPARE = 4  # candidates beyond the limit
 WIDER = 4  # how much further a search reaches that found too few
-EFFORT = 2  # how many times as far as it has to a graph looks
+EFFORT = 2  # how many times as far as it has to a graph looks whose recall nobody has measured
 LEAST_EFFORT = 128
+LEAST_MEASURED = 4_096  # rows; fewer are found as it is
 UNIT = 1e-3  # how far from 1 a length may be
 
 Counts: TypeAlias = Callable[[Ids], Bool[np.ndarray, " k"]]
@@ -52,6 +55,7 @@ class MilvusEngine:
         self._changes = 0
         self._page = max(1, min(PAGE, BYTES // (4 * dim)))
         self.written = 0  # the cluster's time of the last write; 0: read as of now
+        self.measured: Measured | None = None
 
     def add(self, ids: Paired, vectors: Vectors) -> None:
         """Add rows; an id that is already there is an error, and nothing is added."""
@@ -97,6 +101,30 @@ class MilvusEngine:
         if few or (exact and self._index != FLAT):
             return self._scanned(queries, limit, allowed)
         return self._reach(queries, limit, allowed, self._first_reach(limit, allowed))
+
+    def measure(
+        self, queries: Vectors, target: float, stopped: Callable[[], bool] = lambda: False
+    ) -> Measured | None:
+        """How far the graph has to look for a recall; None where no graph is, or there are few rows."""
+        if self._attached() != GRAPH or self.count() < LEAST_MEASURED:
+            return None
+        self._link.settle(self.name, stopped)
+        truth, _ = self._scanned(queries, max(tuning.LIMITS), None)
+
+        def effort(limit: int) -> Effort:
+            reach, threshold = limit + SPARE, truth[:, limit - 1 : limit]
+
+            def tell(effort: int) -> tuple[float, float]:
+                start = time.perf_counter()
+                _, ids, vectors = self._candidates(queries, reach, None, effort)
+                seconds = (time.perf_counter() - start) / len(queries)
+                best = -np.sort(-self._scores(queries, ids, vectors), axis=1)[:, :limit]
+                return float(np.mean(best >= threshold)), seconds
+
+            return least_effort(limit, reach, target, tell)
+
+        efforts = tuple(effort(limit) for limit in tuning.LIMITS)
+        return Measured(target, self.count(), len(queries), efforts)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> Found:
         """Every row that scores `threshold` or more, best first: each row is fetched."""
@@ -194,10 +222,9 @@ class MilvusEngine:
         """Look so far, and further for those queries that found too few."""
         if reach > min(MOST, BYTES // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
-        fast, ids, vectors = self._candidates(queries, reach, allowed)
+        fast, ids, vectors = self._candidates(queries, reach, allowed, self._effort(reach))
         good = self._good(ids.ravel(), allowed).reshape(ids.shape)
-        places = np.arange(ids.size, dtype=np.int64).reshape(ids.shape)
-        scores = scoring.exact_at(self._metric, queries, vectors.reshape(-1, self._dim), places)
+        scores = self._scores(queries, ids, vectors)
         scores[~good] = -np.inf
         best = np.arange(len(queries))[:, None], np.lexsort((ids, -scores))[:, :limit]
         answer = scores[best], np.where(np.isneginf(scores[best]), NOBODY, ids[best])
@@ -212,6 +239,22 @@ class MilvusEngine:
                 queries[short], limit, allowed, MOST + 1 if lost else reach * WIDER
             )
         return answer
+
+    def _effort(self, reach: int) -> int:
+        """How many rows a graph looks at to find so many."""
+        return max(LEAST_EFFORT, EFFORT * reach) if self.measured is None else self.measured.effort(reach)
+
+    def _scores(
+        self,
+        queries: Vectors,
+        ids: Int64[np.ndarray, "q r"],
+        vectors: Float32[np.ndarray, "q r d"],
+    ) -> Float32[np.ndarray, "q r"]:
+        """The exact scores of candidates; -inf for those that are none."""
+        places = np.arange(ids.size, dtype=np.int64).reshape(ids.shape)
+        scores = scoring.exact_at(self._metric, queries, vectors.reshape(-1, self._dim), places)
+        scores[ids == NOBODY] = -np.inf
+        return scores
 
     def _clear(
         self,
@@ -230,7 +273,7 @@ class MilvusEngine:
         return self.count() if allowed is None else min(len(allowed), self.count())
 
     def _candidates(
-        self, queries: Vectors, reach: int, allowed: Ids | None
+        self, queries: Vectors, reach: int, allowed: Ids | None, effort: int
     ) -> tuple[Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], Float32[np.ndarray, "q r d"]]:
         """Milvus's scores, rows and vectors, best first, padded with -inf, NOBODY and zeros."""
         fast = np.full((len(queries), reach), -np.inf, np.float32)
@@ -240,7 +283,7 @@ class MilvusEngine:
             "limit": reach,
             "filter": _among(allowed) if allowed is not None and len(allowed) <= MOST else "",
             "output_fields": ["vector"],
-            "search_params": {"params": {"ef": max(LEAST_EFFORT, EFFORT * reach)}},
+            "search_params": {"params": {"ef": effort}},
         }
         step = max(1, BYTES // (4 * self._dim * reach))
         for start in range(0, len(queries), step):

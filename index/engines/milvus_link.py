@@ -6,6 +6,7 @@ waiting for more; servers that tell none (milvus-lite, and removals before 2.4) 
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NOT_FOUND = 100  # the code of a collection that is not there
+SETTLING = 600.0  # seconds that indexing may take
 MAKING = 60.0  # seconds that a new collection, or the end of one, may take
 METRICS: dict[Metric, str] = {"ip": "IP", "l2": "L2"}
 FLAT, GRAPH = "FLAT", "HNSW"
@@ -57,6 +59,17 @@ class Link:
         self._call(client.load_collection, name, timeout=self.cluster.patience)
         told = self._call(client.describe_index, name, "vector", timeout=self.cluster.patience)
         return str(told["index_type"])
+
+    def settle(self, name: str, stopped: Callable[[], bool]) -> None:
+        """Have all rows written out, and wait until the index knows them; for a while, at most."""
+        client = self._client()
+        self._call(client.flush, name, timeout=MAKING)
+        end = time.monotonic() + SETTLING
+        while time.monotonic() < end and not stopped():
+            told = self._call(client.describe_index, name, "vector", timeout=self.cluster.patience)
+            if not int(told.get("pending_index_rows", 0)):
+                break
+            time.sleep(1.0)
 
     def drop(self, name: str) -> None:
         """Remove a collection; one that is not there is no error."""

@@ -46,19 +46,24 @@ class Engines:
         )
 
     def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
-        """Queries of the other sides: the encoder's own probes, else what is stored."""
+        return lambda count: real_queries(self._space, side, count, self._probes, self._made)
 
-        def ask(count: int) -> Vectors | None:
-            for other in (one for one in SIDES if one != side):
-                vectors = self._queries(other, count)
-                if vectors is not None and len(vectors) >= FEWEST:
-                    return signed(vectors, self._space.query_signs)
-            return None
 
-        return ask
-
-    def _queries(self, side: Side, count: int) -> Vectors | None:
-        if side in self._probes:
-            return self._space.vectors(self._probes[side][:count])
-        stored = self._made.get((side, SEEN))
-        return None if stored is None else stored.sample(count)
+def real_queries(
+    space: Space,
+    side: Side,
+    count: int,
+    probes: Mapping[Side, Features],
+    stored: Mapping[Segment, Engine],
+) -> Vectors | None:
+    """Queries of the other sides: the encoder's own probes, else what is stored; None where these are few."""
+    for other in (one for one in SIDES if one != side):
+        if other in probes:
+            vectors = space.vectors(probes[other][:count])
+        elif (other, SEEN) in stored:
+            vectors = stored[other, SEEN].sample(count)
+        else:
+            continue
+        if len(vectors) >= FEWEST:
+            return signed(vectors, space.query_signs)
+    return None

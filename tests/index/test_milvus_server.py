@@ -13,10 +13,12 @@ from index.collection import Collection
 from index.engines.cluster import ClusterError
 from index.engines.milvus_engine import MilvusEngine
 from index.engines.milvus_link import GRAPH, Link
+from multifold.types import Item, Vectors
 from tests.index.clusters import MilvusServer
+from tests.index.servers import Server
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.test_engines import compare, exactly
-from tests.index.things import answers, brute, feature, query, thing
+from tests.index.things import answers, brute, caption, feature, query, thing, view
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +61,61 @@ def test_a_graph_narrows_and_its_limits_are_met(milvus: MilvusServer) -> None:
     assert np.count_nonzero(answer != NOBODY) == living.sum()
     assert (np.diff(everything[0][: living.sum()]) <= 0).all()
     engine.drop()
+
+
+def hard(count: int, seed: int) -> tuple[Vectors, Vectors]:
+    """Rows of unit length, and queries that lie apart from them, as captions lie apart from pictures."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((count, 64)).astype(np.float32)
+    gap = np.zeros(64, np.float32)
+    gap[:8] = 3
+    queries = rows[:256] + 0.7 * rng.standard_normal((256, 64)).astype(np.float32) + gap
+    return tuple(one / np.linalg.norm(one, axis=1, keepdims=True) for one in (rows, queries))
+
+
+def test_a_graph_looks_as_far_as_the_recall_needs_that_is_wanted(milvus: MilvusServer) -> None:
+    rows, queries = hard(20_000, 0)
+    engine = MilvusEngine(64, "ip", Link(milvus.cluster), "hard")
+    engine.put(np.arange(len(rows)), rows)
+    true = np.sort(queries @ rows.T, axis=1)[:, -10:]
+    efforts = []
+    for target in (0.7, 0.99):
+        measured = engine.measure(queries[:128], target)
+        assert measured is not None
+        assert (measured.rows, measured.probes) == (20_000, 128)
+        assert min(one.recall for one in measured.efforts) >= target
+        engine.measured = measured
+        found, _ = engine.search(queries[128:], 10)
+        assert np.mean(found >= true[128:, :1] - 1e-6) > target - 0.03
+        efforts.append(measured.efforts[0].effort)
+    assert efforts[0] < efforts[1]
+    engine.drop()
+
+
+def test_what_one_measures_all_are_told(milvus: MilvusServer, tmp_path: Path, server: Server) -> None:
+    rows, queries = hard(5000, 1)
+    place, space = server.place(), Sphere(64)
+
+    def opened() -> Collection:
+        return Collection.open(tmp_path, space, database=place, cluster=milvus.cluster)
+
+    with opened() as one:
+        for start in range(0, len(rows), 1000):
+            some = range(start, start + 1000)
+            one.upsert([Item(f"i{n}", (view(0, rows[n]), caption(0, queries[n % 256]))) for n in some])
+        reports = one.settle()
+        assert set(reports) == {
+            (side, kind) for side in ("shape", "text") for kind in ("observation", "pooled")
+        }
+        for (report,) in reports.values():
+            assert (report.type, report.rows, report.target) == ("HNSW in Milvus", 5000, 0.99)
+            assert report.recall >= 0.99
+        with opened() as other:
+            told = [[str(report) for (report,) in each.settle().values()] for each in (one, other)]
+            assert sorted(told[0]) == sorted(told[1])
+            found = [hit.id for hit in other.search(query(queries[0], limit=10))]
+            best = np.argsort(-(rows @ queries[0]))[:10]
+            assert len({f"i{n}" for n in best} & set(found)) >= 9
 
 
 def test_it_is_killed_and_comes_back(milvus: MilvusServer, tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""How far a graph in Milvus looks (`ef`), chosen by the recall that it has then; see tuning.py. Pure."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+LEAST, MOST = 16, 4_096  # efforts that are tried
+STEP = 1.5  # between two efforts
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far to look for `reach` candidates, and the recall of the answer of `limit` rows among them."""
+
+    limit: int
+    reach: int
+    effort: int
+    recall: float
+    seconds: float  # one query of many that are asked at once
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What so many queries found out when there were so many rows."""
+
+    target: float
+    rows: int
+    probes: int
+    efforts: tuple[Effort, ...]  # by rising limit
+
+    def effort(self, reach: int) -> int:
+        """How far to look for so many candidates: as was measured, and beyond in proportion."""
+        for one in self.efforts:
+            if reach <= one.reach:
+                return one.effort
+        last = self.efforts[-1]
+        return -(-last.effort * reach // last.reach)
+
+
+def least_effort(
+    limit: int, reach: int, target: float, measure: Callable[[int], tuple[float, float]]
+) -> Effort:
+    """The least effort that reaches the target, or the best; `measure` tells its recall and seconds."""
+    tried = []
+    for effort in _rising(max(LEAST, reach)):
+        tried.append(Effort(limit, reach, effort, *measure(effort)))
+        if tried[-1].recall >= target:
+            return tried[-1]
+    return max(tried, key=lambda one: one.recall)
+
+
+def _rising(effort: int) -> Iterator[int]:
+    while effort < MOST:
+        yield effort
+        effort = int(effort * STEP)
+    yield MOST
+
+
+def as_note(measured: Mapping[str, Measured]) -> str:
+    """For the store, by the name in the cluster."""
+    return json.dumps({name: asdict(one) for name, one in measured.items()})
+
+
+def from_note(note: str | None) -> dict[str, Measured]:
+    """What `as_note` wrote."""
+    told = {} if note is None else json.loads(note)
+    return {
+        name: Measured(**one | {"efforts": tuple(Effort(**effort) for effort in one["efforts"])})
+        for name, one in told.items()
+    }

@@ -1,0 +1,39 @@
+"""How far a graph in Milvus looks, chosen by measured recall."""
+
+import pytest
+
+from index.engines.milvus_effort import MOST, Effort, Measured, as_note, from_note, least_effort
+
+EFFORTS = (Effort(10, 14, 48, 0.99, 1e-3), Effort(100, 104, 300, 0.995, 2e-3))
+MEASURED = Measured(0.99, 20_000, 256, EFFORTS)
+
+
+@pytest.mark.parametrize(
+    ("reach", "effort"), [(1, 48), (14, 48), (15, 300), (104, 300), (208, 600), (105, 303)]
+)
+def test_so_far_as_was_measured_and_beyond_in_proportion(reach: int, effort: int) -> None:
+    assert MEASURED.effort(reach) == effort >= reach
+
+
+def test_the_least_that_reaches_the_target() -> None:
+    asked: list[int] = []
+
+    def measure(effort: int) -> tuple[float, float]:
+        asked.append(effort)
+        return min(1.0, effort / 100), effort * 1e-5
+
+    found = least_effort(10, 14, 0.9, measure)
+    assert found == Effort(10, 14, asked[-1], min(1.0, asked[-1] / 100), asked[-1] * 1e-5)
+    assert asked == sorted(asked)
+    assert asked[-2] < 90 <= asked[-1]
+    assert asked[0] >= 14
+
+
+def test_where_none_reaches_it_the_best_is_taken() -> None:
+    found = least_effort(100, 104, 0.99, lambda effort: (0.5 + effort / 10 / MOST, 0.0))
+    assert (found.effort, found.recall) == (MOST, 0.6)
+
+
+def test_it_is_noted_for_others() -> None:
+    assert from_note(as_note({"rows": MEASURED})) == {"rows": MEASURED}
+    assert from_note(None) == {}

@@ -38,6 +38,8 @@ CODES = {
     503: "not_ready",
 }
 
+AWAY = 1  # seconds after which to ask again what is away
+
 STORAGE = (BlobError, StoreError)  # nobody's request is at fault
 
 REFUSALS: dict[type[Exception], str] = {
@@ -105,8 +107,9 @@ def install(app: FastAPI) -> None:
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     status = error.status if isinstance(error, ApiError) else _status(error)
     response = answer(request.state.request_id, status, code_of(error), str(error))
-    if isinstance(error, ApiError) and error.retry_after is not None:
-        response.headers["retry-after"] = str(error.retry_after)
+    later = error.retry_after if isinstance(error, ApiError) else AWAY if status == 503 else None
+    if later is not None:
+        response.headers["retry-after"] = str(later)
     return response
 
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The keys of the profile `cluster`, made once; what is there stays.
 set -eu
+umask 022 # containers read the files as users of their own; the folder keeps others out
 folder="${1:-"$(dirname "$0")/secrets"}"
 mkdir -p "$folder"
 chmod 700 "$folder"

@@ -296,7 +296,9 @@ def test_a_full_disk_is_nobodys_fault_and_changes_nothing(
     picture, before = {"images": png("green")}, shop.client.get("/v1/info").json()
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        refused(shop.client.put("/v1/items/late", files=picture), 503, "storage", "No space left on device")
+        response = shop.client.put("/v1/items/late", files=picture)
+        refused(response, 503, "storage", "No space left on device")
+        assert response.headers["retry-after"] == "1"
     assert shop.client.get("/v1/items/late").status_code == 404
     assert shop.client.get("/v1/info").json() == before
     assert shop.client.put("/v1/items/late", files=picture).status_code == 200

@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.test_serve import serve
 from tests.index.servers import Server
@@ -60,8 +61,23 @@ def nginx(folder: Path, *replicas: str) -> Iterator[str]:
         process.wait(30)
 
 
+needs_nginx = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+
+
+@needs_nginx
+def test_where_nobody_answers_clients_are_told_so_and_when_to_ask_again(tmp_path: Path) -> None:
+    nobody = [f"127.0.0.1:{port}" for port in (1, 2)]
+    with nginx(tmp_path, *nobody) as address, Client(address) as client:
+        for _ in range(10):  # until both are known to be away, and beyond
+            with pytest.raises(ServiceError, match="no replica answers") as told:
+                client.search(text="a red box")
+            assert (told.value.status, told.value.code, told.value.retry_after) == (503, "nobody_answers", 1)
+        with pytest.raises(ServiceError, match="may have been made"):
+            client.update("a", payload={})
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+@needs_nginx
 @pytest.mark.parametrize("neighbours", ["at home", "in milvus"])
 def test_a_replica_that_is_killed_is_not_missed(
     tmp_path: Path, server: Server, neighbours: str, request: pytest.FixtureRequest

@@ -1,6 +1,7 @@
 """One machine: the process, its workers, its disk, its clock and its files."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -117,13 +118,18 @@ def fill(path: Path) -> None:
             return
 
 
+def furnish(url: str, count: int) -> None:
+    """So many items of 20 captions."""
+    with Client(url) as client:
+        for start in range(0, count, 50):
+            names = range(start, start + 50)
+            client.upsert_many([NewItem(f"item {n}", texts=[f"box {k}" for k in range(20)]) for n in names])
+
+
 @pytest.mark.parametrize("what", ["damaged", "gone"])
 def test_the_index_is_lost(tmp_path: Path, bundle: Path, port: int, url: str, what: str) -> None:
     with started(tmp_path, bundle, port) as first, Traffic(url) as traffic:
-        with Client(url) as client:
-            for place in range(5):
-                many = [NewItem(f"{place} {n}", texts=[f"box {k}" for k in range(20)]) for n in range(50)]
-                client.upsert_many(many)
+        furnish(url, 250)
         first.process.terminate()
         first.wait()
         files = [file for file in (tmp_path / "index").rglob("*") if file.is_file()]
@@ -135,6 +141,58 @@ def test_the_index_is_lost(tmp_path: Path, bundle: Path, port: int, url: str, wh
         with started(tmp_path, bundle, port):
             traffic.more()
             traffic.passed(f"the files of the index are {what}")
+
+
+def test_a_kill_in_the_middle_of_a_merge(tmp_path: Path, bundle: Path, port: int, url: str) -> None:
+    with started(tmp_path, bundle, port) as first, Traffic(url) as traffic, Client(url) as client:
+        furnish(url, 1000)  # 20,000 rows: they are sealed and merged while more come
+        job = client.reindex("main", index="HNSW32")
+        until(lambda: client.job(job.id).state == "running")
+        first.process.kill()
+        first.wait()
+        with started(tmp_path, bundle, port):
+            traffic.more()
+            assert client.wait(job.id, 0.1).state == "done"
+            traffic.passed("killed in the middle of a merge, and started again")
+
+
+def test_a_kill_in_the_middle_of_a_bundle_flip(tmp_path: Path, bundle: Path, port: int, url: str) -> None:
+    tiny.build(tmp_path / "others" / "second", seed=1, name="second")
+    told = {"MULTIFOLD_BUNDLES": str(tmp_path / "others"), "MULTIFOLD_PATIENCE": "10"}
+    data = tmp_path / "data"
+    with started(data, bundle, port, **told) as first, Traffic(url) as traffic, Client(url) as client:
+        furnish(url, 500)
+        job = client.rebuild("main", "second", bundle="second", alias="default")
+        until(lambda: client.job(job.id).done > 50)
+        assert client.info()["bundle"]["name"] == "tiny"
+        first.process.kill()
+        first.wait()
+        with started(data, bundle, port, **told):
+            traffic.more()
+            assert client.wait(job.id, 0.1).state == "done"
+            assert client.info()["bundle"]["name"] == "second"
+            traffic.more()
+            traffic.passed("killed in the middle of a bundle flip, and started again")
+
+
+def test_the_bundle_is_swapped(tmp_path: Path, bundle: Path, port: int, url: str) -> None:
+    tiny.build(tmp_path / "other", seed=1)
+    shutil.copytree(bundle, tmp_path / "damaged")
+    graph = bytearray((tmp_path / "damaged" / "image.onnx").read_bytes())
+    graph[len(graph) // 2] ^= 255
+    (tmp_path / "damaged" / "image.onnx").write_bytes(graph)
+    data = tmp_path / "data"
+    with started(data, bundle, port) as first, Traffic(url) as traffic:
+        traffic.more()
+        first.process.terminate()
+        first.wait()
+        for wrong, why in (("other", "their vectors do not compare"), ("damaged", "image.onnx")):
+            with serve(data, tmp_path / wrong, "--port", str(port)) as refused:
+                assert refused.wait() != 0
+                assert why in refused.output
+        with started(data, bundle, port):
+            traffic.more()
+            traffic.passed("the bundle is swapped for another, then damaged, then put back")
 
 
 def test_the_clock_jumps(tmp_path: Path, bundle: Path, port: int, url: str) -> None:

@@ -1,4 +1,4 @@
-"""Two replicas on one PostgreSQL behind the proxy: the database, and a replica that sleeps."""
+"""Two replicas on one PostgreSQL behind the proxy: the database, a replica that sleeps, and Milvus."""
 
 import shutil
 import signal
@@ -10,7 +10,8 @@ from multifold.client import Client
 from tests import tiny
 from tests.app.test_serve import serve
 from tests.docker.test_proxy import nginx
-from tests.drills.traffic import Traffic
+from tests.drills.traffic import Traffic, until
+from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
 
 pytestmark = [
@@ -44,3 +45,24 @@ def test_the_database_dies_and_a_replica_sleeps(tmp_path: Path, server: Server) 
             with Client(str(first.base_url)) as client:
                 hit = client.search(text="a red box", target="text", limit=1).hits[0]
             assert hit.payload["edition"] == traffic.acknowledged[hit.id]
+
+
+def test_milvus_dies_and_is_started_again(tmp_path: Path, server: Server, milvus: MilvusServer) -> None:
+    bundle, place, uri = tmp_path / "bundle", server.place(), milvus.cluster.uri
+    tiny.build(bundle)
+    with (
+        serve(tmp_path, bundle, MULTIFOLD_DATABASE=place, MULTIFOLD_MILVUS=uri) as one,
+        serve(tmp_path, bundle, MULTIFOLD_DATABASE=place, MULTIFOLD_MILVUS=uri) as other,
+        one.client() as first,
+        other.client() as second,
+        nginx(tmp_path, *(f"{c.base_url.host}:{c.base_url.port}" for c in (first, second))) as url,
+        Traffic(url) as traffic,
+    ):
+        milvus.kill()
+        known = sum(traffic.acknowledged.values())
+        until(lambda: traffic.refusals["index_away"] > 3)
+        until(lambda: sum(traffic.acknowledged.values()) > known + 5)  # changes go on
+        milvus.start()
+        traffic.more()
+        assert set(traffic.refusals) == {"index_away"}
+        traffic.passed("Milvus ends at once, and is started again")

@@ -159,12 +159,11 @@ def _tell_stages(took: dict[str, Took], whole: Outcome) -> None:
     for name, one in took.items():
         print(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
     slowest = max(took, key=lambda name: took[name].clock)
-    cpu = sum(one.cpu for one in took.values())
-    best = max(took[slowest].clock, cpu / cores())
-    print(
-        f"throughput against the slowest stage alone ({slowest}): {took[slowest].clock / whole.seconds:.2f}"
-    )
-    print(f"  against what {cores()} cores can do at best: {best / whole.seconds:.2f}")
+    alone, cpu = took[slowest].clock, sum(one.cpu for one in took.values())
+    best = max(alone, cpu / cores())
+    print(f"throughput against {slowest}, the slowest stage, alone on all cores: {alone / whole.seconds:.2f}")
+    print(f"  against all stages sharing {cores()} cores, none idle: {best / whole.seconds:.2f} (goal: 0.80)")
+    print(f"  the most that the first could be, if the second were 1: {alone / best:.2f}")
     print(f"  work of the stages in all work of the run: {cpu / whole.cpu:.2f}", flush=True)
 
 

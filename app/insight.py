@@ -14,7 +14,7 @@ from multifold.encoder import Encoder
 from multifold.explanation import Explainer, HeatMap, Method, Words, part, token_scores
 from multifold.scores import likeness, signed
 from multifold.traversal import Path, Pool
-from multifold.types import SIDE_OF, Feature, Item, Observation, Pixels, Query, Side, Vector, pool_mean
+from multifold.types import SIDE_OF, Feature, Hit, Item, Observation, Pixels, Query, Side, Vector, pool_mean
 
 NEAR = 5  # captions of the collection that each step may meet
 SHADES = {"white": (255, 255, 255), "black": (0, 0, 0)}
@@ -104,6 +104,15 @@ def side_scores(encoder: Encoder, query: Vector, item: Item) -> dict[Side, float
         sides.setdefault(SIDE_OF[one.kind], []).append(one.feature)
     pooled = [pool_mean(np.stack(features)) for features in sides.values()]
     return dict(zip(sides, scores(encoder, query, pooled), strict=True))
+
+
+def mixed_sides(service: Service, parts: Sequence[tuple[Vector, float]], hit: Hit) -> dict[Side, float]:
+    """The same of a hit with several queries: the weighted sum; nothing of an item that has just gone."""
+    item = service.collection.get(hit.id)
+    if item is None:
+        return {}
+    each = [(side_scores(service.encoder, vector, item), weight) for vector, weight in parts]
+    return {side: sum(weight * found[side] for found, weight in each) for side in each[0][0]}
 
 
 def tokens(encoder: Encoder, query: Vector, feature: Feature) -> list[float]:

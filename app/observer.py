@@ -94,7 +94,15 @@ class Observer:
 
     def look(self, data: bytes) -> Pixels:
         """A picture as the encoder takes it."""
-        return pixels(decode(data, self._max_pixels), self.encoder.bundle.image)
+        return self.square(self.picture(data))
+
+    def picture(self, data: bytes) -> Image.Image:
+        """A picture, if it is not too large."""
+        return decode(data, self._max_pixels)
+
+    def square(self, picture: Image.Image) -> Pixels:
+        """What the encoder takes of it."""
+        return pixels(picture, self.encoder.bundle.image)
 
     def draw(self, mesh: Mesh) -> Views:
         """The views that this encoder knows shapes by."""

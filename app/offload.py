@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias, TypeVar
 
+from app import insight
 from app.alike import Alike
 from app.audit import Audit
 from app.batching import Batcher
@@ -31,7 +32,7 @@ from app.shelf import Shelf
 from app.telemetry import Telemetry
 from index.names import DEFAULT, MAIN
 from multifold.errors import needs_extra
-from multifold.types import Query
+from multifold.types import Query, Side
 
 with needs_extra("serve"):
     from fastapi import Request
@@ -84,7 +85,13 @@ class Desk:
         chance = tuple(sureness.unlikely(question.side, options.pool, hit) for hit in hits)
         by = sureness.by if question.side else None
         took = encoded - start, searched - encoded
-        return Answer(hits, *took, found.version, warnings, self.address, by, chance)
+        sides: tuple[dict[Side, float], ...] = ()
+        if options.explain:
+            parts = [(one.vector, weight) for one, (_, weight) in zip(sensed, question.clues, strict=True)]
+            sides = await self.run(
+                lambda: tuple(insight.mixed_sides(self.service, parts, hit) for hit in hits)
+            )
+        return Answer(hits, *took, found.version, warnings, self.address, by, chance, sides)
 
     async def _found(self, question: Question, query: Query) -> Found:
         """What the index finds; if duplicates are folded, look further until enough is left."""

@@ -80,6 +80,7 @@ def options_of(asked: SearchOptions) -> Options:
         asked.exact,
         asked.lexical,
         asked.duplicates,
+        asked.explain,
     )
 
 

@@ -98,6 +98,7 @@ class Options:
     exact: bool = False
     lexical: Lexical | None = None  # as the service is set
     duplicates: Duplicates = "show"
+    explain: bool = False  # the score of each side of a hit is told too
 
 
 @dataclass(frozen=True)

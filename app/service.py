@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,13 @@ class Answer:
     address: str  # of the collection that they are of
     by: By | None = None  # what says how sure they are
     chance: tuple[float | None, ...] = ()  # for each hit how rarely a stranger scores so high
+    sides: tuple[dict[Side, float], ...] = ()  # for each hit the score of each of its sides, if asked for
+
+    def only(self, places: Sequence[int]) -> "Answer":
+        """The hits of these places, with what is told of each."""
+        chance = tuple(self.chance[place] for place in places if self.chance)
+        sides = tuple(self.sides[place] for place in places if self.sides)
+        return replace(self, hits=[self.hits[place] for place in places], chance=chance, sides=sides)
 
 
 @dataclass(frozen=True)

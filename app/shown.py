@@ -6,7 +6,7 @@ from urllib.parse import quote
 from app.schemas.items import FileShown, ItemShown, ItemWritten, Seen
 from app.schemas.search import Duplicate, Found, SearchAnswer, Took
 from app.service import Answer, Stored
-from multifold.types import KIND_OF, Hit, Item, Observation
+from multifold.types import KIND_OF, Hit, Item, Observation, Side
 
 PLACES = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12
@@ -18,7 +18,10 @@ def answer(found: Answer, bundle: str) -> SearchAnswer:
     encode, search = 1000 * found.encode, 1000 * found.search
     return SearchAnswer(
         hits=[
-            hit(*both, found.address) for both in zip(found.hits, found.chance or repeat(None), strict=False)
+            hit(*all_of, found.address)
+            for all_of in zip(
+                found.hits, found.chance or repeat(None), found.sides or repeat(None), strict=False
+            )
         ],
         took_ms=Took(encode=round(encode, 2), search=round(search, 2), total=round(encode + search, 2)),
         version=found.version,
@@ -28,7 +31,7 @@ def answer(found: Answer, bundle: str) -> SearchAnswer:
     )
 
 
-def hit(found: Hit, chance: float | None, address: str) -> Found:
+def hit(found: Hit, chance: float | None, sides: dict[Side, float] | None, address: str) -> Found:
     """One item found."""
     matched = seen(found.id, found.matched, address)
     return Found(
@@ -39,6 +42,7 @@ def hit(found: Hit, chance: float | None, address: str) -> Found:
         modality=found.side,
         matched=matched,
         payload=dict(found.payload),
+        sides=sides,
         words=list(found.words),
         duplicates=[Duplicate(id=one.id, payload=dict(one.payload)) for one in found.same],
     )

@@ -1,4 +1,7 @@
-"""Small pictures for grids, made when they are first asked for. Derived: their folder can be thrown away."""
+"""Small pictures for grids, made when they are first asked for, or while an ingest holds a large one anyway.
+
+Derived: their folder can be thrown away.
+"""
 
 import io
 from pathlib import Path
@@ -15,11 +18,18 @@ FOLDER = "thumbnails"
 
 def thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes:
     """A picture of a collection as a small WebP."""
-    path = home / FOLDER / checked(key)[:2] / f"{key[:64]}.webp"
     try:
-        return path.read_bytes()
+        return _path(home, key).read_bytes()
     except FileNotFoundError:
-        made = small(blobs.get(key), max_pixels)
+        return keep(home, key, decode(blobs.get(key), max_pixels))
+
+
+def keep(home: Path, key: str, picture: Image.Image) -> bytes:
+    """Make it of a decoded picture, which becomes the small one."""
+    picture.thumbnail((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
+    out = io.BytesIO()
+    picture.save(out, "WEBP", quality=82, method=2)
+    path, made = _path(home, key), out.getvalue()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.write(path, made)
@@ -28,10 +38,5 @@ def thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes:
     return made
 
 
-def small(data: bytes, max_pixels: int) -> bytes:
-    """The picture in a file, at most so large, upright."""
-    picture = decode(data, max_pixels)
-    picture.thumbnail((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
-    out = io.BytesIO()
-    picture.save(out, "WEBP", quality=82, method=2)
-    return out.getvalue()
+def _path(home: Path, key: str) -> Path:
+    return home / FOLDER / checked(key)[:2] / f"{key[:64]}.webp"

@@ -36,6 +36,7 @@ class Found:
     words: tuple[str, ...] = ()  # of the query, that stand in its name, captions or payload
     duplicates: tuple[Raw, ...] = ()  # `id` and `payload` of others that show the same, if they were folded
     chance: float | None = None  # how rarely strangers score so high, where no confidence is known
+    sides: Mapping[Side, float] | None = None  # with `explain`: the index score of each of its sides
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,7 @@ def _found(raw: Raw) -> Found:
         tuple(raw.get("words", ())),
         tuple(raw.get("duplicates", ())),
         raw.get("chance"),
+        raw.get("sides"),
     )
 
 

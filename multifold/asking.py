@@ -53,6 +53,7 @@ class Search:
     exact: bool = False
     lexical: Lexical | None = None  # as the service is set
     duplicates: Literal["show", "fold"] | None = None
+    explain: bool = False
 
     def __post_init__(self) -> None:
         """Nobody can answer none, or several."""
@@ -71,6 +72,7 @@ class Search:
             "exact": self.exact or None,
             "lexical": self.lexical,
             "duplicates": self.duplicates,
+            "explain": self.explain or None,
         }
         return said | {name: value for name, value in more.items() if value is not None}
 

@@ -70,10 +70,11 @@ class Client(Upkeep, Judging):
         exact: bool = False,
         lexical: Lexical | None = None,
         fold: bool = False,
+        explain: bool = False,
     ) -> SearchResult:
         """Find items by one text, picture, mesh, item, vector or mix; bytes of a mesh need its format.
 
-        With `fold` items that show the same are one hit.
+        With `fold` items that show the same are one hit; with `explain` each tells the score of its sides.
         """
         asked = Search(
             text=text,
@@ -94,6 +95,7 @@ class Client(Upkeep, Judging):
             exact=exact,
             lexical=lexical,
             duplicates="fold" if fold else None,
+            explain=explain,
         )
         form = asked.form()
         sent: dict[str, Any] = {"json": asked.json()} if form is None else {"files": form}

@@ -21,6 +21,7 @@ from app.intake.originals import Originals
 from app.intake.plan import Work
 from app.observer import Observer
 from app.settings import Settings
+from app.thumbnails import keep
 from index.collection import Collection
 from multifold.encoder import Encoder
 from multifold.errors import MultifoldError
@@ -32,6 +33,7 @@ from renderers.sandbox import Sandbox
 
 BATCH = 64  # items that are written together
 PART = 16  # items that are encoded together
+LARGE = 1_000_000  # pixels of a photo that is slow to decode: it is made small at once, for grids
 AHEAD = 64  # items that are drawn and decoded before they are encoded
 
 
@@ -83,7 +85,8 @@ class Intake:
         self._views = encoder.bundle.views
         self._observer = Observer(encoder, sandbox, settings)
         self._originals = Originals(collection.blobs, copy=copy)
-        self._drawn = Drawn((home or settings.data) / "drawn", self._views)
+        self._home = home or settings.data
+        self._drawn = Drawn(self._home / "drawn", self._views)
         self.written: list[str] = []
         self.skipped: list[Problem] = []
 
@@ -148,8 +151,11 @@ class Intake:
 
     def _photo(self, path: Path) -> Seen:
         data = path.read_bytes()
-        pixels = self._observer.look(data)
-        return Seen("photo", pixels, self._originals.photo(path, data))
+        picture = self._observer.picture(data)
+        pixels, key = self._observer.square(picture), self._originals.photo(path, data)
+        if picture.width * picture.height > LARGE:
+            keep(self._home, key, picture)
+        return Seen("photo", pixels, key)
 
     def _shape(self, work: Work) -> Iterator[Seen]:
         if work.mesh is None:

@@ -4,6 +4,7 @@ from importlib.metadata import version
 from typing import Annotated
 
 from app.offload import Desk, desk
+from app.schemas.facets import MAX_BEST
 from app.schemas.info import BundleInfo, CollectionInfo, Info, LimitsInfo
 from app.schemas.items import MAX_PAGE
 from app.schemas.search import MAX_LIMIT, MAX_OFFSET, MAX_PARTS
@@ -74,6 +75,7 @@ def _limits(service: Service) -> LimitsInfo:
         page=MAX_PAGE,
         hits=MAX_LIMIT,
         offset=MAX_OFFSET,
+        facet_hits=MAX_BEST,
         mix=MAX_PARTS,
         batch=settings.max_batch,
         waiting=settings.queue,

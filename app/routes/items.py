@@ -130,9 +130,9 @@ async def similar(at: At, item_id: str, body: SimilarBody) -> SearchAnswer:
     clue = Known(item_id, sides_for(body.side, options.target))
     wider = replace(options, offset=0, limit=options.offset + options.limit + 1)
     answer = await at.ask(Question(((clue, 1.0),), wider))
-    others = [hit for hit in answer.hits if hit.id != item_id]
-    chosen = others[options.offset : options.offset + options.limit]
-    return shown.answer(replace(answer, hits=chosen), at.service.encoder.bundle.name)
+    others = [place for place, hit in enumerate(answer.hits) if hit.id != item_id]
+    chosen = answer.only(others[options.offset : options.offset + options.limit])
+    return shown.answer(chosen, at.service.encoder.bundle.name)
 
 
 @router.get("/{item_id:path}", responses=refusals(404, 422))

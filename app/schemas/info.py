@@ -48,6 +48,7 @@ class LimitsInfo(BaseModel):
     page: int
     hits: int
     offset: int
+    facet_hits: int
     mix: int
     batch: int
     waiting: int

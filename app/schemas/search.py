@@ -41,6 +41,7 @@ class SearchOptions(BaseModel):
         description="whether words of the query are looked for in names, captions and payloads too: 'auto' "
         "(as services are set) lets them name an item that has all that tell, 'only' looks at nothing else",
     )
+    explain: bool = Field(False, description="give the index score of each side of a hit too")
     duplicates: Duplicates = Field(
         "show", description="'fold': items that show the same are one hit, which names the others"
     )
@@ -107,6 +108,9 @@ class Found(BaseModel):
     modality: Side
     matched: Seen
     payload: dict[str, Any]
+    sides: dict[Side, float] | None = Field(
+        None, description="with `explain`: the index score of each of its sides, the mean of its observations"
+    )
     words: list[str] = Field([], description="of the query, that stand in its name, captions or payload")
     duplicates: list["Duplicate"] = Field([], description="others that show the same, if they were folded")
 

@@ -1,5 +1,6 @@
 """A folder goes into a collection, and the collection follows what becomes of the folder."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -155,6 +156,16 @@ def test_every_kind_of_picture_goes_in_and_is_shown(gallery: Path, bundle: Path)
             kind = {"ajpeg": "jpeg", "phone": "heif"}.get(name, name[1:])
             assert (shown.status_code, shown.headers["content-type"]) == (200, f"image/{kind}")
             assert decode(shown.content).size == ((64, 48) if name == "phone" else (40, 40))
+
+
+def test_large_photos_are_made_small_at_once(root: Path, take: Take) -> None:
+    Image.new("RGB", (1200, 900), "red").save(root / "large.jpg")
+    Image.new("RGB", (1000, 900), "blue").save(root / "not so large.jpg")
+    take()
+    (small,) = (root.parent / "data" / "thumbnails").glob("*/*.webp")
+    with Image.open(small) as picture:
+        assert picture.size == (256, 192)
+    assert small.stem == hashlib.sha256((root / "large.jpg").read_bytes()).hexdigest()
 
 
 def test_names_can_be_switched_off(take: Take, stored: Callable[[], dict[str, Item]]) -> None:

@@ -2,13 +2,26 @@
 
 import base64
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
+from multifold.client import Client
 from tests.app.house import BOXES, House, box, encoded, png
 
-HIT = {"id", "score", "confidence", "chance", "modality", "matched", "payload", "words", "duplicates"}
+HIT = {
+    "id",
+    "score",
+    "confidence",
+    "chance",
+    "modality",
+    "matched",
+    "payload",
+    "sides",
+    "words",
+    "duplicates",
+}
 
 
 def uri(data: bytes, kind: str) -> str:
@@ -151,3 +164,26 @@ def test_words_find_what_the_vector_does_not(shop: House) -> None:
     assert "blue-box" not in [hit["id"] for hit in mixed if hit["words"]]
     refused = shop.search(id="red-box", lexical="only")
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "no_words")
+
+
+def test_scores_of_all_sides_are_told_on_request(shop: House) -> None:
+    def hits(**asked: Any) -> list[dict[str, Any]]:  # noqa: ANN401 (any JSON)
+        found: list[dict[str, Any]] = shop.search(limit=2, **asked).json()["hits"]
+        return found
+
+    assert hits(text="a red box")[0]["sides"] is None
+    first, second = hits(text="a red box", target="shape", explain=True)
+    assert set(first["sides"]) == {"text", "image", "shape"}
+    for hit in (first, second):
+        assert hit["sides"]["shape"] == pytest.approx(hit["score"], abs=1e-5)
+    mix = [{"text": "a red box"}, {"id": "blue-box", "weight": -0.5}]
+    for hit in hits(mix=mix, target="image", explain=True):
+        assert hit["sides"]["image"] == pytest.approx(hit["score"], abs=1e-5)
+    asked = {"target": "shape", "explain": True, "limit": 2}
+    near = shop.client.post("/v1/items/red-box/similar", json=asked).json()["hits"]
+    for hit in near:
+        assert hit["id"] != "red-box"
+        assert hit["sides"]["shape"] == pytest.approx(hit["score"], abs=1e-5)
+    with Client(shop.url) as client:
+        told = client.search(text="a red box", explain=True).hits[0].sides
+    assert told == pytest.approx(first["sides"])

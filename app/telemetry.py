@@ -5,7 +5,7 @@ import logging
 import resource
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from app.metrics import SECONDS, SIZES, Counter, Histogram, Labels, Reading, Reg
 from app.service import Service
 from app.shelf import Shelf
 from app.tracing import tracing
+from index.engines.report import Report
 
 access = logging.getLogger("multifold.access")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -121,6 +122,14 @@ class Telemetry:
             "Last change that searches see.",
             each(lambda one: [({}, one.collection.version)]),
         )
+        rows = each(lambda one: _sealed(one, lambda count, _: count))
+        add("multifold_index_rows", "Rows of an index in this process.", rows)
+        sealed = each(lambda one: _sealed(one, lambda _, parts: sum(part.rows for part in parts)))
+        add("multifold_index_sealed_rows", "Those in sealed parts; the others are searched exactly.", sealed)
+        recall = each(
+            lambda one: _sealed(one, lambda _, parts: min((part.recall for part in parts), default=1.0))
+        )
+        add("multifold_index_recall", "Recall of the first ten, measured when a part was sealed.", recall)
         disk = partial(shutil.disk_usage, shelf.settings.data)
         add("multifold_disk_bytes", "The disk of the data folder.", _one(lambda: float(disk().total)))
         add("multifold_disk_free_bytes", "What is free on it.", _one(lambda: float(disk().free)))
@@ -167,6 +176,13 @@ def _each(shelf: Shelf, look: Callable[[Service], Iterable[tuple[Labels, float]]
 def _about(service: Service) -> Labels:
     bundle = service.encoder.bundle
     return {"version": version("multifold"), "bundle": bundle.name, "vector_id": bundle.vector_id}
+
+
+def _sealed(
+    service: Service, tell: Callable[[int, Sequence[Report]], float]
+) -> Iterator[tuple[Labels, float]]:
+    for (side, kind), told in service.collection.sealed().items():
+        yield {"side": side, "kind": kind}, tell(*told)
 
 
 def _one(look: Callable[[], float], kind: Literal["gauge", "counter"] = "gauge") -> Reading:

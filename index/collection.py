@@ -264,6 +264,10 @@ class Collection:
         """Wait until no index is being built; tells what the sealed parts of each find and cost."""
         return self._derived.settle()
 
+    def sealed(self) -> dict[Segment, tuple[int, list[Report]]]:
+        """How many rows each index has, and what its sealed parts find and cost, without waiting for any."""
+        return self._derived.sealed()
+
     def ask_for(self, plan: Plan) -> None:
         """Whoever opens this collection from now on gets such an index."""
         with self._alone():

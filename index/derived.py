@@ -188,6 +188,11 @@ class Derived:
             engine.settle()
         return {name: engine.reports() for name, engine in sealing.items()}
 
+    def sealed(self) -> dict[Segment, tuple[int, list[Report]]]:
+        """How many rows each engine that seals has now, and what its sealed parts are."""
+        sealing = [(name, one) for name, one in [*self._engines.items()] if isinstance(one, Sealing)]
+        return {name: (one.count(), one.reports()) for name, one in sealing if isinstance(one, Engine)}
+
     def close(self) -> None:
         """Close the engines."""
         for engine in self._engines.values():

@@ -65,6 +65,10 @@ def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
     assert after['multifold_work_seconds_count{work="text"}'] >= 1
     assert after['multifold_batch_size_bucket{work="search",le="+Inf"}'] >= 2
     assert after["multifold_resident_bytes"] > 1e7
+    shapes = 'collection="main",side="shape",kind="pooled"'
+    assert after[f"multifold_index_rows{{{shapes}}}"] == 4
+    assert after[f"multifold_index_sealed_rows{{{shapes}}}"] == 0
+    assert after[f"multifold_index_recall{{{shapes}}}"] == 1
 
 
 def test_strange_addresses_and_methods_make_no_new_labels(shop: House) -> None:

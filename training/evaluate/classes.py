@@ -7,7 +7,6 @@ import numpy as np
 
 from multifold import manifest
 from multifold.errors import MultifoldError
-from multifold.types import Features
 from training.evaluate import measured as measures
 from training.evaluate import zeroshot
 from training.evaluate.looking import TestSet, look
@@ -40,7 +39,7 @@ def _probed(subject: Subject, test: TestSet, args: argparse.Namespace) -> dict[s
     known = sorted({label for some in named for label in some})
     right = [np.array([known.index(label) for label in some]) for some in named]
 
-    def probed(features: list[Features]) -> dict[str, Any]:
+    def probed(features: list[np.ndarray]) -> dict[str, Any]:  # each as long as its set
         return probe.probe(*zip(features, right, strict=True))
 
     told = {"linear probe, after": probed([subject.encoder.vectors(mean.features) for mean in means])}

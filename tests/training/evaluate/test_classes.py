@@ -2,13 +2,22 @@
 
 import numpy as np
 import pytest
+import torch
 
 from multifold.encoder import EncodedTexts
 from multifold.types import Features
+from tests.training import small
 from tests.training.evaluate.test_retrieval import Plain
+from training import prepare
+from training.cookbook import merged
+from training.evaluate.live import LiveEncoder
 from training.evaluate.observed import bank
-from training.evaluate.probe import probe
+from training.evaluate.probe import before, probe
 from training.evaluate.zeroshot import accuracy, class_scores, classify
+from training.recipe import parse
+from training.towers import build_model
+from training.towers.base import Tower
+from training.towers.heads import Cloud
 
 SAID = {"big A": (10.0, 0.0), "A": (0.0, 1.0), "big B": (0.0, 2.0), "B": (0.0, 2.0)}
 PROMPTS = ("big {}", "{}")
@@ -83,3 +92,28 @@ def test_classes_that_are_rare_weigh_as_much_where_that_is_asked_for() -> None:
     parts = [(features[start:end], labels[start:end]) for start, end in ((0, 200), (200, 300), (300, 400))]
     plain, even = (probe(*parts, balanced=balanced)["per_class"] for balanced in (False, True))
     assert even > plain
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("tokens", "geometry"), [("class", "clip"), (4, "oblique_multi"), ("all", "cloud_linear")]
+)
+def test_before_is_what_the_projection_reads(tokens: str | int, geometry: str) -> None:
+    compared = {"name": geometry, "params": {"m": 4} if tokens == 4 else {}}
+    sides = {side: {"tokens": tokens} for side in ("image", "text")}
+    recipe = parse(merged(small.recipe().model_dump(), {"geometry": compared, **sides}), "tiny")
+    views, captions = small.pictures()
+    live = LiveEncoder(build_model(recipe, 300), prepare.reader(recipe, small.tokenizer(captions)))
+    read = before(live, views[0])
+    tower = live.model.image
+    assert isinstance(tower, Tower)
+    seen, mask = tower.tokens(torch.from_numpy(views[0]))
+    if geometry != "cloud_linear":
+        again = tower.project(torch.from_numpy(read).reshape(seen.shape), mask)
+        np.testing.assert_allclose(again, live.pixels(views[0]), atol=1e-5)
+        return
+    assert isinstance(tower.project, Cloud)
+    heavy = tower.project.weights[:, 0].double()
+    for row, points in enumerate(seen.double()):
+        weighted = [100 * np.tanh(float(point @ heavy) / 100) * point.numpy() for point in points]
+        np.testing.assert_allclose(read[row], np.mean(weighted, axis=0), atol=1e-4)

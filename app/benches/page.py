@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from multifold.errors import MultifoldError, needs_extra
+from multifold.types import SIDES
 
 with needs_extra("dev"):
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
@@ -68,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("url", help="address of a running service with items in it")
     parser.add_argument("--turns", type=int, default=20, help="queries of each kind")
+    parser.add_argument("--target", default="shape", choices=SIDES, help="what is asked for")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         def opened(query: str, *, cold: bool) -> None:
             if cold:
                 browser.execute_cdp_cmd("Network.clearBrowserCache", {})
-            browser.get(f"{args.url}/?{urlencode({'q': query})}")
+            browser.get(f"{args.url}/?{urlencode({'q': query, 'target': args.target})}")
 
         ways: dict[str, Callable[[str], object]] = {
             "open, cold cache": lambda query: opened(query, cold=True),

@@ -9,6 +9,8 @@ export class Refusal extends Error {
   }
 }
 
+export const tooLarge = (most) => new Refusal(413, "too_large", `larger than the ${most / 1048576} MiB that the service takes`);
+
 export async function ask(path, options) {
   let response;
   try {

@@ -60,6 +60,7 @@ function showStart() {
 
 async function follow(event) {
   const asked = current();
+  if (!asked.item) detail.hide();
   if (asked.shelf !== place) {
     place = asked.shelf;
     learn().catch(() => {});
@@ -75,7 +76,7 @@ async function follow(event) {
     await searching.run(asked, event?.isTrusted);
     filters.show(current());
   }
-  if (!current().item) return detail.hide();
+  if (!current().item) return;
   try {
     await detail.show(current().item, gone);
   } catch (error) {
@@ -133,5 +134,4 @@ addEventListener("keydown", (event) => {
   $("words").focus();
 });
 
-follow();
-watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {}));
+follow().finally(() => watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {})));

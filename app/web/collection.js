@@ -18,7 +18,7 @@ export function describe({ bundle, collection, limits: found }) {
   $("stock").textContent = count(collection.items, "item");
   const rows = { items: collection.items, views: view, photos: photo, captions: caption };
   $("counts").replaceChildren(
-    ...Object.entries(rows).flatMap(([name, number]) => [h("div", {}, h("dt", {}, name), h("dd", {}, number.toLocaleString("en")))]),
+    ...Object.entries(rows).map(([name, number]) => h("div", {}, h("dt", {}, name), h("dd", {}, number.toLocaleString("en")))),
     h("div", { class: "wide" }, h("dt", {}, "encoder"), h("dd", {}, bundle.name)));
   $("browse").hidden = !collection.items;
 }
@@ -29,7 +29,7 @@ const pause = (seconds, signal) => new Promise((resolve) => {
 });
 
 async function send(draft, signal) {
-  if (limits && bytesOf(draft) > limits.body_bytes) throw new api.Refusal(413, "too_large", `larger than the ${limits.body_bytes / 1048576} MiB that the service takes`);
+  if (limits && bytesOf(draft) > limits.body_bytes) throw api.tooLarge(limits.body_bytes);
   for (let tries = 1; ; tries += 1) {
     try {
       return await api.put(draft.id, await formOf(draft), signal);

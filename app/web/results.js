@@ -8,6 +8,7 @@ import { thumbs } from "./judging.js";
 import { told } from "./strict.js";
 
 const AT_ONCE = 4;
+const IN_SIGHT = 8;
 
 function picture({ kind, index, url }) {
   const src = kind === "photo" ? `${url}&small=true` : url; // photos may be large
@@ -72,6 +73,14 @@ export function show(hits) {
   append(hits);
 }
 
+// Those in sight first.
+export async function reveal(hits) {
+  show(hits.slice(0, IN_SIGHT));
+  const first = $("results").firstChild;
+  await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+  if (first?.isConnected) append(hits.slice(IN_SIGHT));
+}
+
 export function append(hits) {
   const cards = hits.map(card);
   $("results").append(...cards);
@@ -82,9 +91,9 @@ export function drop(id) {
   $("results").querySelector(`[data-item="${CSS.escape(id)}"]`)?.remove();
 }
 
-export function showBones(number = 12) {
+export function showBones() {
   $("results").setAttribute("aria-busy", "true");
-  $("results").replaceChildren(...Array.from({ length: number }, () => h("li", { class: "bones", "aria-hidden": "true" })));
+  $("results").replaceChildren(...Array.from({ length: 12 }, () => h("li", { class: "bones", "aria-hidden": "true" })));
 }
 
 export function clear() {

@@ -1,7 +1,7 @@
 // Runs what is asked, a page at a time, and says how it went. Answers are kept, so that going back is at once.
 
 import { isIdle, signature } from "./address.js";
-import { counted, Refusal } from "./api.js";
+import { counted, tooLarge } from "./api.js";
 import { $, count, h } from "./dom.js";
 import { copier } from "./copying.js";
 import { browse, curl, filterOf, least, search, weightInBytes } from "./question.js";
@@ -11,6 +11,7 @@ import { sorted, sortOf } from "./sort.js";
 const STEP = 24;
 const BEST = 100; // of a search that are sorted
 const KEPT = 12;
+const PATIENCE_MS = 150;
 const kept = new Map(); // answers by signature, youngest last
 let shown = null; // the answer on screen: {asked, hits, next, offset, done, status, top}
 let waiting = null; // aborts the search under way
@@ -36,7 +37,7 @@ async function page(answer, signal) {
   const { asked, offset, next } = answer;
   if (!asked.clues.length) return browse(asked, STEP, next, signal);
   if (limits && weightInBytes(asked) > limits.body_bytes)
-    throw new Refusal(413, "too_large", `That is larger than the ${limits.body_bytes / 1048576} MiB that the service takes.`);
+    throw tooLarge(limits.body_bytes);
   return search(asked, stepOf(asked), offset, signal);
 }
 
@@ -114,19 +115,21 @@ export async function run(asked, back) {
     return;
   }
   $("status").textContent = "Searching …";
-  results.showBones();
+  const slow = setTimeout(results.showBones, PATIENCE_MS);
   scrollTo(0, 0);
   const answer = { asked, hits: [], offset: 0, next: null, done: false };
   try {
     await extend(answer);
   } catch (error) {
     return fail(error);
+  } finally {
+    clearTimeout(slow);
   }
   kept.set(key, answer);
   if (kept.size > KEPT) kept.delete(kept.keys().next().value);
   shown = answer;
-  results.show(answer.hits);
-  tell(answer);
+  await results.reveal(answer.hits);
+  if (shown === answer) tell(answer);
 }
 
 async function further() {

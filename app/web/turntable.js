@@ -66,7 +66,7 @@ export function turntable(pictures, matched) {
     event.preventDefault();
   };
   turn(Math.max(0, pictures.findIndex(isMatch)));
-  const hint = views.length > 1 ? h("p", { class: "quiet hint" }, "Drag or use the arrow keys to turn it · ", link) : h("p", { class: "quiet hint" }, link);
+  const hint = h("p", { class: "quiet hint" }, views.length > 1 && "Drag or use the arrow keys to turn it · ", link);
   const strip = h("div", { class: "strip", role: "group", "aria-label": "Views and photos" }, ...thumbs);
   return { current: () => pictures[at], cover, element: h("div", { class: "stage" }, table, strip, hint), keys };
 }

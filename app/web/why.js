@@ -54,8 +54,7 @@ async function explain(id, stage) {
 async function traverse(id) {
   const { paths } = await api.traverse({ id });
   const met = paths[0].met.slice(0, MANY);
-  const root = { text: "everything", position: 1 };
-  return [h("ol", { class: "way" }, ...[...met, root].map((one) => h("li", {}, h("span", { class: "quiet" }, `${Math.round(100 * one.position)} %`), one.text)))];
+  return [h("ol", { class: "way" }, ...[...met, { text: "everything", position: 1 }].map((one) => h("li", {}, h("span", { class: "quiet" }, `${Math.round(100 * one.position)} %`), one.text)))];
 }
 
 // Two buttons, and under them what they brought.

@@ -28,7 +28,7 @@ def test_waiting_is_shown(page: Page, network: Callable[..., object]) -> None:
     network()
     page.find("#words").send_keys("a red box of patience", Keys.ENTER)
     page.wait(lambda: page.find("#status").text == "Searching …")
-    assert page.find("#results").get_attribute("aria-busy") == "true"
+    page.wait(lambda: page.find("#results").get_attribute("aria-busy") == "true")
     assert page.count("#results .bones") == 12
     page.shot("waiting")
     page.wait(lambda: len(page.found()) == 4)

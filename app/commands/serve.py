@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to serve, and where. The rest by environment, MULTIFOLD_MAX_BODY=1000000 and so on, or by file."""
     parser.add_argument("--data", type=Path, help="folder of the collection (default: data)")
     parser.add_argument("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
+    parser.add_argument("--bundles", type=Path, help="folder of more bundles, for other collections")
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     parser.add_argument("--config", type=Path, help="TOML file of settings: max_body = 1000000 and so on")
     parser.add_argument("--keys-file", type=Path, help="file of hashed API keys; see multifold keys")

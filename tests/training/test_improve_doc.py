@@ -21,9 +21,7 @@ WAYS = ("i want something {}", "{}, please", "the {} one", "do you have it in {}
 
 def commands() -> list[str]:
     blocks = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    lines = [
-        line.removeprefix("MULTIFOLD_BUNDLES=bundles ") for block in blocks for line in block.splitlines()
-    ]
+    lines = [line for block in blocks for line in block.splitlines()]
     return [line for line in lines if line and "open_clip" not in line]
 
 

@@ -2,10 +2,11 @@
 
     multifold bench improve
 
-The base learns furniture from captions that are silent about colours. Each of 200 users has a piece in mind,
-of a collection of other furniture whose captions are as silent, and searches for "a red chair": they call
+The base learns furniture from captions that are silent about colours. Each of 200 users searches twice, with
+a piece in mind of a collection of other furniture whose captions are as silent, for "a red chair": they call
 that piece good, and the first hit that is no red chair bad. The encoder learns from that as `multifold
-improve` does. `--wrong` has that share of users call a random wrong one of 20 hits good, and their piece bad.
+improve` does. `--wrong` has them, in that share of searches, call a random wrong one of 20 hits good, and
+their piece bad.
 In the end both encoders are asked for what no user asked for: other colours and kinds of the collection, and
 all of furniture that nobody has seen; there every piece of that kind and colour is right.
 """
@@ -52,6 +53,7 @@ class Set:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--users", type=int, default=200)
+    parser.add_argument("--searches", type=int, default=2, help="of each user")
     parser.add_argument("--wrong", type=float, nargs="+", default=[0.0, 0.2, 1.0], metavar="SHARE")
     parser.add_argument("--seed", type=int, default=1, help="of the users")
     parser.add_argument("--items", type=int, default=1000, help="of the collection")
@@ -120,7 +122,7 @@ def judge(
     """The collection as its feedback is exported, and all that was asked."""
     rng = np.random.default_rng(args.seed)
     coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.called[place]]
-    targets = coloured[: args.users]
+    targets = coloured[: args.users * args.searches]
     good: dict[int, list[str]] = {}
     rivals: dict[int, set[str]] = {}
     for target, scores in zip(targets, _scores(base, recipe, shop, targets, args.cache), strict=True):

@@ -7,7 +7,7 @@ What people said of the hits of a collection is exported with its captions and v
 a part of that, and rehearses what it knew. The new one is written where it finds more of the part that was
 kept apart, beyond chance, and no less of what the old one was measured on. With --service the collection is
 built anew beside the old one, verified, and an alias moved to it; the service must know the folder of --to
-(MULTIFOLD_BUNDLES). docs/improve.md tells more.
+(its --bundles). docs/improve.md tells more.
 """
 
 import argparse

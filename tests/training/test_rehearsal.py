@@ -1,0 +1,43 @@
+"""What an encoder knew stays, while it learns from what people say."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from training import checkpoint, improving
+from training.benches import improve as bench
+from training.data import said
+from training.improving import Lesson, Outcome
+
+SMALL = (
+    *(change for change in bench.BASE if not change.startswith(("data.furniture_items", "train.steps"))),
+    "data.furniture_items=600",
+    "train.steps=300",
+)
+OPTIONS = ("--users", "100", "--items", "300")
+CHANGES = ("train.steps=200",)
+
+
+@pytest.mark.slow
+def test_what_was_known_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "BASE", SMALL)
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    args = parser.parse_args([*OPTIONS, "--cache", str(tmp_path), "--out", str(tmp_path)])
+    base = bench._base(tmp_path / "base", tmp_path)
+    recipe = checkpoint.read(base).recipe
+    collection, _ = bench.judge(base, recipe, bench._set(args, 1, args.items), 0.0, args)
+    lesson = improving.lesson(collection, recipe, tmp_path)
+    judged = replace(lesson, learn=[one for one in lesson.learn if said.good(one)])
+
+    def learned(lesson: Lesson, name: str) -> Outcome:
+        (tmp_path / name).mkdir()
+        return improving.improve(lesson, base, tmp_path / name, tmp_path, CHANGES)
+
+    rehearsed, forgetful = learned(lesson, "rehearsed"), learned(judged, "forgetful")
+    assert not any(one.worse for one in rehearsed.rest)
+    for kept, lost in zip(rehearsed.rest, forgetful.rest, strict=True):
+        assert (kept.direction, kept.cut, kept.old) == (lost.direction, lost.cut, lost.old)
+        assert kept.new > lost.new

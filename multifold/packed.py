@@ -40,21 +40,32 @@ def members(shard: Path) -> Iterator[tarfile.TarInfo]:
     """Every member of a plain tar file, in order; a compressed, damaged or cut one is an error."""
     try:
         with tarfile.open(shard, "r:") as tar:
-            last = "its beginning"
-            for member in tar:
-                yield member
-                last = member.name
-            _check_end(shard, tar.offset, last)
+            yield from tar
+            check_end(shard, tar)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise PackedError(f"{shard} is no plain tar file, or not a whole one: {error}") from error
 
 
-def _check_end(shard: Path, offset: int, last: str) -> None:
-    """Behind the last member are zeros, or nothing: tarfile takes a damaged header for the end."""
+def check_end(shard: Path, tar: tarfile.TarFile) -> None:
+    """Behind the last member are zeros, or nothing: tarfile takes a damaged header for the end.
+
+    Of a compressed file nothing is said.
+    """
     with open(shard, "rb") as file:
-        file.seek(offset)
+        if not _is_header(file.read(tarfile.BLOCKSIZE)):
+            return
+        file.seek(tar.offset)
         if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
-            raise PackedError(f"{shard} is damaged at byte {offset:,}, behind {last}")
+            last = tar.getmembers()[-1].name
+            raise PackedError(f"{shard} is damaged at byte {tar.offset:,}, behind {last}")
+
+
+def _is_header(block: bytes) -> bool:
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError:
+        return False
+    return True
 
 
 def _place(path: Path) -> tuple[int, int] | None:

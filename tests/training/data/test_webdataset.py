@@ -14,6 +14,7 @@ from PIL import Image
 from multifold import manifest
 from multifold.cli import main
 from multifold.manifest import Entry
+from multifold.packed import PackedError
 from tests.training.data.test_folder import CUBE
 from training.data.sources import webdataset
 from training.data.sources.found import Found, SourceError
@@ -98,6 +99,11 @@ def test_a_shard_that_is_cut_short_names_itself(tmp_path: Path) -> None:
     whole = shard(tmp_path / "s.tar", {"a.png": picture(1), "b.txt": "x" * 5000}).read_bytes()
     (tmp_path / "s.tar").write_bytes(whole[:4000])
     with pytest.raises(SourceError, match=r"s\.tar is no tar file, or not a whole one"):
+        webdataset.read([str(tmp_path / "s.tar")], tmp_path / "out", (80, 10, 10))
+    torn = whole[:1024] + b"?" * 512 + whole[1536:]  # the header of b.txt
+    assert whole[1024:1029] == b"b.txt"
+    (tmp_path / "s.tar").write_bytes(torn)
+    with pytest.raises(PackedError, match=r"s\.tar is damaged at byte 1,024, behind a\.png"):
         webdataset.read([str(tmp_path / "s.tar")], tmp_path / "out", (80, 10, 10))
     with pytest.raises(SourceError, match=r"there is no shard .*t-01\.tar"):
         webdataset.shards([str(tmp_path / "t-{01..03}.tar")])

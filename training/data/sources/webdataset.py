@@ -70,6 +70,7 @@ def samples(paths: Iterable[Path]) -> Iterator[Sample]:
             with tarfile.open(path, "r|*") as tar:
                 files = ((*_name(member.name), _bytes(tar, member)) for member in tar if _counts(member))
                 yield from _grouped(files, path)
+                packed.check_end(path, tar)
         except (tarfile.TarError, EOFError, OSError) as error:
             raise SourceError(f"{path} is no tar file, or not a whole one: {error}") from error
 

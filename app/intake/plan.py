@@ -110,7 +110,7 @@ def _work(entry: Entry, source: Source, contents: Contents, *, names: bool, meta
         "content": digest,
     }
     texts = entry.texts or (
-        *(intake_names.captions(path.with_suffix("")) if names else ()),
+        *(intake_names.captions(intake_names.bare(path)) if names else ()),
         *(intake_metadata.captions(entry.mesh) if metadata and entry.mesh else ()),
     )
     stamps = tuple(one for each in known for one in each.stamps)

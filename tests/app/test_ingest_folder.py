@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -19,9 +19,9 @@ import trimesh
 from PIL import Image
 
 from app.intake import metadata as intake_metadata
+from app.intake import names as intake_names
 from app.intake import plan as intake_plan
 from app.intake.content import Contents
-from app.intake.names import captions
 from app.intake.pipeline import Intake
 from app.intake.report import Report, report_of
 from app.intake.sources import remember, source_of
@@ -332,6 +332,14 @@ def test_a_killed_run_goes_on_where_it_was(root: Path, bundle: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "bare"),
+    [("a/lamp.gltf.glb", "a/lamp"), ("lamp.v2.GLB", "lamp.v2"), ("photo.jpg", "photo"), ("lamp", "lamp")],
+)
+def test_suffixes_are_no_words(name: str, bare: str) -> None:
+    assert str(intake_names.bare(PurePosixPath(name))) == bare
+
+
+@pytest.mark.parametrize(
     ("name", "told"),
     [
         ("Food-Bits-1.0/Assets/gltf/kitchenTable_A", ("kitchen table a", "food bits 1 0 kitchen table a")),
@@ -341,7 +349,7 @@ def test_a_killed_run_goes_on_where_it_was(root: Path, bundle: Path) -> None:
     ],
 )
 def test_names_are_split_into_words(name: str, told: tuple[str, ...]) -> None:
-    assert captions(Path(name)) == told
+    assert intake_names.captions(Path(name)) == told
 
 
 def test_a_glance_sees_every_change(root: Path) -> None:

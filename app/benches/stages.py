@@ -60,7 +60,10 @@ def _plan(files: Path, home: Path) -> Plan:
 
 
 def _seen(intake: Intake, works: Sequence[Work]) -> list[Ready]:
-    return [one for one in intake.seen(works) if isinstance(one, Ready)]
+    ready = [one for one in intake.seen(works) if isinstance(one, Ready)]
+    for view in (view for one in ready for view in one.stored):
+        view.result()
+    return ready
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from renderers.sandbox import Sandbox
 BATCH = 64  # items that are written together
 PART = 16  # items that are encoded together
 LARGE = 1_000_000  # pixels of a photo that is slow to decode: it is made small at once, for grids
+DISK = 16  # views that are made durable at once: each waits for the disk, which takes many together
 AHEAD = 64  # items that are drawn and decoded before they are encoded
 
 
@@ -58,6 +59,7 @@ class Ready:
     seen: tuple[Seen, ...]
     before: tuple[Observation, ...] = ()
     files: tuple[str, ...] = ()  # keys of the mesh and of what it names
+    stored: tuple[Future[str], ...] = ()  # its views, on their way to the disk
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +87,14 @@ class Intake:
         self._views = encoder.bundle.views
         self._observer = Observer(encoder, sandbox, settings)
         self._originals = Originals(collection.blobs, copy=copy)
-        self._home = home or settings.data
+        self._home, self._disk = home or settings.data, ThreadPoolExecutor(DISK)
         self._drawn = Drawn(self._home / "drawn", self._views)
         self.written: list[str] = []
         self.skipped: list[Problem] = []
 
     def take(self, works: Iterable[Work]) -> Iterator[int]:
         """Take items in; yields how many more are done with."""
-        with ThreadPoolExecutor(1) as writer:
+        with ThreadPoolExecutor(1) as writer, self._disk:
             pending: Future[None] | None = None
             made = self.made(self.seen(works))
             while batch := list(islice(made, BATCH // PART)):
@@ -133,19 +135,24 @@ class Intake:
                 self.written.append(item.id)
 
     def _part(self, found: list[Ready | Problem]) -> Part:
-        problems = [one for one in found if isinstance(one, Problem)]
-        return Part(self.encode([one for one in found if isinstance(one, Ready)]), problems)
+        """Encoded; by then its views are stored, or there is a reason why an item has to stay out."""
+        ready = [one for one in found if isinstance(one, Ready)]
+        both = zip(self.encode(ready), map(_unstored, ready), strict=True)
+        told = [item if problem is None else problem for item, problem in both]
+        problems = [one for one in (*found, *told) if isinstance(one, Problem)]
+        return Part([one for one in told if isinstance(one, Item)], problems)
 
     def _prepare(self, work: Work) -> Ready | Problem:
         try:
             if work.seen and (stored := self._collection.get(work.id)) is not None:
                 before = tuple(one for one in stored.observations if one.kind != "caption")
                 return Ready(work, (), before, self._originals.again(work, stored))
-            seen = (*map(self._photo, work.images), *self._shape(work))
+            views: list[Future[str]] = []
+            seen = (*map(self._photo, work.images), *self._shape(work, views))
             files = () if work.mesh is None else self._originals.mesh(work)
             if any(stamp(Path(one[0])) != one for one in work.stamps):
                 raise IntakeError("it changed while it was read; run it again")
-            return Ready(work, seen, files=files)
+            return Ready(work, seen, files=files, stored=tuple(views))
         except (MultifoldError, OSError) as error:
             return Problem(work.id, str(error))
 
@@ -157,18 +164,30 @@ class Intake:
             keep(self._home, key, picture)
         return Seen("photo", pixels, key)
 
-    def _shape(self, work: Work) -> Iterator[Seen]:
+    def _shape(self, work: Work, stored: list[Future[str]]) -> Iterator[Seen]:
         if work.mesh is None:
             return
         spec = self._views
         drawing = self._sandbox.draw(
             work.mesh, None, spec.rig, spec.size, spec.background, spec.up, work.within
         )
-        keys = [self._collection.blobs.put(webp(view), ".webp") for view in drawing.views]
+        blobs, pictures = self._collection.blobs, [webp(view) for view in drawing.views]
+        stored += [self._disk.submit(blobs.put, picture, ".webp") for picture in pictures]
+        keys = [blobs.key(picture, ".webp") for picture in pictures]
         if work.within is None:
             self._drawn.put(content_hash(work.mesh), tuple(keys))
         for pixels, key in zip(self._observer.look_at_views(drawing.views), keys, strict=True):
             yield Seen("view", pixels, key)
+
+
+def _unstored(ready: Ready) -> Problem | None:
+    """What speaks against an item whose views cannot be stored."""
+    try:
+        for one in ready.stored:
+            one.result()
+    except (MultifoldError, OSError) as error:
+        return Problem(ready.work.id, str(error))
+    return None
 
 
 def _item(ready: Ready, looks: Iterator[Feature], words: Iterator[Feature]) -> Item:

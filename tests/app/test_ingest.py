@@ -14,6 +14,8 @@ from app.intake.pipeline import Intake
 from app.intake.report import report_of
 from app.settings import Settings
 from index.collection import Collection
+from index.truth.blobfolder import FolderBlobs
+from index.truth.blobs import BlobError
 from multifold.canary import open_encoder
 from multifold.cli import main
 from multifold.manifest import read
@@ -213,3 +215,25 @@ def test_an_encoder_that_knows_shapes_drawn_otherwise_is_refused(
     other = tiny.build(manifest.parent / "other", views=type(tiny.SPEC.views)(**views))
     assert ingest(manifest, other.folder) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_views_that_cannot_be_stored_keep_their_item_out(
+    manifest: Path, bundle: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, plain = open_encoder(bundle, threads=1), FolderBlobs.put
+
+    def full(self: FolderBlobs, data: bytes, suffix: str = "", *, copy: bool = True) -> str:
+        if suffix == ".webp":
+            raise BlobError("the disk takes no more")
+        return plain(self, data, suffix, copy=copy)
+
+    monkeypatch.setattr(FolderBlobs, "put", full)
+    with Collection.open(manifest.parent / "data", encoder) as collection, Contents(None) as contents:
+        drawn = Drawn(manifest.parent / "data" / "drawn", encoder.bundle.views)
+        works = intake_manifest.plan(read(manifest), collection, drawn, contents).works()
+        intake = Intake(encoder, collection, sandbox, Settings(data=manifest.parent / "data", bundle=bundle))
+        assert sum(intake.take(works)) == len(works)
+        drawn_ones = {work.id for work in works if work.mesh is not None}
+        assert {problem.name for problem in intake.skipped} == drawn_ones != set()
+        assert {problem.reason for problem in intake.skipped} == {"the disk takes no more"}
+        assert set(collection.ids()) == {work.id for work in works} - drawn_ones

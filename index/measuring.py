@@ -64,12 +64,8 @@ class Measuring:
                 if not self._due(engine, known.get(engine.name)):
                     continue
                 queries = real_queries(self._space, side, tuning.MOST_PROBES, self._probes, engines)
-                measured = (
-                    None
-                    if queries is None
-                    else self._apart(engine).measure(queries, self._target, self._over.is_set)
-                )
-                if measured is not None:
+                if queries is not None:
+                    measured = self._apart(engine).measure(queries, self._target, self._over.is_set)
                     known[engine.name] = measured
                     self._note(known, engines)
                     report = self._report(measured)
@@ -91,6 +87,8 @@ class Measuring:
             self._thread.join()
 
     def _due(self, engine: MilvusEngine, known: Measured | None) -> bool:
+        if not engine.measurable():
+            return False
         return known is None or known.target != self._target or engine.count() >= GROWN * known.rows
 
     def _busy(self) -> bool:

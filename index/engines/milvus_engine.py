@@ -102,12 +102,14 @@ class MilvusEngine:
             return self._scanned(queries, limit, allowed)
         return self._reach(queries, limit, allowed, self._first_reach(limit, allowed))
 
+    def measurable(self) -> bool:
+        """Whether there is a graph, over enough rows to miss some."""
+        return self._attached() == GRAPH and self.count() >= LEAST_MEASURED
+
     def measure(
         self, queries: Vectors, target: float, stopped: Callable[[], bool] = lambda: False
-    ) -> Measured | None:
-        """How far the graph has to look for a recall; None where no graph is, or there are few rows."""
-        if self._attached() != GRAPH or self.count() < LEAST_MEASURED:
-            return None
+    ) -> Measured:
+        """How far the graph has to look for a recall."""
         self._link.settle(self.name, stopped)
         truth, _ = self._scanned(queries, max(tuning.LIMITS), None)
 

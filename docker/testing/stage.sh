@@ -28,7 +28,7 @@ kernel() { # what every container needs, whatever is in it
 }
 
 packages() {
-  local wanted="buildah podman runc mmdebstrap netavark aardvark-dns iptables catatonit curl"
+  local wanted="buildah podman runc mmdebstrap netavark aardvark-dns iptables catatonit curl openssl"
   # shellcheck disable=SC2086 # a list of names
   if ! dpkg --status $wanted >/dev/null 2>&1; then
     apt-get update -qq

@@ -44,26 +44,29 @@ def run(host: str, port: int, requests: list[bytes], clients: int, seconds: floa
 
 
 async def _run(host: str, port: int, requests: list[bytes], clients: int, seconds: float) -> Load:
-    load, loop = Load(seconds), asyncio.get_running_loop()
-    start = time.perf_counter()
-    todo, end, cpu = cycle(requests), start + seconds, time.process_time()
-    made = [
-        await loop.create_connection(lambda: _Client(todo, end, load), host, port) for _ in range(clients)
-    ]
+    load, loop, todo = Load(seconds), asyncio.get_running_loop(), cycle(requests)
+    made = [await loop.create_connection(lambda: _Client(todo, load), host, port) for _ in range(clients)]
+    end, cpu = time.perf_counter() + seconds, time.process_time()
+    for _, client in made:
+        client.begin(end)
     await asyncio.gather(*(client.done for _, client in made))
-    load.seconds, load.cpu = time.perf_counter() - start, time.process_time() - cpu
+    load.cpu = time.process_time() - cpu
     return load
 
 
 class _Client(asyncio.Protocol):
-    def __init__(self, todo: Iterator[bytes], end: float, load: Load) -> None:
-        self._todo, self._end, self._load = todo, end, load
+    def __init__(self, todo: Iterator[bytes], load: Load) -> None:
+        self._todo, self._load = todo, load
         self._got = b""
         self.done = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+
+    def begin(self, end: float) -> None:
+        """Ask until then; what is answered later does not count."""
+        self._end = end
         self._ask()
 
     def data_received(self, data: bytes) -> None:
@@ -73,7 +76,8 @@ class _Client(asyncio.Protocol):
             return
         now = time.perf_counter()
         if self._got.startswith(b"HTTP/1.1 200"):
-            self._load.latencies.append(now - self._since)
+            if now < self._end:
+                self._load.latencies.append(now - self._since)
         else:
             self._load.refusals.append(self._got[:200])
         self._got = b""

@@ -152,6 +152,8 @@ class Pair:
         met: Load = asking.result()
         if met.refusals:
             raise MultifoldError(f"the service refused: {met.refusals[0].decode(errors='replace')}")
+        if not met.latencies:
+            raise MultifoldError(f"nothing was answered within {self.seconds:g} s; give it more --seconds")
         each = 1e3 / len(met.latencies)
         p50, p95 = (1e3 * met.quantile(share) for share in (0.5, 0.95))
         return Turn(met.rate, each * (self.service.cpu() - cpu), p50, p95, each * met.cpu)

@@ -212,3 +212,9 @@ def test_the_command_line_brings_its_key(
         monkeypatch.setenv("MULTIFOLD_KEY", "sesame-open-now-please-1")
         assert main(words) == 0
         assert "written through" in capsys.readouterr().out
+
+
+def test_what_was_loaded_is_not_looked_through_again() -> None:
+    code = "import gc; from app import running; running.keep_what_stays(); print(gc.get_freeze_count())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(told.stdout) > 10_000

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-LEAST, MOST = 16, 4_096  # efforts that are tried
+# Efforts that are tried. Not less: rows that are not in the graph yet are all found, and hide its misses.
+LEAST, MOST = 128, 4_096
 STEP = 1.5  # between two efforts
 
 
@@ -42,7 +43,7 @@ def least_effort(
 ) -> Effort:
     """The least effort that reaches the target, or the best; `measure` tells its recall and seconds."""
     tried = []
-    for effort in _rising(max(LEAST, reach)):
+    for effort in _rising(max(LEAST, 2 * reach)):
         tried.append(Effort(limit, reach, effort, *measure(effort)))
         if tried[-1].recall >= target:
             return tried[-1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from index.engines.milvus_effort import MOST, Effort, Measured, as_note, from_note, least_effort
+from index.engines.milvus_effort import LEAST, MOST, Effort, Measured, as_note, from_note, least_effort
 
 EFFORTS = (Effort(10, 14, 48, 0.99, 1e-3), Effort(100, 104, 300, 0.995, 2e-3))
 MEASURED = Measured(0.99, 20_000, 256, EFFORTS)
@@ -20,13 +20,13 @@ def test_the_least_that_reaches_the_target() -> None:
 
     def measure(effort: int) -> tuple[float, float]:
         asked.append(effort)
-        return min(1.0, effort / 100), effort * 1e-5
+        return min(1.0, effort / 1000), effort * 1e-5
 
     found = least_effort(10, 14, 0.9, measure)
-    assert found == Effort(10, 14, asked[-1], min(1.0, asked[-1] / 100), asked[-1] * 1e-5)
+    assert found == Effort(10, 14, asked[-1], min(1.0, asked[-1] / 1000), asked[-1] * 1e-5)
     assert asked == sorted(asked)
-    assert asked[-2] < 90 <= asked[-1]
-    assert asked[0] >= 14
+    assert asked[-2] < 900 <= asked[-1]
+    assert asked[0] == LEAST
 
 
 def test_where_none_reaches_it_the_best_is_taken() -> None:

@@ -88,7 +88,7 @@ def test_a_graph_looks_as_far_as_the_recall_needs_that_is_wanted(milvus: MilvusS
         found, _ = engine.search(queries[128:], 10)
         assert np.mean(found >= true[128:, :1] - 1e-6) > target - 0.03
         efforts.append(measured.efforts[0].effort)
-    assert efforts[0] < efforts[1]
+    assert efforts[0] <= efforts[1]
     engine.drop()
 
 

@@ -23,6 +23,8 @@ with needs_extra("cluster"):
 
 CONNECTIONS = 16  # at most, in one process
 PATIENCE = 10  # seconds for the server to answer
+ASLEEP = 60  # seconds that a writer may say nothing in the middle of a change, which all others wait for
+ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}  # seconds; else hours
 ALONE = text("SELECT pg_try_advisory_xact_lock(hashtext('multifold ' || :name || ' ' || current_schema()))")
 LOCK = text("SELECT pg_advisory_xact_lock(hashtext('multifold ' || current_schema()))")
 
@@ -46,7 +48,7 @@ class Postgres(Database):
                 pool_size=CONNECTIONS,
                 max_overflow=0,
                 pool_pre_ping=True,
-                connect_args={"connect_timeout": PATIENCE},
+                connect_args={"connect_timeout": PATIENCE, "tcp_user_timeout": 1000 * PATIENCE, **ALIVE},
             ),
         )
         event.listen(self._engine, "connect", _prepare)
@@ -69,6 +71,7 @@ class Postgres(Database):
         )
         with connection.begin():
             if writes:
+                connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{ASLEEP}s'")
                 connection.execute(LOCK)
             yield
 
@@ -100,4 +103,6 @@ def _address(url: str) -> URL:
 
 def _prepare(connection: psycopg.Connection, _: object) -> None:
     connection.execute("SET synchronous_commit TO on")
+    for name, seconds in ALIVE.items():  # the server too learns within seconds that a machine is gone
+        connection.execute(f"SET tcp_{name} TO {seconds}")
     connection.commit()

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from index.collection import Collection
+from index.truth import postgres
 from index.truth.database import StoreError
 from index.truth.postgres import Postgres
 from index.truth.store import Store
@@ -46,6 +47,24 @@ def test_commits_are_durable(place: str) -> None:
     with database.reading() as connection, pytest.raises(StoreError, match="read-only"), database._told():
         connection.exec_driver_sql("CREATE TABLE t (n int)")
     database.close()
+
+
+def test_who_falls_asleep_in_the_middle_of_a_change_is_not_waited_for(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "ASLEEP", 1)
+    with Collection.open(tmp_path, SPACE, database=place) as awake:
+        sleeper = Postgres(place)
+
+        def change() -> None:
+            with sleeper.writing() as connection:
+                assert awake.upsert([thing("a", np.random.default_rng(0))]) == 1  # waits, and then need not
+                connection.exec_driver_sql("SELECT 1")
+
+        with pytest.raises(StoreError):
+            change()
+        sleeper.close()
+        assert awake.count() == 1
 
 
 def test_replicas_see_what_others_write(shared: Collection, place: str, tmp_path: Path) -> None:

@@ -110,9 +110,8 @@ def tables(told: Mapping[str, Told]) -> list[str]:
         name: _retrieval(one["retrieval"]) | _classes(one.get("classes", {})) for name, one in told.items()
     }
     heads = [[_head(*column) for column in columns] for columns in TABLES] + [list(CLASSES)]
-    return [
-        _table([head for head in some if any(head in one for one in cells.values())], cells) for some in heads
-    ]
+    known = [[head for head in some if any(head in one for one in cells.values())] for some in heads]
+    return [_table(some, cells) for some in known if some]
 
 
 def _retrieval(told: Told) -> dict[str, str]:

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float32
+
 from index.base import Engine, RowKind, Segment, Space
 from index.engines import gpu
 from index.engines.ann import check
@@ -55,7 +58,7 @@ def real_queries(
     count: int,
     probes: Mapping[Side, Features],
     stored: Mapping[Segment, Engine],
-) -> Vectors | None:
+) -> Float32[np.ndarray, "q d"] | None:
     """Queries of the other sides: the encoder's own probes, else what is stored; None where these are few."""
     for other in (one for one in SIDES if one != side):
         if other in probes:

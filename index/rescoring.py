@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from index import mixing
-from index.base import Engine, Found, Ids, Rescores, Space
+from index.base import Engine, Found, Ids, Space
 from index.mixing import Scan, Straight
+from multifold.scores import Compares
 from multifold.types import Mix, Vector, Vectors
 
 DEPTH = 1024
@@ -25,7 +26,7 @@ class Rescored:
 
     candidates: Straight | Scan
     parts: tuple[tuple[Vector, float], ...]  # index vectors, without signs
-    space: Rescores
+    space: Compares
 
     def search(self, engine: Engine, limit: int, allowed: Ids | None = None, *, exact: bool = False) -> Found:
         """The best rows with their similarities, best first; ties go to the smaller id."""
@@ -58,6 +59,6 @@ Question: TypeAlias = Straight | Scan | Rescored
 def question(space: Space, asked: Vector | Mix) -> Question:
     """What to ask the engines of a space."""
     candidates = mixing.question(space.metric, asked, space.query_signs)
-    if not (isinstance(space, Rescores) and space.rescores):
+    if not (isinstance(space, Compares) and space.rescores):
         return candidates
     return Rescored(candidates, asked.parts if isinstance(asked, Mix) else ((asked, 1.0),), space)

@@ -43,6 +43,7 @@ check_image() {
 check_confinement() {
   [ "$(inside id -u)" = 10001 ] || fail "it runs as another user"
   ! inside touch /srv/file 2>/dev/null || fail "its root file system can be written"
+  inside test ! -e /srv/tests || fail "it holds our tests"
   inside cat /proc/self/status >"$work/status"
   ! grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb):.*[1-9a-f]' "$work/status" || fail "it has capabilities"
   grep -q '^NoNewPrivs:[[:space:]]*1' "$work/status" || fail "it could gain privileges"

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 # Efforts that are tried. Not less: rows that are not in the graph yet are all found, and hide its misses.
 LEAST, MOST = 128, 4_096
 STEP = 1.5  # between two efforts
+FARTHER = 2  # how many times as far as it has to a graph looks whose recall nobody has measured
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,17 @@ class Measured:
         return -(-last.effort * reach // last.reach)
 
 
+def first_effort(reach: int) -> int:
+    """How far to look for so many candidates before anybody has measured."""
+    return max(LEAST, FARTHER * reach)
+
+
 def least_effort(
     limit: int, reach: int, target: float, measure: Callable[[int], tuple[float, float]]
 ) -> Effort:
     """The least effort that reaches the target, or the best; `measure` tells its recall and seconds."""
     tried = []
-    for effort in _rising(max(LEAST, 2 * reach)):
+    for effort in _rising(first_effort(reach)):
         tried.append(Effort(limit, reach, effort, *measure(effort)))
         if tried[-1].recall >= target:
             return tried[-1]

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float32, Int64
 from index.base import NOBODY, Block, EngineError, Found, Ids, Paired, Ranked
 from index.engines import neighbours, rowfile, scoring, tuning
 from index.engines.cluster import GoneError
-from index.engines.milvus_effort import Effort, Measured, least_effort
+from index.engines.milvus_effort import Effort, Measured, first_effort, least_effort
 from index.engines.milvus_link import FLAT, GRAPH, Link, Row
 from index.engines.rowbuffer import refuse_known
 from index.engines.rowview import rising, view_of
@@ -29,8 +29,6 @@ PAGE = 4_096  # rows in one call
 FEW = 1_024  # allowed rows that are fetched and looked at straight away
 SPARE = 4  # candidates beyond the limit
 WIDER = 4  # how much further a search reaches that found too few
-EFFORT = 2  # how many times as far as it has to a graph looks whose recall nobody has measured
-LEAST_EFFORT = 128
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
 UNIT = 1e-3  # how far from 1 a length may be
 
@@ -244,7 +242,7 @@ class MilvusEngine:
 
     def _effort(self, reach: int) -> int:
         """How many rows a graph looks at to find so many."""
-        return max(LEAST_EFFORT, EFFORT * reach) if self.measured is None else self.measured.effort(reach)
+        return first_effort(reach) if self.measured is None else self.measured.effort(reach)
 
     def _scores(
         self,

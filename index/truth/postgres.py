@@ -26,7 +26,10 @@ PATIENCE = 10  # seconds for the server to answer
 ASLEEP = 60  # seconds that a writer may say nothing in the middle of a change, which all others wait for
 ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}  # seconds; else hours
 ALONE = text("SELECT pg_try_advisory_xact_lock(hashtext('multifold ' || :name || ' ' || current_schema()))")
-LOCK = text("SELECT pg_advisory_xact_lock(hashtext('multifold ' || current_schema()))")
+LOCK = text(
+    "SELECT set_config('idle_in_transaction_session_timeout', :asleep, true), "
+    "pg_advisory_xact_lock(hashtext('multifold ' || current_schema()))"
+)
 
 
 class Postgres(Database):
@@ -71,8 +74,7 @@ class Postgres(Database):
         )
         with connection.begin():
             if writes:
-                connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{ASLEEP}s'")
-                connection.execute(LOCK)
+                connection.execute(LOCK, {"asleep": f"{ASLEEP}s"})
             yield
 
     def _vacuum(self, connection: Connection) -> None:

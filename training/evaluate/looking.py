@@ -8,12 +8,9 @@ import numpy as np
 from jaxtyping import UInt8
 from tqdm import tqdm
 
-from multifold import packed
-from multifold.errors import MultifoldError
 from multifold.manifest import Entry
-from multifold.preprocess import decode, pixels
-from multifold.types import Features, Pixels
-from training.data.views import load_views
+from multifold.types import Features
+from training.data.views import load_views, opened
 from training.evaluate.observed import NOBODY, Bank, Observed, bank, text_bank
 from training.evaluate.subject import Subject
 
@@ -64,11 +61,4 @@ def _photos(subject: Subject, entries: Sequence[Entry]) -> Bank:
 
 
 def _encoded(subject: Subject, paths: Sequence[Path]) -> Features:
-    return subject.encoder.pixels(np.stack([_opened(subject, path) for path in paths]))
-
-
-def _opened(subject: Subject, path: Path) -> Pixels:
-    try:
-        return pixels(decode(packed.read_bytes(path)), subject.image)
-    except (MultifoldError, OSError) as error:
-        raise MultifoldError(f"{path}: {error}") from error
+    return subject.encoder.pixels(np.stack([opened(path, subject.image) for path in paths]))

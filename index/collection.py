@@ -294,7 +294,7 @@ class Collection:
                 new.catch_up(self._store)
                 self._store.ask_for(plan)
                 former, self._derived, self.plan = self._derived, new, plan
-                self._derived.save(1)
+                self._derived.keep()
             undo.pop_all()
         with former.gate.writing():  # whoever searches it goes on in the new one
             former.close()
@@ -310,7 +310,7 @@ class Collection:
         """Wait for the change and the searches that are running, then let go of everything."""
         with self._changing, self._derived.gate.writing():
             if self._lock is not None and not self._closed:
-                self._derived.save(1)
+                self._derived.keep()
             self._closed = True
             self._derived.close()
             self._store.close()

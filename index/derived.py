@@ -75,7 +75,7 @@ class Derived:
         self._space = space
         self._new_engine = engine
         self._saved = saved
-        self._saved_version = NEVER
+        self._last_save = NEVER, 0  # version, and how often anything had been sealed
         self._engines: dict[Segment, Engine] = {}
         self.gate = Gate()
         self.version = NEVER
@@ -86,15 +86,21 @@ class Derived:
         if loaded is not None:
             with self.gate.writing():
                 self.version, self._engines = loaded
-            self._saved_version = self.version
+            self._last_save = self.version, 0
 
     def save(self, changes: int) -> None:
-        """Save the engines if there were so many changes since they were saved last, and rows to save."""
-        if self._saved is None or self.version - self._saved_version < changes or self.version == NEVER:
+        """Save the engines if there were so many changes since they were saved last."""
+        if self.version - self._last_save[0] >= changes:
+            self.keep()
+
+    def keep(self) -> None:
+        """Save the engines as they are, sealed as far as they are, if there are rows to save."""
+        now = self.version, sum(engine.seals for engine in self._sealing().values())
+        if self._saved is None or self.version == NEVER or now == self._last_save:
             return
         if sum(engine.count() for engine in self._engines.values()) >= WORTH_SAVING:
             self._saved.save(self.version, self._engines)
-            self._saved_version = self.version
+            self._last_save = now
 
     def follow(self, store: Store) -> None:
         """Catch up after a change, and on opening."""
@@ -183,14 +189,14 @@ class Derived:
 
     def settle(self) -> dict[Segment, list[Report]]:
         """Wait until nothing is left to seal; what the sealed parts of every engine are."""
-        sealing = {name: one for name, one in self._engines.items() if isinstance(one, Sealing)}
+        sealing = self._sealing()
         for engine in sealing.values():
             engine.settle()
         return {name: engine.reports() for name, engine in sealing.items()}
 
     def sealed(self) -> dict[Segment, tuple[int, list[Report]]]:
         """How many rows each engine that seals has now, and what its sealed parts are."""
-        sealing = [(name, one) for name, one in [*self._engines.items()] if isinstance(one, Sealing)]
+        sealing = self._sealing().items()
         return {name: (one.count(), one.reports()) for name, one in sealing if isinstance(one, Engine)}
 
     def close(self) -> None:
@@ -199,6 +205,9 @@ class Derived:
             engine.close()
         self._engines.clear()
         self.version = NEVER
+
+    def _sealing(self) -> dict[Segment, Sealing]:
+        return {name: one for name, one in [*self._engines.items()] if isinstance(one, Sealing)}
 
     def _apply(self, version: int, ended: list[tuple[int, int]], additions: Iterable[Addition]) -> None:
         gone = _joined([all_rows(edition, size) for edition, size in ended])

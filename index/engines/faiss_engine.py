@@ -62,6 +62,7 @@ class FaissEngine:
         self._closing = threading.Event()
         self._building: Future[None] | None = None
         self._parts: tuple[Part, ...] = ()
+        self.seals = 0
         self._start_afresh()
 
     def add(self, ids: Paired, vectors: Vectors) -> None:
@@ -199,6 +200,7 @@ class FaissEngine:
             raise
         with self._changing:
             self._show(segments.replaced(self._sealed, chosen, new or Part(rows)))
+            self.seals += 1
             self._building = None
             self._seal_if_due()
         self._shelf.forget(chosen)

@@ -53,6 +53,8 @@ class Report:
 class Sealing(Protocol):
     """An engine that seals its rows into parts in the background."""
 
+    seals: int  # how often it did, since it was made
+
     def settle(self) -> None:
         """Wait until nothing is left to seal."""
 

@@ -8,6 +8,8 @@ import pytest
 from index import derived
 from index.collection import Collection
 from index.engines import saved
+from index.engines.build import Builder
+from index.engines.faiss_engine import FaissEngine
 from index.engines.table import Engines
 from index.plan import Plan
 from tests.index.spaces import FEATURE, Sphere
@@ -65,6 +67,28 @@ def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.
         path.unlink()
     assert rebuilt(made, monkeypatch)
     assert hits(made) == caught_up != before
+
+
+def parts(collection: Collection) -> dict[object, list[object]]:
+    return {name: [one.as_json() for one in reports] for name, (_, reports) in collection.sealed().items()}
+
+
+def test_what_was_sealed_after_the_last_save_is_saved_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    rng = np.random.default_rng(0)
+    with monkeypatch.context() as slowly, opened(tmp_path) as collection:
+        slowly.setattr(FaissEngine, "_seal_if_due", lambda _: None)
+        collection.upsert([thing(f"item {n}", rng) for n in range(100)])
+        version = collection.version
+    with opened(tmp_path) as collection:
+        collection.settle()
+        sealed = parts(collection)
+        assert all(sealed.values())
+    monkeypatch.setattr(Builder, "build", None)  # nothing is sealed anew
+    with opened(tmp_path) as collection:
+        assert (collection.version, parts(collection)) == (version, sealed)
 
 
 def test_a_store_put_back_from_a_copy_is_not_searched_by_the_index_of_another(

@@ -30,6 +30,7 @@ async def _made(at: Desk, raw: Mapping[str, Any], turns: asyncio.Semaphore) -> M
     settings = at.service.settings
     async with turns:
         try:
-            return await at.put(parts_from_json(raw, settings.max_text, settings.max_files))
+            parcel = at.office.fetcher.parcel()
+            return await at.put(await parts_from_json(raw, parcel, settings))
         except MultifoldError as error:
             return error

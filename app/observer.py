@@ -1,5 +1,7 @@
 """From what people hand in to features: decode or draw it, then encode it."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -50,6 +52,10 @@ def _check_views(bundle: Bundle) -> None:
         raise BundleError(f"bundle {bundle.name} states {spec.views} views; its rig {spec.rig} has others")
 
 
+def untold(_: float) -> None:
+    """Nobody wants to hear."""
+
+
 class Observer:
     """Sees and reads the way the bundle says, and is the space of its collections. For several threads.
 
@@ -58,6 +64,7 @@ class Observer:
 
     def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
         self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
+        self.rescored: Callable[[float], None] = untold  # hears how long each rescoring took
 
     @property
     def vector_id(self) -> str:
@@ -90,7 +97,10 @@ class Observer:
 
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
         """The geometry's own similarity of queries to candidates."""
-        return self.encoder.rescore(query, candidates)
+        start = time.perf_counter()
+        scores = self.encoder.rescore(query, candidates)
+        self.rescored(time.perf_counter() - start)
+        return scores
 
     def look(self, data: bytes) -> Pixels:
         """A picture as the encoder takes it."""

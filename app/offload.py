@@ -21,6 +21,7 @@ from app.batching import Batcher
 from app.drafting import Parts
 from app.drift import Drift, matched
 from app.errors import ApiError
+from app.fetching import Fetcher
 from app.ingest import Draft, Made
 from app.jobs import Jobs, Worker
 from app.observer import Observer
@@ -160,6 +161,7 @@ class Office:
         self.telemetry, self.audit = Telemetry(shelf), Audit(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
         self.quick = Pool("quick", settings.workers, settings.queue, watch("items"))
+        self.fetcher = Fetcher(settings.fetch, settings.max_body)
         self.draw = Pool("slow", settings.renderers, settings.queue, watch("draw"))
         self._perceptions: dict[Observer, Perception] = {}
         self._desks: dict[str, Desk] = {}
@@ -202,6 +204,7 @@ class Office:
     def perception(self, observer: Observer) -> Perception:
         """What reads and looks for all collections of an encoder."""
         if observer not in self._perceptions:
+            observer.rescored = self.telemetry.clock("rescore")
             self._perceptions[observer] = Perception(observer, self.shelf.settings, self.telemetry, self.draw)
         return self._perceptions[observer]
 

@@ -63,6 +63,13 @@ class Settings(BaseSettings):
     max_files: Annotated[int, Field(ge=1, description="most files in one request")] = 64
     max_batch: Annotated[int, Field(ge=1, description="most searches, items or inputs in one request")] = 256
     max_pixels: Annotated[int, Field(ge=64, description="most pixels of one picture")] = 64_000_000
+    fetch: Annotated[
+        str,
+        Field(
+            description="hosts that files of items may be fetched from, separated by commas, with a port "
+            "where it is not the usual one; 'public' means every public host; none if empty"
+        ),
+    ] = ""
     threads: Annotated[int, Field(ge=0, description="threads of the encoder; 0 leaves it to the runtime")] = 0
     batch: Annotated[int, Field(ge=1, description="most requests that are encoded together")] = 32
     queue: Annotated[int, Field(ge=1, description="most requests that wait for the same kind of work")] = 256

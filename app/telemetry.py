@@ -42,7 +42,7 @@ class Telemetry:
         add("multifold_request_seconds", "From the first byte to the answer.", self._seconds)
         add("multifold_batch_size", "Requests that were worked on together.", self._sizes)
         add("multifold_wait_seconds", "How long the first of a batch waited.", self._waits)
-        add("multifold_work_seconds", "How long a batch took.", self._works)
+        add("multifold_work_seconds", "How long a batch took, or one rescoring.", self._works)
         self._verdicts = Counter("collection", "verdict")
         add("multifold_feedback_total", "Verdicts on hits.", self._verdicts)
         self._answers = Counter("collection", "match")
@@ -85,6 +85,10 @@ class Telemetry:
             self._works.observe(worked, work)
 
         return told
+
+    def clock(self, work: str) -> Callable[[float], None]:
+        """What is told of each piece of work how long it took."""
+        return lambda seconds: self._works.observe(seconds, work)
 
     def queues(self, waiting: Callable[[], dict[str, int]], room: int) -> None:
         """Show how many wait for what."""

@@ -29,9 +29,11 @@ def image(name: str, picture: Picture) -> Part:
 
 
 def file(name: str, content: File) -> Part:
-    """A file by its path, or its bytes."""
+    """A file by its path, or its bytes; an address is left to the service, which may fetch it."""
     if isinstance(content, bytes):
         return name, (name, content, "application/octet-stream")
+    if is_address(content):
+        return field(name, content)
     path = Path(content)
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return name, (path.name, _read(path), kind)
@@ -45,16 +47,25 @@ def mesh(content: File | None, mesh_format: str | None) -> list[Part]:
     return [file("mesh", content), *told]
 
 
+def is_address(content: object) -> bool:
+    """Whether it names a file on the web."""
+    return isinstance(content, str) and content.lower().startswith(("http://", "https://"))
+
+
 def data_uri(part: Part) -> str:
-    """A file as a data URI."""
-    _, (_, content, kind) = part
+    """A file as a data URI; an address as it is."""
+    _, (name, content, kind) = part
+    if name is None and isinstance(content, str):
+        return content
     data = content if isinstance(content, bytes) else content.encode()
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def suffix(content: object) -> str | None:
     """The format that a path tells."""
-    return Path(content).suffix.lstrip(".").lower() or None if isinstance(content, (str, Path)) else None
+    if is_address(content) or not isinstance(content, (str, Path)):
+        return None
+    return Path(content).suffix.lstrip(".").lower() or None
 
 
 def _read(path: Path) -> bytes:

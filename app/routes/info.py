@@ -32,6 +32,7 @@ def describe(service: Service) -> Info:
         collection=_collection(service),
         limits=_limits(service),
         feedback=service.settings.feedback != "off",
+        fetches=bool(service.settings.fetch),
         in_place=bool(service.settings.spared),
     )
 

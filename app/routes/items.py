@@ -29,7 +29,7 @@ BODY: dict[str, Any] = {
     "type": "object",
     "properties": {
         "texts": {"type": "array", "items": {"type": "string"}, "description": "captions"},
-        "images": {"type": "array", "items": FILE, "description": "photos"},
+        "images": {"type": "array", "items": FILE, "description": "photos, or addresses if it may fetch"},
         "mesh": {**FILE, "description": "a 3D shape; its views are rendered here"},
         "mesh_format": {"type": "string", "description": "where the file name does not tell, such as glb"},
         "payload": {"type": "string", "description": "your own JSON object, kept with the item"},
@@ -103,7 +103,7 @@ async def put(request: Request, at: At, item_id: str) -> ItemWritten:
         raise ApiError(415, "unsupported_media_type", "send the item as multipart/form-data")
     check_id(item_id)
     async with request.form(max_files=settings.max_files) as form:
-        parts = await parts_from_form(item_id, form, settings.max_text)
+        parts = await parts_from_form(item_id, form, at.office.fetcher.parcel(), settings)
     made = await at.put(parts)
     (stored,) = await at.run(lambda: at.service.put([made]))
     if isinstance(stored, MultifoldError):

@@ -64,6 +64,7 @@ class Info(BaseModel):
     collection: CollectionInfo
     limits: LimitsInfo
     feedback: bool  # whether hits can be judged
+    fetches: bool  # whether files of items may be named by their addresses
     in_place: bool  # whether it copies no upload that a file of its folders holds
 
 

@@ -28,8 +28,8 @@ class ItemBody(BaseModel):
 
     id: str
     texts: list[str] = Field([], description="captions")
-    images: list[str] = Field([], description="photos as data URIs")
-    mesh: str | None = Field(None, description="a mesh as data URI; its views are rendered here")
+    images: list[str] = Field([], description="photos as data URIs, or addresses if the service may fetch")
+    mesh: str | None = Field(None, description="a mesh as data URI or address; its views are rendered here")
     mesh_format: str | None = Field(
         None, description="format of the mesh, such as glb, if nothing else tells"
     )

@@ -74,7 +74,7 @@ def test_good_items_are_written_and_bad_ones_say_why(shelf: House) -> None:
         "bad_item",
         "bad_image",
         "bad_mesh",
-        "bad_image",
+        "url_refused",
         "bad_image",
         "bad_id",
         "bad_request",

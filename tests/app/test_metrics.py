@@ -5,10 +5,15 @@ import logging
 import re
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from app.metrics import Counter, Histogram, Reading, Registry
 from app.telemetry import JsonLines, request_id
+from multifold import bundle as bundles
+from tests import tiny
 from tests.app.house import House, house
 
 LINE = re.compile(r'[a-z_]+(\{[a-z_]+="(\\.|[^"\\])*"(,[a-z_]+="(\\.|[^"\\])*")*\})? (\+Inf|[-+0-9.e]+)')
@@ -101,3 +106,28 @@ def test_all_requests_are_logged_if_wanted(
     mine = next(line for line in lines if line.get("route") == "/v1/items/{item_id:path}")
     assert (mine["event"], mine["status"], mine["method"], mine["key"]) == ("request", 404, "GET", None)
     assert "secret" not in json.dumps(lines)
+
+
+def test_rescoring_is_timed(tmp_path: Path) -> None:
+    """A bundle whose geometry no index has: here it is the inner product again."""
+    description = tiny.build(tmp_path / "bundle")
+    nodes = [
+        helper.make_node("Unsqueeze", ["query", "last"], ["column"]),
+        helper.make_node("MatMul", ["candidates", "column"], ["products"]),
+        helper.make_node("Squeeze", ["products", "last"], ["scores"]),
+    ]
+    query = helper.make_tensor_value_info("query", TensorProto.FLOAT, ["q", tiny.FEATURE])
+    candidates = helper.make_tensor_value_info("candidates", TensorProto.FLOAT, ["q", "k", tiny.FEATURE])
+    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["q", "k"])
+    last = numpy_helper.from_array(np.array([2], np.int64), "last")
+    graph = helper.make_graph(nodes, "rescore", [query, candidates], [scores], [last])
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(
+        helper.make_model(graph, opset_imports=opset, ir_version=9), description.folder / "rescore.onnx"
+    )
+    bundles.save(description)
+    with house(tmp_path / "data", description.folder) as shop:
+        assert shop.put("red-box", "red").status_code == 200
+        before = scrape(shop).get('multifold_work_seconds_count{work="rescore"}', 0)
+        assert shop.best(text="a red box") == "red-box"
+        assert scrape(shop)['multifold_work_seconds_count{work="rescore"}'] > before

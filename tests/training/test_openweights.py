@@ -9,12 +9,15 @@ import open_clip
 import pytest
 import torch
 from PIL import Image
+from tokenizers import Tokenizer as Library
 from torch.nn.functional import normalize
 
 from multifold.canary import open_encoder
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.manifest import Entry, write
+from tests.training.test_reading import siglip_file
+from tests.training.towers import CONFIGS, SIGLIP
 from training import openweights
 from training.recipe import Data
 
@@ -25,6 +28,7 @@ MODEL = {
     "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 4, "layers": 2},
 }
 MEAN, STD = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
+CONTEXT = 32
 TEXTS = ["a red square", "", "Grün &amp; blue " * 40]
 
 
@@ -94,6 +98,37 @@ def test_a_folder_as_the_hub_has_it(published: Path, tmp_path: Path) -> None:
     variant = [str(tmp_path / "bundle"), str(tmp_path / "half"), "--variant", "fp16", "--tolerance", "1"]
     assert main(["export", *variant, "--cache", str(tmp_path / "cache")]) == 0
     assert open_encoder(tmp_path / "half").bundle.variant == "fp16"
+
+
+def test_a_siglip_as_the_hub_has_it(published: Path, tmp_path: Path) -> None:
+    """It reads with a tokenizer of its own, pads to the full length, and has a bias that ranks nothing."""
+    hub = tmp_path / "hub"
+    hub.mkdir()
+    tokenizer = Library.from_file(str(siglip_file(hub)))
+    vision, text, dim = CONFIGS[SIGLIP]
+    text = {**text, "context_length": CONTEXT, "vocab_size": tokenizer.get_vocab_size()}
+    described = {"embed_dim": dim, "vision_cfg": vision, "text_cfg": text}
+    described |= {"custom_text": True, "init_logit_bias": -10}
+    seen = {"mean": MEAN, "std": STD}
+    (hub / "open_clip_config.json").write_text(json.dumps({"model_cfg": described, "preprocess_cfg": seen}))
+    (tmp_path / f"{SIGLIP}-published.json").write_text(json.dumps(described), encoding="utf-8")
+    open_clip.add_model_config(tmp_path / f"{SIGLIP}-published.json")
+    torch.manual_seed(4)
+    model = open_clip.create_model(f"{SIGLIP}-published").eval()
+    torch.save(model.state_dict(), hub / "open_clip_pytorch_model.bin")
+    words = ["export", f"open_clip:{hub}", str(tmp_path / "bundle")]
+    words += ["--held-out", str(published / "things.jsonl"), "--cache", str(tmp_path / "cache")]
+    assert main(words) == 0
+    said = ["a red chair with four legs", "a low wooden table"]
+    ids = [[*tokenizer.encode(one).ids] for one in said]
+    padded = torch.tensor([[*one, *[1] * (CONTEXT - len(one))] for one in ids])
+    with torch.inference_mode():
+        expected = normalize(model.encode_text(padded), dim=-1).numpy()
+    encoder = open_encoder(tmp_path / "bundle")
+    np.testing.assert_allclose(encoder.vectors(encoder.texts(said).features), expected, atol=1e-4)
+    spec = encoder.bundle
+    assert (spec.text.length, spec.image.size) == ("fixed", vision["image_size"])
+    assert spec.geometry.params["scale"] == pytest.approx(model.logit_scale.exp().item(), rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 LONGEST = 30  # seconds
 WATCH = """
 const mark = (name) => requestAnimationFrame(() => {
-  const {port1, port2} = new MessageChannel(); // heard before the timers that the page has set for after the frame
+  const {port1, port2} = new MessageChannel(); // heard before the timers that the page set for then
   port1.onmessage = () => performance.mark(name);
   port2.postMessage(null);
 });

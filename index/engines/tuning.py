@@ -1,8 +1,10 @@
 """Recall is measured, and search parameters are chosen by it.
 
 Recall@k of a query is the share of the answer that scores at least as much as the true k-th row, so twins
-count as hits. Queries are those of the other side where there are any: they lie apart from the rows (the
-modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each other.
+count as hits. A few queries tell it to within a standard error: a setting is taken that reaches the target by
+that much more, if there is one. Queries are those of the other side where there are any: they lie apart from
+the rows (the modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each
+other.
 """
 
 import time
@@ -47,10 +49,10 @@ class Truth:
     limit: int
     threshold: Float32[np.ndarray, "q 1"]
 
-    def recall(self, answer: Ranked) -> float:
-        """The share of the true rows that an answer holds."""
-        scores = _others(answer, self.probes)[:, : self.limit]
-        return float(np.mean(scores >= self.threshold))
+    def recall(self, answer: Ranked) -> tuple[float, float]:
+        """The share of the true rows that an answer holds, and its standard error over queries."""
+        shares = (_others(answer, self.probes)[:, : self.limit] >= self.threshold).mean(axis=1)
+        return float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
 
 
 def held_out(rows: RowView, signs: Vector | None) -> Probes:
@@ -66,25 +68,29 @@ def truth(metric: Metric, rows: RowView, probes: Probes, limit: int) -> Truth:
 
 
 def tune(ann: Ann, metric: Metric, rows: RowView, known: Truth, target: float) -> Setting:
-    """The cheapest setting that reaches the target, or the one that comes nearest to it."""
-    tried: list[Setting] = []
+    """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest."""
+    tried: list[tuple[Setting, float]] = []
     for width in WIDTHS:
         for effort in _efforts(*ann.efforts()):
-            setting = measure(ann, metric, rows, known, _start(known.limit, width, effort, len(rows.ids)))
-            tried.append(setting)
-            if setting.recall >= target:
+            setting = _start(known.limit, width, effort, len(rows.ids))
+            tried.append(measure(ann, metric, rows, known, setting))
+            if tried[-1][1] >= target:
                 break
-    good = [setting for setting in tried if setting.recall >= target]
-    return min(good, key=lambda one: one.seconds) if good else max(tried, key=lambda one: one.recall)
+    sure = [setting for setting, least in tried if least >= target]
+    good = sure or [setting for setting, _ in tried if setting.recall >= target]
+    if good:
+        return min(good, key=lambda one: one.seconds)
+    return max((setting for setting, _ in tried), key=lambda one: one.recall)
 
 
-def measure(ann: Ann, metric: Metric, rows: RowView, known: Truth, setting: Setting) -> Setting:
-    """The setting with the recall and the time on one thread that it has."""
+def measure(ann: Ann, metric: Metric, rows: RowView, known: Truth, setting: Setting) -> tuple[Setting, float]:
+    """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
     wider = setting if known.probes.own is None else replace(setting, limit=setting.limit + 1)
     start = time.thread_time()
     answer = look(ann, metric, rows, known.probes.queries, wider)
     spent = time.thread_time() - start
-    return replace(setting, recall=known.recall(answer), seconds=spent / len(known.probes.queries))
+    recall, error = known.recall(answer)
+    return replace(setting, recall=recall, seconds=spent / len(known.probes.queries)), recall - error
 
 
 def _others(answer: Ranked, probes: Probes) -> Float32[np.ndarray, "q k"]:

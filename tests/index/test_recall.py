@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,13 @@ import pytest
 from index.base import Ids
 from index.benches import data
 from index.benches.data import Scene
+from index.engines import tuning
+from index.engines.ann import Ann, Setting
 from index.engines.exact import ExactEngine
 from index.engines.faiss_engine import FaissEngine
+from index.engines.reduction import Reduction
 from index.engines.report import Report, from_json
+from index.engines.rowview import view_of
 from index.plan import FLAT, Plan
 from multifold.types import Metric
 
@@ -129,3 +134,40 @@ def test_a_report_survives_its_file() -> None:
     assert again.as_json() == report.as_json()
     assert report.bytes_per_row > 4 * DIM + DIM
     engine.close()
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen"),
+    [
+        ({1: (0.90, 0.88), 2: (0.96, 0.94), 3: (0.97, 0.955), 4: (0.99, 0.98)}, 3),  # the first that is sure
+        ({1: (0.90, 0.88), 2: (0.96, 0.94), 3: (0.96, 0.94), 4: (0.96, 0.94)}, 2),  # none is: the first
+        (
+            {1: (0.90, 0.88), 2: (0.93, 0.92), 3: (0.94, 0.93), 4: (0.92, 0.91)},
+            3,
+        ),  # none reaches it: the best
+    ],
+)
+def test_a_target_is_reached_by_a_standard_error_more(
+    found: dict[int, tuple[float, float]], chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each effort takes longer than the one before."""
+
+    def measured(_ann: object, _metric: object, _rows: object, _known: object, one: Setting) -> object:
+        recall, least = found[one.effort]
+        return replace(one, recall=recall, seconds=float(one.effort)), least
+
+    monkeypatch.setattr(tuning, "measure", measured)
+    monkeypatch.setattr(Ann, "efforts", lambda _: (1, 4))
+    known = tuning.Truth(tuning.Probes(np.zeros((1, 2), np.float32)), 10, np.zeros((1, 1), np.float32))
+    rows = view_of(np.arange(5), np.zeros((5, 2), np.float32))
+    ann = Ann("any", Reduction(2, None, lifted=False), None)
+    assert tuning.tune(ann, "ip", rows, known, 0.95).effort == chosen
+
+
+def test_the_error_of_a_recall_is_that_of_its_queries() -> None:
+    queries = np.zeros((4, 2), np.float32)
+    known = tuning.Truth(tuning.Probes(queries), 2, np.ones((4, 1), np.float32))
+    scores = np.array([[3, 2], [3, 0], [1, 1], [0, 0]], np.float32)
+    ids = np.arange(8).reshape(4, 2)
+    shares = np.array([1.0, 0.5, 1.0, 0.0])
+    assert known.recall((scores, ids)) == pytest.approx((shares.mean(), shares.std() / 2))

@@ -105,7 +105,8 @@ def test_a_siglip_as_the_hub_has_it(published: Path, tmp_path: Path) -> None:
     hub = tmp_path / "hub"
     hub.mkdir()
     tokenizer = Library.from_file(str(siglip_file(hub)))
-    vision, text, dim = CONFIGS[SIGLIP]
+    config: Any = CONFIGS[SIGLIP]
+    vision, text, dim = config
     text = {**text, "context_length": CONTEXT, "vocab_size": tokenizer.get_vocab_size()}
     described = {"embed_dim": dim, "vision_cfg": vision, "text_cfg": text}
     described |= {"custom_text": True, "init_logit_bias": -10}

@@ -57,12 +57,11 @@ class Fetcher:
 
     async def _hop(self, url: httpx.URL, what: str, most: int) -> File | httpx.URL:
         """What is there, or where it is instead."""
-        host = url.netloc.decode()
-        request = {"host": host, "accept-encoding": "identity", "user-agent": "multifold"}
-        there = url.copy_with(host=await self._checked(url, what), username=None, password=None)
+        there = url.copy_with(host=await self._checked(url, what))
+        asked = {"host": url.netloc.decode(), "accept-encoding": "identity", "user-agent": "multifold"}
         async with (
             httpx.AsyncClient(verify=_trust(), trust_env=False, timeout=SECONDS) as client,
-            client.stream("GET", there, headers=request, extensions={"sni_hostname": url.host}) as response,
+            client.stream("GET", there, headers=asked, extensions={"sni_hostname": url.host}) as response,
         ):
             if response.has_redirect_location:
                 return url.join(response.headers["location"])
@@ -87,9 +86,10 @@ class Fetcher:
             raise ApiError(422, "url_refused", sentence)
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
             raise ApiError(422, "url_refused", f"the address of '{what}' must be plain http:// or https://")
-        named = url.netloc.decode().lower() in self._allowed
+        host = url.netloc.decode().lower()
+        named = host in self._allowed
         if not named and (PUBLIC not in self._allowed or url.port is not None):
-            raise ApiError(422, "url_refused", f"this service fetches nothing from {url.netloc.decode()}")
+            raise ApiError(422, "url_refused", f"this service fetches nothing from {host}")
         port = url.port or (443 if url.scheme == "https" else 80)
         loop = asyncio.get_running_loop()
         found = [str(one[4][0]) for one in await loop.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)]

@@ -19,10 +19,8 @@ class NotReadyError(MultifoldError):
 def check(service: Service) -> None:
     """Ask the canaries, then search for an item whose score is known; raise with what went wrong."""
     canary.check(service.encoder)
-    for name in service.collection.ids()[:1]:
-        item = service.collection.get(name)
-        if item is not None:  # it may have been removed a moment ago
-            _check_known(service, item)
+    for item in service.collection.scroll(limit=1):
+        _check_known(service, item)
 
 
 def _check_known(service: Service, item: Item) -> None:

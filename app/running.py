@@ -115,9 +115,8 @@ class Proof:
 
 def _known_text(service: Service) -> str:
     """Words that somebody said of an item here, if anybody did."""
-    for name in service.collection.ids()[:1]:
-        item = service.collection.get(name)
-        for seen in item.observations if item is not None else ():
+    for item in service.collection.scroll(limit=1):
+        for seen in item.observations:
             if seen.text is not None:
                 return seen.text[: service.settings.max_text]
     return "anything"

@@ -13,7 +13,7 @@ from app.service import Service
 from multifold.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
-from tests.app.test_serve import Process
+from tests.app.test_serve import serve
 
 
 @pytest.fixture
@@ -86,14 +86,12 @@ def test_a_job_goes_on_when_the_service_is_back(
 
 @pytest.mark.slow
 def test_a_job_goes_on_after_a_kill(tmp_path: Path, bundle: Path) -> None:
-    first = Process(tmp_path, bundle)
-    with first.process, first.client() as wire, Client(str(wire.base_url)) as client:
+    with serve(tmp_path, bundle) as first, first.client() as wire, Client(str(wire.base_url)) as client:
         job = client.upsert_later(items(1500))
         while client.count() < 16:
             time.sleep(0.01)
         first.process.kill()
-    second = Process(tmp_path, bundle)
-    with second.process, second.client() as wire, Client(str(wire.base_url)) as client:
+        first.wait()
+    with serve(tmp_path, bundle) as second, second.client() as wire, Client(str(wire.base_url)) as client:
         done = client.wait(job.id)
         assert (done.state, client.count()) == ("done", 1500)
-        second.process.terminate()

@@ -8,7 +8,7 @@ import { thumbs } from "./judging.js";
 import { told } from "./strict.js";
 
 const AT_ONCE = 4;
-const IN_SIGHT = 8;
+const FIRST = 8;
 
 function picture({ kind, index, url }) {
   const src = kind === "photo" ? `${url}&small=true` : url; // photos may be large
@@ -73,18 +73,20 @@ export function show(hits) {
   append(hits);
 }
 
-// Those in sight first.
+const frame = () => new Promise((end) => requestAnimationFrame(() => requestAnimationFrame(end)));
+
+// What is seen first.
 export async function reveal(hits) {
-  show(hits.slice(0, IN_SIGHT));
+  show(hits.slice(0, FIRST));
   const first = $("results").firstChild;
-  await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
-  if (first?.isConnected) append(hits.slice(IN_SIGHT));
+  await frame();
+  if (first?.isConnected) append(hits.slice(FIRST));
 }
 
 export function append(hits) {
   const cards = hits.map(card);
   $("results").append(...cards);
-  complete(cards, hits);
+  frame().then(() => complete(cards, hits));
 }
 
 export function drop(id) {
@@ -101,7 +103,6 @@ export function clear() {
   $("results").replaceChildren();
 }
 
-// Arrow keys walk the grid as laid out.
 export function listen() {
   $("results").addEventListener("keydown", (event) => {
     const cards = [...$("results").querySelectorAll(".open")];

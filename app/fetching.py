@@ -5,7 +5,6 @@ leads nowhere. Redirections are checked like the rest.
 """
 
 import asyncio
-import re
 import socket
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
@@ -15,11 +14,11 @@ from ssl import SSLContext
 from app.errors import ApiError
 from app.uploads import File, from_data_uri
 from multifold.errors import needs_extra
+from multifold.uploads import is_address
 
 with needs_extra("serve"):
     import httpx
 
-ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 PUBLIC = "public"
 TYPES = {"image": ("image/", "application/octet-stream"), "mesh": ("model/", "application/", "text/plain")}
 REDIRECTIONS = 3
@@ -108,7 +107,7 @@ class Parcel:
         """A file that came, or that a data URI holds or an address names."""
         if isinstance(value, File):
             return value
-        if not ADDRESS.match(value):
+        if not is_address(value):
             return from_data_uri(value, what)
         found = await self._fetcher.fetch(value, what, self._left)
         self._left -= len(found.data)

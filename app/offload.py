@@ -161,8 +161,8 @@ class Office:
         self.telemetry, self.audit = Telemetry(shelf), Audit(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
         self.quick = Pool("quick", settings.workers, settings.queue, watch("items"))
-        self.fetcher = Fetcher(settings.fetch, settings.max_body)
         self.draw = Pool("slow", settings.renderers, settings.queue, watch("draw"))
+        self.fetcher = Fetcher(settings.fetch, settings.max_body)
         self._perceptions: dict[Observer, Perception] = {}
         self._desks: dict[str, Desk] = {}
         self.jobs = Jobs(shelf.jobs, workers(self), alone=not shelf.shared)

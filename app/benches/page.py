@@ -28,11 +28,7 @@ with needs_extra("dev"):
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
 LONGEST = 30  # seconds
 WATCH = """
-const mark = (name) => requestAnimationFrame(() => {
-  const {port1, port2} = new MessageChannel(); // heard before the timers that the page set for then
-  port1.onmessage = () => performance.mark(name);
-  port2.postMessage(null);
-});
+const mark = (name) => requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
 globalThis.watchResults = () => new MutationObserver((_, watcher) => {
   if (!document.querySelector('#results .card')) return;
   watcher.disconnect();
@@ -57,7 +53,7 @@ const look = () => {
   const sent = performance.getEntriesByType('resource').find(({name}) => name.endsWith('/v1/search'));
   const all = [at('asked') ?? 0, sent?.startTime, sent?.responseEnd, at('results'), at('picture')];
   if (all.every((one) => one != null)) told(all);
-  else setTimeout(look, 200); // the page itself looks, and seldom: a driver that asks takes a core
+  else setTimeout(look, 200); // the page itself looks, and seldom: a driver that asks slows it
 };
 look();
 """

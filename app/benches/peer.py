@@ -12,6 +12,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,25 +72,18 @@ class Peer:
     url: httpx.URL
     model: str
 
-    def body(self, kind: str, inputs: Sequence[str]) -> bytes:
+    def body(self, kind: str, inputs: Sequence[str]) -> dict[str, Any]:
         """What it is asked."""
-        return json.dumps({"model": self.model, "input": list(inputs), "modality": kind}).encode()
+        return {"model": self.model, "input": list(inputs), "modality": kind}
 
     def request(self, kind: str, said: str) -> bytes:
         """As it goes over the wire."""
         path = f"{self.url.path.rstrip('/')}/embeddings"
-        return load.post(path, self.body(kind, [said]), "application/json")
+        return load.post(path, json.dumps(self.body(kind, [said])).encode(), "application/json")
 
     def vectors(self, kind: str, inputs: Sequence[str]) -> Vectors:
         """Of unit length."""
-        answer = _asked(
-            httpx.post(
-                f"{self.url}/embeddings",
-                content=self.body(kind, inputs),
-                headers={"content-type": "application/json"},
-                timeout=60,
-            )
-        )
+        answer = _asked(httpx.post(f"{self.url}/embeddings", json=self.body(kind, inputs), timeout=60))
         found = np.array([one["embedding"] for one in answer.json()["data"]], np.float32)
         unit: Vectors = found / np.linalg.norm(found, axis=1, keepdims=True)
         return unit

@@ -3,11 +3,10 @@
 import asyncio
 import gzip
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 from app.errors import ApiError
 from app.fetching import REDIRECTIONS, Fetcher, is_public
 from multifold.client import Client, NewItem
+from tests.answering import answering
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
 from tests.app.test_bulk import write
@@ -55,18 +55,9 @@ def hosting() -> Iterator[Site]:
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        site.address = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield site
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Answers) as port:
+        site.address = f"http://127.0.0.1:{port}"
+        yield site
 
 
 @pytest.fixture

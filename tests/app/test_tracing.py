@@ -1,8 +1,7 @@
 """Spans of requests, told to whoever listens."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from app import tracing
 from app.tracing import Tracing
+from tests.answering import answering
 from tests.app.house import House, box, house
 
 memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
@@ -85,20 +85,13 @@ def test_spans_go_where_the_environment_says(unset: None, monkeypatch: pytest.Mo
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Quietly."""
-
-    with HTTPServer(("127.0.0.1", 0), Collector) as collector:
-        serving = threading.Thread(target=collector.serve_forever)
-        serving.start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+    with answering(Collector) as port:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         told = tracing.tracing()
         with told.span("encode"):
             pass
         told.close()
-        collector.shutdown()
-        serving.join()
     ((path, body),) = received
     assert path == "/v1/traces"
     assert b"encode" in body

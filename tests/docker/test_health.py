@@ -3,19 +3,20 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+
+from tests.answering import answering
 
 HEALTH = Path(__file__).resolve().parents[2] / "docker" / "health.py"
 
 
 @contextmanager
-def answering(status: int) -> Iterator[int]:
+def ready(status: int) -> Iterator[int]:
     """A port where /readyz has this status."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -24,17 +25,8 @@ def answering(status: int) -> Iterator[int]:
             self.end_headers()
             self.wfile.write(b"the reason")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as port:
+        yield port
 
 
 def check(port: int) -> subprocess.CompletedProcess[str]:
@@ -46,13 +38,13 @@ def check(port: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (429, 1)])
 def test_healthy_is_ready(status: int, code: int) -> None:
-    with answering(status) as port:
+    with ready(status) as port:
         done = check(port)
     assert (done.returncode, done.stdout.strip()) == (code, "the reason")
 
 
 def test_nobody_there_is_unhealthy() -> None:
-    with answering(200) as port:
+    with ready(200) as port:
         pass
     done = check(port)
     assert done.returncode == 1

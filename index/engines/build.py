@@ -18,6 +18,8 @@ from multifold.types import Metric, Vector, Vectors
 log = logging.getLogger(__name__)
 
 FEWEST = 10  # rows for each row of a measured answer
+HASTY = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
+HASTY_PROBES = 64
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,21 @@ class Builder:
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Part(rows, ann, report)
 
-    def _known(self, rows: RowView) -> list[Truth]:
-        queries = self.ask(tuning.MOST_PROBES)
-        probes = tuning.held_out(rows, self.signs) if queries is None else Probes(queries)
+    def indexes(self, rows: int) -> bool:
+        """Whether the plan has so many rows indexed, not looked at one by one."""
+        return self.plan.ladder(rows, gpu=gpu.chosen(self.plan.device))[0] != FLAT
+
+    def hasten(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
+        """Rows that wait to be sealed, with an index that is there at once; measured by fewer probes."""
+        known = self._known(rows, HASTY_PROBES)
+        tried = (self._tried(name, rows, known, [], stopped, on_gpu=False) for name in HASTY)
+        return Part(rows, next((ann for ann in tried if ann is not None), None))
+
+    def _known(self, rows: RowView, count: int = tuning.MOST_PROBES) -> list[Truth]:
+        queries = self.ask(count)
+        probes = tuning.held_out(rows, self.signs, count) if queries is None else Probes(queries)
         limits = [limit for limit in tuning.LIMITS if limit * FEWEST <= len(rows.ids)]
-        return [tuning.truth(self.metric, rows, probes, limit) for limit in limits or tuning.LIMITS[:1]]
+        return tuning.truths(self.metric, rows, probes, limits or tuning.LIMITS[:1])
 
     def _tried(
         self,

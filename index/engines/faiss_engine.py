@@ -1,8 +1,9 @@
 """An engine of FAISS types that is alive: sealed parts, a fresh exact one, merged in the background.
 
 What is searched is a tuple of parts that never changes; a change puts another tuple in its place, so every
-search sees one version and waits for nobody. New rows go to the fresh part. When they are many, they are
-frozen and sealed together with smaller or rotten parts by one background thread (see segments.py, build.py).
+search sees one version and waits for nobody. New rows go to the fresh part. When looking at each of them
+gets slow, they are frozen and get a first index, which is made at once; when they are many, they are sealed
+together with smaller or rotten parts. Background threads do both (see segments.py, build.py).
 """
 
 import logging
@@ -10,8 +11,10 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,10 +30,26 @@ from index.engines.rowbuffer import refuse_known
 from index.engines.rowview import RowView, rising
 from index.engines.savedparts import Shelf
 from index.plan import Plan
-from multifold.machine import cores
+from multifold.machine import cores, stand_back
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
+
+SLOW = 1 << 20  # numbers in fresh rows that get a first index
+HASTE, SEAL = "haste", "seal"
+Build: TypeAlias = Callable[[RowView, Callable[[], bool]], Part]
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What becomes of some parts, in the background."""
+
+    chosen: list[Part]
+    future: Future[None]
+
+    @property
+    def runs(self) -> bool:
+        return not self.future.done()
 
 
 def no_queries(_: int) -> Vectors | None:
@@ -57,10 +76,10 @@ class FaissEngine:
         self._shelf = Shelf(metric, dim, self._plan.device, home)
         self._builder = Builder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
         self._batcher = Batcher(self._look, lanes=1 if on_gpu else _threads(), cores=_threads())
-        self._workers = ThreadPoolExecutor(1, "seal")
+        self._workers = ThreadPoolExecutor(2, "seal", stand_back)
         self._changing = threading.Lock()
         self._closing = threading.Event()
-        self._building: Future[None] | None = None
+        self._jobs: dict[str, _Job] = {}
         self._parts: tuple[Part, ...] = ()
         self.seals = 0
         self._start_afresh()
@@ -126,10 +145,11 @@ class FaissEngine:
 
     def settle(self) -> None:
         """Wait until nothing is left to seal; raises what went wrong in the background."""
-        while (building := self._building) is not None:
-            building.result()
+        while jobs := list(self._jobs.values()):
+            for job in jobs:
+                job.future.result()
             with self._changing:
-                if self._building is building:
+                if list(self._jobs.values()) == jobs:
                     return
 
     def reports(self) -> list[Report]:
@@ -176,34 +196,55 @@ class FaissEngine:
         return self._gathered(queries, limit)
 
     def _seal_if_due(self) -> None:
-        """Start the background merge, if there is reason for one and none is running."""
-        if self._closing.is_set() or (self._building is not None and not self._building.done()):
+        """Start what there is reason for and does not run: a first index of fresh rows, a merge."""
+        if self._closing.is_set():
             return
-        if segments.due(self._parts, self._plan.seal_at):
+        hastens = self._plan.seal_at * self._dim >= SLOW and self._builder.indexes(self.count())
+        if hastens and self._fresh.count() * self._dim >= SLOW and not self._runs(HASTE):
             self._freeze()
-            self._building = self._workers.submit(self._seal, segments.due(self._sealed, 0))
+            self._begin(HASTE, segments.hasty(self._free()), self._builder.hasten)
+        if self._runs(SEAL):
+            return
+        if not hastens and segments.due([*self._free(), self._parts[-1]], self._plan.seal_at):
+            self._freeze()
+        if chosen := segments.due(self._free(), self._plan.seal_at):
+            self._begin(SEAL, chosen, self._sealed_part)
 
     def _freeze(self) -> None:
         """The fresh rows become a part of their own, and a new fresh part begins."""
         frozen, self._fresh = self._parts, ExactEngine(self._dim, self._metric)
         self._show(list(frozen))
 
-    def _seal(self, chosen: list[Part]) -> None:
+    def _free(self) -> list[Part]:
+        """Frozen and sealed parts that nobody is making something of."""
+        held = {id(part.rows.ids) for job in self._jobs.values() for part in job.chosen if job.runs}
+        return [part for part in self._sealed if id(part.rows.ids) not in held]
+
+    def _runs(self, name: str) -> bool:
+        return name in self._jobs and self._jobs[name].runs
+
+    def _begin(self, name: str, chosen: list[Part], build: Build) -> None:
+        self._jobs[name] = _Job(chosen, self._workers.submit(self._replace, name, chosen, build))
+
+    def _replace(self, name: str, chosen: list[Part], build: Build) -> None:
         """Runs in the background; what it replaces is searched until it is done."""
         try:
             rows = segments.merged(chosen)
-            new = self._shelf.keep(self._builder.build(rows, self._closing.is_set)) if len(rows) else None
+            new = build(rows, self._closing.is_set) if len(rows) else Part(rows)
         except Stopped:
             return
         except BaseException:
             log.exception("rows could not be sealed; they stay exact, and the next change tries again")
             raise
         with self._changing:
-            self._show(segments.replaced(self._sealed, chosen, new or Part(rows)))
-            self.seals += 1
-            self._building = None
+            self._show(segments.replaced(self._sealed, chosen, new))
+            self.seals += name == SEAL
+            del self._jobs[name]
             self._seal_if_due()
         self._shelf.forget(chosen)
+
+    def _sealed_part(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
+        return self._shelf.keep(self._builder.build(rows, stopped))
 
 
 def _threads() -> int:

@@ -10,6 +10,7 @@ from index.engines.parts import Part
 from index.engines.rowview import RowView, view_of
 
 TIER = 4  # a sealed part joins a merge that has a quarter of its rows
+HASTY_TIER = 8  # a first index is cheap to make again
 ROTTEN = 4  # and so does one of whose rows a quarter is dead
 
 
@@ -20,10 +21,20 @@ def due(parts: Sequence[Part], seal_at: int) -> list[Part]:
     rotten = [part for part in parts if part.report and part.rows.dead * ROTTEN > len(part.rows.ids)]
     if size < seal_at and not rotten:
         return []
-    chosen = loose + rotten
+    return _joined(loose + rotten, parts, TIER)
+
+
+def hasty(parts: Sequence[Part]) -> list[Part]:
+    """The parts to give a first index together: loose rows that have none, and loose parts that are small."""
+    loose = [part for part in parts if part.report is None]
+    return _joined([part for part in loose if part.ann is None], loose, HASTY_TIER)
+
+
+def _joined(chosen: list[Part], parts: Sequence[Part], tier: int) -> list[Part]:
+    """And those of the parts that are not many times as large as what is chosen, the smallest first."""
     size = sum(len(part.rows) for part in chosen)
     for part in sorted(parts, key=lambda part: len(part.rows)):
-        if part not in chosen and len(part.rows) <= TIER * size:
+        if part not in chosen and len(part.rows) <= tier * size:
             chosen.append(part)
             size += len(part.rows)
     return chosen

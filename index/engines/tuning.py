@@ -8,7 +8,7 @@ other.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from multifold.types import Metric, Vector, Vectors
 
 LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
+WIDEST = 64.0  # for types that know no effort but this
 STEP = 1.5  # between two efforts
 MOST_PROBES = 256
 
@@ -55,27 +56,30 @@ class Truth:
         return float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
 
 
-def held_out(rows: RowView, signs: Vector | None) -> Probes:
+def held_out(rows: RowView, signs: Vector | None, count: int = MOST_PROBES) -> Probes:
     """Rows that stand in for queries; each is left out of its own answer."""
-    some = np.sort(np.random.default_rng(0).permutation(len(rows.ids))[:MOST_PROBES])
+    some = np.sort(np.random.default_rng(0).permutation(len(rows.ids))[:count])
     return Probes(signed(rows.vectors[some], signs), rows.ids[some])
 
 
-def truth(metric: Metric, rows: RowView, probes: Probes, limit: int) -> Truth:
-    """What the best `limit` rows of each probe score, by looking at every row."""
-    scores = _others(neighbours.search(metric, rows, probes.queries, limit + 1), probes)
-    return Truth(probes, limit, scores[:, limit - 1 : limit])
+def truths(metric: Metric, rows: RowView, probes: Probes, limits: Sequence[int]) -> list[Truth]:
+    """What the best rows of each probe score, by looking at every row."""
+    scores = _others(neighbours.search(metric, rows, probes.queries, max(limits) + 1), probes)
+    return [Truth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
 
 
 def tune(ann: Ann, metric: Metric, rows: RowView, known: Truth, target: float) -> Setting:
     """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest."""
     tried: list[tuple[Setting, float]] = []
-    for width in WIDTHS:
-        for effort in _efforts(*ann.efforts()):
+    efforts = list(_efforts(*ann.efforts()))
+    for width in WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST):
+        for effort in efforts:
             setting = _start(known.limit, width, effort, len(rows.ids))
             tried.append(measure(ann, metric, rows, known, setting))
             if tried[-1][1] >= target:
                 break
+        if len(efforts) == 1 and tried[-1][1] >= target:
+            break  # wider only costs more
     sure = [setting for setting, least in tried if least >= target]
     good = sure or [setting for setting, _ in tried if setting.recall >= target]
     if good:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from index.base import NOBODY, Engine, EngineError, Ids
-from index.engines import scoring
+from index.engines import faiss_engine, scoring
 from index.engines.exact import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.plan import Plan
@@ -285,6 +285,12 @@ def test_against_a_dict(make: Callable[[int, Metric], Engine], metric: Metric) -
 @pytest.mark.parametrize("type", APPROXIMATE)
 def test_approximate_types_against_a_dict(type: str, metric: Metric) -> None:  # noqa: A002
     compare(partial(faiss_of, type), metric, soundly, examples=6)
+
+
+@every_metric
+def test_rows_with_a_first_index_against_a_dict(metric: Metric, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faiss_engine, "SLOW", SOON * DIM // 4)
+    compare(partial(faiss_of, "HNSW8,SQ8"), metric, soundly, examples=6)
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """The live engine: merges in the background, versions that hold still, files, and types that do not exist."""
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,15 @@ def held(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Ev
     return begun, go
 
 
+def until(true: Callable[[], bool]) -> bool:
+    """Whether it comes true within seconds."""
+    for _ in range(1000):
+        if true():
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def test_searches_and_changes_go_on_while_a_part_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go = held(monkeypatch)
     live, exact = engine(), ExactEngine(DIM, "ip")
@@ -60,6 +71,37 @@ def test_searches_and_changes_go_on_while_a_part_is_built(monkeypatch: pytest.Mo
     assert set(live.search(queries, 10)[1].ravel().tolist()) <= {*range(1000), *range(5000, 5050)}
     everything = live.range(queries[0], -1e9)
     assert everything[1].tolist() == exact.range(queries[0], -1e9)[1].tolist()
+    live.close()
+
+
+def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(faiss_engine, "SLOW", 300 * DIM)
+    begun, go = held(monkeypatch)
+    live, exact = engine(), ExactEngine(DIM, "ip")
+
+    def add(ids: range) -> None:
+        for one in (live, exact):
+            one.add(np.array(ids), ROWS[ids.start : ids.stop])
+        waited = until(lambda: all(part.ann is not None for part in live.parts[:-1]))
+        assert waited, "frozen rows without an index"
+
+    add(range(600))
+    assert begun.wait(5)
+    add(range(600, 1000))
+    add(range(1000, 1400))
+    add(range(1400, 1450))
+    for one in (live, exact):
+        one.remove(np.arange(0, 1450, 7))
+    assert live.reports() == []
+    assert [len(part.rows.ids) for part in live.parts] == [600, 800, 50]  # 400 and 400 have one index
+    assert np.mean(live.search(ROWS[:40], 10)[0] >= exact.search(ROWS[:40], 10)[0][:, -1:]) > 0.9
+    assert live.search(ROWS[:40], 10, exact=True)[1].tolist() == exact.search(ROWS[:40], 10)[1].tolist()
+    go.set()
+    live.settle()
+    assert [report.rows for report in live.reports()] == [1200]
+    assert live.range(ROWS[0], -1e9)[1].tolist() == exact.range(ROWS[0], -1e9)[1].tolist()
     live.close()
 
 

@@ -1,11 +1,14 @@
 """What the machine offers, and how work is spread over it."""
 
 import os
+import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from multifold.machine import ahead, cores
+from multifold.machine import BEHIND, ahead, cores, stand_back
 
 
 def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,6 +23,17 @@ def test_systems_without_affinity_count_all_processors(
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: counted)
     assert cores() == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own there")
+def test_a_thread_that_stands_back_leaves_the_others_as_they_were() -> None:
+    def own() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = own()
+    with ThreadPoolExecutor(1, initializer=stand_back) as pool:
+        assert pool.submit(own).result() == BEHIND
+    assert own() == before
 
 
 def test_threads_stay_at_most_so_far_ahead() -> None:

@@ -6,7 +6,7 @@ import * as clues from "./clues.js";
 import { copier } from "./copying.js";
 import { $, h, iconButton, nameOf, plain } from "./dom.js";
 import { thumbs } from "./judging.js";
-import { more } from "./results.js";
+import { link, more } from "./results.js";
 import * as searching from "./searching.js";
 import { turntable } from "./turntable.js";
 import { why } from "./why.js";
@@ -49,12 +49,7 @@ async function neighbours(id, place) {
   })));
 }
 
-function link(id, attributes, face) {
-  const open = (event) => { event.preventDefault(); go({ item: id }); };
-  return h("a", { href: `/?item=${encodeURIComponent(id)}`, onclick: open, ...attributes }, face);
-}
-
-// Items that were folded into this one, since they show the same.
+// Items folded into this one: they show the same.
 function folded(hit) {
   if (!hit?.duplicates?.length) return null;
   return h("section", { class: "same", "aria-label": "The same" }, h("h3", {}, "The same"),
@@ -95,7 +90,7 @@ export async function show(id, gone) {
   const acts = h("p", { class: "deeds" },
     h("button", { class: "solid", onclick: () => more(id) }, "More like this"),
     h("button", { class: "plain", onclick: () => clues.add({ like: id }) }, "Add to search"),
-    hit && thumbs(hit),
+    hit && h("span", { class: "thumbs" }, ...thumbs(hit)),
     item.files?.[0] && h("a", { class: "plain", href: item.files[0].url, download: true }, `Original (${item.files[0].format})`));
   dialog.replaceChildren(
     h("div", { class: turning ? "sheet" : "sheet bare", tabindex: "-1", autofocus: true },

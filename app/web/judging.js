@@ -2,7 +2,7 @@
 
 import { current } from "./address.js";
 import { feedback } from "./api.js";
-import { $, h, iconButton, nameOf } from "./dom.js";
+import { $, iconButton, nameOf } from "./dom.js";
 import { bodyOf } from "./question.js";
 
 const LIMIT = 10;
@@ -20,7 +20,6 @@ async function judge(hit, verdict, buttons) {
     $("note").textContent = `Noted: ${nameOf(hit)} is a ${verdict} result.`;
   } catch (error) {
     $("note").textContent = error.message;
-    for (const button of buttons) button.title = error.message;
   }
 }
 
@@ -28,5 +27,5 @@ export function thumbs(hit) {
   const name = nameOf(hit);
   const buttons = [["good", "A good result"], ["bad", "A bad result"]].map(([verdict, label]) =>
     iconButton("thumb", `${label}: ${name}`, () => judge(hit, verdict, buttons), { "data-verdict": verdict, "aria-pressed": "false" }));
-  return h("span", { class: "thumbs" }, ...buttons);
+  return buttons;
 }

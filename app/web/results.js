@@ -8,46 +8,57 @@ import { thumbs } from "./judging.js";
 import { told } from "./strict.js";
 
 const AT_ONCE = 4;
-const FIRST = 8;
+const FIRST = 4;
 
-function picture({ kind, index, url }) {
-  const src = kind === "photo" ? `${url}&small=true` : url; // photos may be large
+const placeOf = ({ kind, index }) => `${kind} ${index + 1}`;
+
+function picture(seen) {
+  const src = seen.kind === "photo" ? `${seen.url}&small=true` : seen.url;
   const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224 });
   image.addEventListener("error", () => image.replaceWith("no picture"), { once: true });
-  return [image, h("span", { class: "mark" }, `${kind} ${index + 1}`)];
+  return [image, h("span", { class: "mark" }, placeOf(seen))];
 }
 
 export const more = (id) => go({ clues: [{ like: id }], all: false });
+
+export function link(id, attributes, ...inside) {
+  const onclick = (event) => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); go({ item: id }); };
+  return h("a", { href: `/?item=${encodeURIComponent(id)}`, onclick, ...attributes }, ...inside);
+}
 
 function card(hit) {
   const { id, matched } = hit;
   const name = nameOf(hit);
   const sure = hit.confidence == null ? null : told(hit.confidence);
   const score = sure ?? hit.score?.toFixed(3);
-  const meaning = sure ? `the probability that this is what was meant; index score ${hit.score.toFixed(3)}` : "index score: higher is closer";
-  const open = h("a", {
-    class: "open", href: `/?item=${encodeURIComponent(id)}`, "aria-label": score ? `${name}, ${sure ? "confidence" : "score"} ${score}` : name,
-    onclick: (event) => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); go({ item: id }); },
-  },
-  h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
-  h("span", { class: "told" },
-    h("span", { class: "top" }, h("span", { class: "name" }, name), score && h("span", { class: "score", title: meaning }, score)),
-    h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
-    hit.words?.length ? h("span", { class: "words", title: "words of the search that stand in it" }, hit.words.join(" ")) : null,
-    hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map(nameOf).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
-  return h("li", { class: "card", "data-item": id }, open,
-    h("span", { class: "acts" },
-      iconButton("alike", `More like ${name}`, () => more(id)),
-      iconButton("plus", `Add ${name} to the search`, () => clues.add({ like: id })),
-      iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 }))),
-    thumbs(hit));
+  const [kind, meaning] = sure ? ["confidence", `the probability that this is what was meant; index score ${hit.score.toFixed(3)}`] : ["score", "higher is closer"];
+  const spoken = [name, score && `${kind} ${score}`, matched && placeOf(matched)];
+  const open = link(id, { class: "open", "aria-label": spoken.filter(Boolean).join(", ") },
+    h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
+    h("span", { class: "told" },
+      h("span", { class: "top" }, h("span", { class: "name" }, name), score && h("span", { class: "score", title: meaning }, score)),
+      h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
+      hit.words?.length ? h("span", { class: "words", title: "words of the search in it" }, hit.words.join(" ")) : null,
+      hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map(nameOf).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
+  return h("li", { class: "card", "data-item": id }, open, h("span", { class: "acts" }), h("span", { class: "thumbs" }));
 }
 
-// What a hit lacks, a caption, a picture or a name, is its item's.
+// What can be done with a hit.
+function equip(one, hit) {
+  const { id } = hit;
+  const name = nameOf(hit);
+  one.children[1].append(
+    iconButton("alike", `More like ${name}`, () => more(id)),
+    iconButton("plus", `Add ${name} to the search`, () => clues.add({ like: id })),
+    iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 })));
+  one.children[2].append(...thumbs(hit));
+}
+
+// What a hit lacks is its item's.
 async function complete(cards, hits) {
-  const waiting = [...hits.keys()];
+  const waiting = hits.keys();
   const worker = async () => {
-    for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
+    for (const at of waiting) {
       const one = cards[at], hit = hits[at];
       const item = await api.item(hit.id).catch(() => null);
       if (!item) continue;
@@ -75,7 +86,6 @@ export function show(hits) {
 
 const frame = () => new Promise((end) => requestAnimationFrame(() => requestAnimationFrame(end)));
 
-// What is seen first.
 export async function reveal(hits) {
   show(hits.slice(0, FIRST));
   const first = $("results").firstChild;
@@ -86,7 +96,10 @@ export async function reveal(hits) {
 export function append(hits) {
   const cards = hits.map(card);
   $("results").append(...cards);
-  frame().then(() => complete(cards, hits));
+  frame().then(() => {
+    cards.forEach((one, at) => equip(one, hits[at]));
+    complete(cards, hits);
+  });
 }
 
 export function drop(id) {
@@ -94,6 +107,7 @@ export function drop(id) {
 }
 
 export function showBones() {
+  $("status").textContent = "Searching …";
   $("results").setAttribute("aria-busy", "true");
   $("results").replaceChildren(...Array.from({ length: 12 }, () => h("li", { class: "bones", "aria-hidden": "true" })));
 }

@@ -114,7 +114,6 @@ export async function run(asked, back) {
     scrollTo(0, back ? (former.top ?? 0) : 0);
     return;
   }
-  $("status").textContent = "Searching …";
   const slow = setTimeout(results.showBones, PATIENCE_MS);
   scrollTo(0, 0);
   const answer = { asked, hits: [], offset: 0, next: null, done: false };

@@ -45,27 +45,17 @@ function snapshot({ name, bytes }) {
   return h("li", {}, h("a", { href: api.snapshotAt(name), download: name }, taken), h("span", { class: "quiet" }, ` ${(bytes / 1e6).toFixed(1)} MB`));
 }
 
-async function list() {
-  try {
-    $("snapshots").replaceChildren(...(await api.snapshots()).toReversed().map(snapshot));
-  } catch (error) {
-    $("snapshots").replaceChildren(refused(error));
-  }
-}
+const list = async () => $("snapshots").replaceChildren(...(await api.snapshots()).toReversed().map(snapshot));
+const failed = (error) => $("snapshots").replaceChildren(refused(error));
 
 async function take() {
   $("snap").disabled = true;
-  try {
-    await api.snapshot();
-    await list();
-  } catch (error) {
-    $("snapshots").replaceChildren(refused(error));
-  }
+  await api.snapshot().then(list).catch(failed);
   $("snap").disabled = false;
 }
 
 export function listen(onChange) {
   changed = onChange;
-  $("work").addEventListener("toggle", () => { if ($("work").open) { look(); list(); } });
+  $("work").addEventListener("toggle", () => { if ($("work").open) { look(); list().catch(failed); } });
   $("snap").addEventListener("click", take);
 }

@@ -1,5 +1,6 @@
 """The page for those who do not see it, or have no mouse: axe-core finds no fault in any state."""
 
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -58,6 +59,52 @@ def listed(page: Page) -> None:
     page.open("/?all=1&sort=newest&fold=1")
     page.wait(lambda: len(page.found()) == 4 and page.pictures_loaded())
     page.click("#filters summary")
+
+
+def told_aloud(page: Page) -> list[tuple[str, str, dict[str, Any]]]:
+    """Role, name and state of all that a screen reader finds, in its order."""
+    page.driver.execute_cdp_cmd("Accessibility.enable", {})
+    nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    return [
+        (
+            node["role"]["value"],
+            node.get("name", {}).get("value", ""),
+            {one["name"]: one["value"].get("value") for one in node.get("properties", [])},
+        )
+        for node in nodes
+        if not node.get("ignored")
+    ]
+
+
+def test_a_screen_reader_is_told_what_matched_and_how_well(page: Page) -> None:
+    results(page)
+    page.wait(lambda: page.count("#results .acts button") == 12)
+    found = told_aloud(page)
+    names = {(role, name) for role, name, _ in found}
+    assert {("search", ""), ("searchbox", "What are you looking for?"), ("list", "Results")} <= names
+    links = [name for role, name, _ in found if role == "link" and ", score " in name]
+    assert len(links) == 4
+    assert re.fullmatch(r"a red box, score 0\.\d{3}, view \d", links[0])
+    assert ("button", "More like a red box") in names
+    said = [(role, state["live"]) for role, _, state in found if role == "status"]
+    assert said == [("status", "polite")] * 2
+    assert page.find("#status").text.startswith("4 results")
+
+
+def test_a_screen_reader_is_told_where_it_is_in_an_item(page: Page) -> None:
+    detail(page)
+    found = told_aloud(page)
+    (dialog,) = [(name, state["modal"]) for role, name, state in found if role == "dialog"]
+    assert dialog == ("A red box", True)
+    views = {
+        name: state["pressed"]
+        for _, name, state in found
+        if re.match(r"(view|photo) \d", name) and "pressed" in state
+    }
+    assert len(views) == 7
+    (shown,) = [name for name, pressed in views.items() if pressed == "true"]
+    assert shown.endswith(", the one that matched")
+    assert not [name for role, name, _ in found if role == "searchbox"]  # what lies behind is out of reach
 
 
 STATES = [empty, results, nothing, mix, detail, collection, work, listed]

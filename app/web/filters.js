@@ -10,7 +10,7 @@ const LOOKED_AT = 100;
 const MOST_KEYS = 8;
 const FEW_VALUES = 12, MOST_VALUES = 40;
 const OF_FILES = new Set(["path", "content"]); // what ingestion notes of each file
-let keys = [];
+let keys;
 let ofFiles = false;
 let latest = 0;
 
@@ -102,6 +102,7 @@ function facet(key, { values, ranges }, chosen, open) {
 }
 
 export async function show(asked) {
+  if (!keys) return;
   const turn = ++latest;
   const { where } = asked;
   const all = [...new Set([...keys, ...Object.keys(where)])];

@@ -17,11 +17,8 @@ const dialog = $("detail");
 let latest = null;
 
 function payload(values) {
-  const shown = Object.entries(values).flatMap(([name, value]) => {
-    if (value && typeof value === "object" && !Array.isArray(value)) return Object.entries(value).map(([inner, one]) => [`${name} ${inner}`, one]);
-    return [[name, value]];
-  });
-  const lines = shown
+  const lines = Object.entries(values)
+    .flatMap(([name, value]) => value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${name} ${inner}`, one]) : [[name, value]])
     .map(([name, value]) => [name, Array.isArray(value) && value.every(plain) ? value.join(", ") : value])
     .filter(([, value]) => plain(value) && value !== "");
   if (!lines.length) return null;
@@ -49,7 +46,7 @@ async function neighbours(id, place) {
   })));
 }
 
-// Items folded into this one: they show the same.
+// Items that show the same.
 function folded(hit) {
   if (!hit?.duplicates?.length) return null;
   return h("section", { class: "same", "aria-label": "The same" }, h("h3", {}, "The same"),

@@ -20,6 +20,7 @@ async function judge(hit, verdict, buttons) {
     $("note").textContent = `Noted: ${nameOf(hit)} is a ${verdict} result.`;
   } catch (error) {
     $("note").textContent = error.message;
+    for (const button of buttons) button.title = error.message;
   }
 }
 

@@ -16,6 +16,7 @@ import pytest
 from app.benches.load import post
 from multifold.encoder import EncodedTexts, Encoder
 from tests.app.house import House, house
+from tests.waiting import until
 
 
 class Door:
@@ -55,19 +56,12 @@ def ask(shop: House, text: str) -> httpx.Response:
     return httpx.post(f"{shop.url}/v1/search", json={"text": text}, timeout=30, trust_env=False)
 
 
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: Door) -> None:
     with ThreadPoolExecutor(8) as people:
         first = people.submit(ask, small, "red")
         assert door.entered.wait(20)
         crowd = [people.submit(ask, small, f"a red box {number}") for number in range(6)]
-        until(lambda: sum(one.done() for one in crowd) >= 4)
+        until(lambda: sum(one.done() for one in crowd) >= 4, patience=20)
         door.open.set()
         answers = [one.result() for one in (first, *crowd)]
     refused = [one for one in answers if one.status_code == 429]
@@ -118,7 +112,7 @@ def test_stopping_finishes_what_was_accepted(tmp_path: Path, bundle: Path, monke
             assert door.entered.wait(20)
             time.sleep(0.1)
             shop.server.should_exit = True
-            until(lambda: not shop.server.servers or not shop.server.servers[0].sockets)
+            until(lambda: not shop.server.servers or not shop.server.servers[0].sockets, patience=20)
             door.open.set()
             assert [one.result().status_code for one in accepted] == [200] * 4
 

@@ -16,8 +16,9 @@ from multifold.client import Client
 from tests import tiny
 from tests.app.house import box
 from tests.app.test_serve import Process, serve
-from tests.drills.traffic import Traffic, until
+from tests.drills.traffic import Traffic
 from tests.index.test_powerloss import assemble, compiled, key, shim
+from tests.waiting import until
 
 __all__ = ["shim"]  # a fixture
 pytestmark = pytest.mark.slow

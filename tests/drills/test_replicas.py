@@ -10,9 +10,10 @@ from multifold.client import Client
 from tests import tiny
 from tests.app.test_serve import serve
 from tests.docker.test_proxy import nginx
-from tests.drills.traffic import Traffic, until
+from tests.drills.traffic import Traffic
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.slow,

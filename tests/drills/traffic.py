@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -121,10 +120,3 @@ class Traffic:
 def captions(name: str, edition: int) -> list[str]:
     """What is said of an item in one of its editions."""
     return [f"a red box, item {name}, edition {edition}, part {part}" for part in range(PARTS)]
-
-
-def until(happens: Callable[[], bool], patience: float = 60.0) -> None:
-    end = time.monotonic() + patience
-    while not happens():
-        assert time.monotonic() < end
-        time.sleep(0.02)

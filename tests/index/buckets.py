@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -90,13 +89,6 @@ class BucketServer:
                 time.sleep(0.1)
             else:
                 return
-
-
-def until(happens: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not happens():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,8 +1,6 @@
 """The live engine: merges in the background, versions that hold still, files, and types that do not exist."""
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from index.engines.parts import Part
 from index.engines.rowview import view_of
 from index.engines.segments import due
 from index.plan import Plan, PlanError
+from tests.waiting import until
 
 DIM = 16
 RNG = np.random.default_rng(0)
@@ -38,15 +37,6 @@ def held(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Ev
 
     monkeypatch.setattr(Builder, "build", wait)
     return begun, go
-
-
-def until(true: Callable[[], bool]) -> bool:
-    """Whether it comes true within seconds."""
-    for _ in range(1000):
-        if true():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_searches_and_changes_go_on_while_a_part_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +74,7 @@ def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
     def add(ids: range) -> None:
         for one in (live, exact):
             one.add(np.array(ids), ROWS[ids.start : ids.stop])
-        waited = until(lambda: all(part.ann is not None for part in live.parts[:-1]))
-        assert waited, "frozen rows without an index"
+        until(lambda: all(part.ann is not None for part in live.parts[:-1]), patience=10)
 
     add(range(600))
     assert begun.wait(5)

@@ -1,0 +1,11 @@
+"""Waiting for something to come true."""
+
+import time
+from collections.abc import Callable
+
+
+def until(happens: Callable[[], object], patience: float = 60.0) -> None:
+    end = time.monotonic() + patience
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Int64
 
 from index.engines import gpu
 from index.engines.faisslib import Index, faiss
@@ -24,6 +24,7 @@ from multifold.types import Metric, Vectors
 PIECE = 2048  # rows added between two looks at whether to stop
 TRAINING = 65_536  # rows that cells and codes are learned from
 MOST_EF = 2048
+KEPT = 64  # ways of asking that need not be made again
 
 
 class Stopped(Exception):  # noqa: N818 (not an error: somebody closed the engine)
@@ -93,7 +94,7 @@ class Ann:
 
     @cached_property
     def _asking(self) -> Callable[[int, int], Index]:
-        return asking(self.index)
+        return lru_cache(KEPT)(asking(self.index))
 
     def most(self) -> int:
         """How many candidates one search can give."""
@@ -180,15 +181,3 @@ def _graph(index: Index) -> bool:
 def use_threads(count: int) -> None:
     """How many cores FAISS may use when this thread calls it."""
     faiss.omp_set_num_threads(count)
-
-
-def nearest_of(
-    metric: Metric, queries: Vectors, vectors: Float32[np.ndarray, "g d"], positions: Int64[np.ndarray, "q c"]
-) -> Float32[np.ndarray, "q c"]:
-    """Fast scores of each query's own positions, without gathering them."""
-    scores = np.empty(positions.shape, np.float32)
-    pointer, shape = faiss.swig_ptr, (queries.shape[1], *positions.shape)
-    queries, positions = np.ascontiguousarray(queries), np.ascontiguousarray(positions)
-    by_index = faiss.fvec_inner_products_by_idx if metric == "ip" else faiss.fvec_L2sqr_by_idx
-    by_index(pointer(scores), pointer(queries), pointer(vectors), pointer(positions), *shape)
-    return scores if metric == "ip" else -scores

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from index.base import Block, Found, Ids, Paired, Ranked
-from index.engines import gpu, neighbours, segments
+from index.engines import gpu, neighbours, scoring, segments
 from index.engines.ann import Stopped, check, use_threads
 from index.engines.batcher import Batcher
 from index.engines.build import Builder
@@ -77,6 +77,7 @@ class FaissEngine:
         self._builder = Builder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
         self._batcher = Batcher(self._look, lanes=1 if on_gpu else _threads(), cores=_threads())
         self._workers = ThreadPoolExecutor(2, "seal", stand_back)
+        self._workers.submit(scoring.compiled)  # there before somebody waits for it
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._jobs: dict[str, _Job] = {}

@@ -12,13 +12,11 @@ from jaxtyping import Bool, Int64
 
 from index.base import NOBODY, Ids, Ranked
 from index.engines import neighbours, scoring
-from index.engines.ann import Ann, Setting, nearest_of
+from index.engines.ann import Ann, Setting
 from index.engines.report import Report
 from index.engines.rowview import RowView
 from multifold.types import Metric, Vectors
 
-SPARE = 4  # rows beyond the limit that are scored exactly, for float32 puts twins in any order
-FEW = 2  # times as many are scored exactly straight away
 SCAN = 16  # a candidate costs as much as looking at so many rows
 WIDER = 4  # how much further a search that found too few reaches
 
@@ -91,11 +89,6 @@ def rescored(
     limit: int,
 ) -> Ranked:
     """The best of the good candidates by their exact scores; ties go to the smaller id."""
-    if positions.shape[1] > FEW * (limit + SPARE):
-        fast = nearest_of(metric, queries, rows.vectors, np.maximum(positions, 0))
-        fast[~good] = -np.inf
-        few = np.argpartition(-fast, limit + SPARE, axis=1)[:, : limit + SPARE]
-        positions, good = np.take_along_axis(positions, few, 1), np.take_along_axis(good, few, 1)
     scores = scoring.exact_at(metric, queries, rows.vectors, positions)
     scores[~good] = -np.inf
     places = np.arange(len(queries))[:, None], np.lexsort((positions, -scores))[:, :limit]

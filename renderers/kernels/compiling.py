@@ -37,23 +37,6 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-def entry(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function that Python calls, compiled at once; its machine code is kept where that can be written."""
-
-    def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        def machine_code(cache: bool) -> Callable[P, R]:
-            compiler = numba.njit(signature, nogil=True, error_model="numpy", cache=cache)
-            code: Callable[P, R] = compiler(inspect.unwrap(function))
-            return code
-
-        try:
-            return machine_code(cache=True)
-        except RuntimeError:  # no folder can be written: each process compiles for itself
-            return machine_code(cache=False)
-
-    return compiled
-
-
 def fingerprint() -> int:
     """A number that changes when any kernel does, or a file that kernels take constants from."""
     here = Path(__file__).parent

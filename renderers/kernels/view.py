@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
+from multifold.compiling import entry
 from renderers.kernels import packed
-from renderers.kernels.compiling import entry, fingerprint, kernel, longs, octets
+from renderers.kernels.compiling import fingerprint, kernel, longs, octets
 from renderers.kernels.faces import slot_of, weights_at
 from renderers.kernels.layers import count_layers, deepest, fill_layers, list_layer
 from renderers.kernels.packed import CUT, CUTOFF, MATERIAL_WIDTH, SLOTS, SOLID

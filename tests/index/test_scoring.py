@@ -11,6 +11,15 @@ from multifold.types import Metric
 METRICS: tuple[Metric, ...] = ("ip", "l2")
 
 
+@pytest.fixture(params=["numpy", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How exact scores are made: without numba, and with it."""
+    if request.param == "numpy":
+        monkeypatch.setattr(scoring, "compiled", lambda: None)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("way")
 def test_scores_by_hand() -> None:
     query = np.array([1, 2, 2], np.float32)
     gallery = np.array([[3, 0, 4], [1, 2, 2], [-1, 0, 0]], np.float32)
@@ -36,6 +45,7 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     assert (np.abs(fast - exact) <= slack).all()
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     rng = np.random.default_rng(0)
@@ -48,3 +58,40 @@ def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     at = scoring.exact_at(metric, np.stack([query, -query]), gallery, places)
     other = scoring.exact(metric, -query, gallery)
     assert at.tolist() == [together[places[0]].tolist(), other[places[1]].tolist()]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    dim=st.integers(1, 300),
+    size=st.sampled_from([1e-12, 1.0, 1e6]),
+    many=st.integers(0, 9),
+)
+def test_compiled_scores_are_those_of_numpy(
+    metric: Metric, seed: int, dim: int, size: float, many: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    gallery = (rng.standard_normal((11, dim)) * rng.choice([size, 1.0], (11, 1))).astype(np.float32)
+    queries = rng.standard_normal((3, dim)).astype(np.float32)
+    places = rng.integers(0, 11, (3, many))
+    for array in (gallery, queries, places):
+        array.flags.writeable = False  # as rows of a file are
+    found = scoring.exact_at(metric, queries, gallery, places)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "compiled", lambda: None)
+        wanted = scoring.exact_at(metric, queries, gallery, places)
+    # sums in float64 differ in their last bits, which decides the last bit in float32 once in many millions
+    np.testing.assert_array_max_ulp(found, wanted, maxulp=1)
+
+
+@pytest.mark.usefixtures("way")
+def test_rows_may_lie_in_any_order_of_memory() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((40, 64)).astype(np.float32)
+    places = rng.integers(0, 20, (2, 6))[:, ::2]
+    found = scoring.exact_at("ip", wide[:4:2, ::2], wide[::2, ::2], places)
+    rows, queries = np.ascontiguousarray(wide[::2, ::2]), np.ascontiguousarray(wide[:4:2, ::2])
+    assert found.tolist() == [
+        scoring.exact("ip", q, rows)[p].tolist() for q, p in zip(queries, places, strict=True)
+    ]

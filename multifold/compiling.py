@@ -1,0 +1,31 @@
+"""Functions compiled by numba (the extra `fast`), whose machine code is kept where that can be written."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from multifold.errors import needs_extra
+
+with needs_extra("fast"):
+    import numba
+    from numba.core import types as types
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def entry(signature: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 (numba's)
+    """A function that Python calls, compiled at once for this signature; others may run beside it."""
+
+    def compiled(function: Callable[P, R]) -> Callable[P, R]:
+        def machine_code(cache: bool) -> Callable[P, R]:
+            compiler = numba.njit(signature, nogil=True, error_model="numpy", cache=cache, **options)
+            code: Callable[P, R] = compiler(inspect.unwrap(function))
+            return code
+
+        try:
+            return machine_code(cache=True)
+        except RuntimeError:  # no folder can be written: each process compiles for itself
+            return machine_code(cache=False)
+
+    return compiled

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import pad
 
 from tests.training import towers
@@ -23,7 +24,9 @@ from training.sections import TowerSection
 from training.tokenizers import TrainedTokenizer
 from training.towers import image_spec, text_spec
 from training.towers.assemble import set_learning
-from training.towers.base import Tower, TowerError
+from training.towers.base import Stack, Tower, TowerError, picked
+from training.towers.small import Block
+from training.towers.text import causal_mask
 
 TOKENIZER = TrainedTokenizer("", 1, VOCABULARY - 1, 0)
 
@@ -177,3 +180,23 @@ def test_a_tower_without_a_head_cannot_be_frozen_to_it() -> None:
 
 def test_features_have_the_length_that_was_asked_for() -> None:
     assert built("vit").geometry.feature_dim == DIM
+
+
+@pytest.mark.parametrize("mask", [None, causal_mask(7)])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_rows_computed_alone_are_those_of_the_whole(mask: Tensor | None, checkpointing: bool) -> None:
+    torch.manual_seed(0)
+    stack, x = Stack(Block(12, 3) for _ in range(2)), torch.randn(4, 7, 12)
+    stack.checkpointing = checkpointing
+    rows = torch.tensor([[6, 0], [2, 2], [0, 5], [3, 1]])
+    alone, whole = stack(x, mask, rows), picked(stack(x, mask), rows)
+    torch.testing.assert_close(alone, whole)
+    ours, theirs = (torch.autograd.grad(y.square().sum(), list(stack.parameters())) for y in (alone, whole))
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_a_text_tower_mixes_only_the_row_that_is_read() -> None:
+    model, mixed = built("small"), []
+    model.text.blocks[-1].widen.register_forward_hook(lambda *seen: mixed.append(seen[2].shape[1]))
+    model.text(towers.tokens())
+    assert mixed == [1]

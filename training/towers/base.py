@@ -2,8 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -15,19 +17,36 @@ class TowerError(MultifoldError):
     """A tower that cannot be built as it was asked for."""
 
 
+class Picking(nn.Module):
+    """A block that takes `rows` and computes no others."""
+
+
 class Stack(nn.ModuleList):
     """Blocks, one after the other; with `checkpointing` their insides are computed again in backward."""
 
     checkpointing = False
 
-    def forward(self, x: Float[Tensor, "b t c"], mask: Tensor | None = None) -> Float[Tensor, "b t c"]:
-        """`mask` is added to the attention logits."""
-        for block in self:
-            if self.checkpointing and self.training:
-                x = checkpoint(block, x, attn_mask=mask, use_reentrant=False)
-            else:
-                x = block(x, attn_mask=mask)
-        return x
+    def forward(
+        self, x: Float[Tensor, "b t c"], mask: Tensor | None = None, rows: Int64[Tensor, "b r"] | None = None
+    ) -> Float[Tensor, "b r c"]:
+        """`mask` is added to the attention logits; `rows` are those that somebody reads, none: all."""
+        *first, last = self
+        for block in first:
+            x = self._through(block, x, mask)
+        if isinstance(last, Picking):
+            return self._through(last, x, mask, rows=rows)
+        x = self._through(last, x, mask)
+        return x if rows is None else picked(x, rows)
+
+    def _through(self, block: nn.Module, x: Tensor, mask: Tensor | None, **rows: Any) -> Tensor:  # noqa: ANN401
+        if self.checkpointing and self.training:
+            return torch.as_tensor(checkpoint(block, x, attn_mask=mask, use_reentrant=False, **rows))
+        return torch.as_tensor(block(x, attn_mask=mask, **rows))
+
+
+def picked(x: Float[Tensor, "b t c"], rows: Int64[Tensor, "b r"]) -> Float[Tensor, "b r c"]:
+    """Rows by their places. (Indexing with `arange(b)` would freeze the batch in an exported graph.)"""
+    return x.gather(1, rows[:, :, None].expand(-1, -1, x.shape[2]))
 
 
 class Tower(nn.Module, ABC):

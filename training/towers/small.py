@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from multifold.preprocess import ImageSpec
 from training.sections import SmallImage, SmallText
-from training.towers.base import Stack
+from training.towers.base import Picking, Stack, picked
 from training.towers.heads import normal
 from training.towers.image import ImageParts
 from training.towers.text import TextParts
@@ -19,7 +19,7 @@ STD = (0.25, 0.25, 0.25)
 SPREAD = 0.02  # of fresh embeddings and positions
 
 
-class Block(nn.Module):
+class Block(Picking):
     """A pre-norm transformer block."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -29,18 +29,29 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x: Float[Tensor, "b t c"], attn_mask: Tensor | None) -> Float[Tensor, "b t c"]:
-        x = x + self.out(attend(self.qkv(self.before_attention(x)), self.heads, attn_mask))
+    def forward(
+        self, x: Float[Tensor, "b t c"], attn_mask: Tensor | None, rows: Int64[Tensor, "b r"] | None = None
+    ) -> Float[Tensor, "b r c"]:
+        told = attend(self.qkv(self.before_attention(x)), self.heads, attn_mask, rows)
+        x = (x if rows is None else picked(x, rows)) + self.out(told)
         mixed: Tensor = self.narrow(gelu(self.widen(self.before_mlp(x))))
         return x + mixed
 
 
-def attend(qkv: Float[Tensor, "b t triple"], heads: int, mask: Tensor | None) -> Float[Tensor, "b t c"]:
-    """What the tokens tell each other; `mask` is added to the logits."""
+def attend(
+    qkv: Float[Tensor, "b t triple"],
+    heads: int,
+    mask: Tensor | None,
+    rows: Int64[Tensor, "b r"] | None = None,
+) -> Float[Tensor, "b r c"]:
+    """What tokens, or these rows of them, are told by all; `mask` is added to the logits."""
     b, t, c = qkv.shape
     q, k, v = qkv.view(b, t, 3, heads, c // 3 // heads).permute(2, 0, 3, 1, 4).unbind(0)
+    if rows is not None:
+        q = q.gather(2, rows[:, None, :, None].expand(-1, heads, -1, q.shape[3]))
+        mask = None if mask is None else mask[rows][:, None]
     mask = None if mask is None else mask.to(q.dtype)
-    return scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).reshape(b, t, c // 3)
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
 
 
 def image_parts(section: SmallImage, classes: int) -> ImageParts:

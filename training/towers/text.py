@@ -63,8 +63,10 @@ class TextTower(Tower):
         t, end = ids.shape[1], observed.argmax(1)
         beyond = self.places[:t] - end[:, None]
         mask = None if self.causal_mask is None else self.causal_mask[:t, :t]
-        x = self.norm(self.blocks(self._embedded(ids, beyond) + self.positions[:t], mask))
-        return self._read(x, end, beyond)
+        x = self._embedded(ids, beyond) + self.positions[:t]
+        x = self.norm(self.blocks(x, mask, self._rows(ids, end)))
+        counted = beyond <= 0 if self.readout == "all but pads" else torch.ones_like(x[:, :, 0]).bool()
+        return x, counted
 
     def last(self, blocks: int) -> Iterator[nn.Parameter]:
         yield from super().last(blocks)
@@ -79,25 +81,15 @@ class TextTower(Tower):
         in_tail = (beyond >= 1) & (beyond <= rows)
         return torch.where(in_tail[:, :, None], self.tail[(beyond - 1).clamp(0, rows - 1)], words)
 
-    def _read(
-        self, x: Float[Tensor, "b t c"], end: Int64[Tensor, " b"], beyond: Int64[Tensor, "b t"]
-    ) -> tuple[Float[Tensor, "b r c"], Bool[Tensor, "b r"]]:
-        if self.readout == "all but pads":
-            return x, beyond <= 0
+    def _rows(self, ids: Int64[Tensor, "b t"], end: Int64[Tensor, " b"]) -> Int64[Tensor, "b r"] | None:
+        """The places that are read; none: every one."""
         if self.readout == "end":
-            x = _gather(x, end[:, None])
+            return end[:, None]
         if self.readout == "appended":
-            x = _gather(x, end[:, None] + 1 + self.places[: self.appended])
-        if self.readout == "last":
-            x = x[:, -1:]
-        return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
+            return end[:, None] + 1 + self.places[: self.appended]
+        return torch.full_like(end, ids.shape[1] - 1)[:, None] if self.readout == "last" else None
 
 
 def causal_mask(places: int) -> Float[Tensor, "t t"]:
     """Nobody sees what comes later."""
     return torch.full((places, places), float("-inf")).triu(1)
-
-
-def _gather(x: Float[Tensor, "b t c"], places: Int64[Tensor, "b r"]) -> Float[Tensor, "b r c"]:
-    """Rows by their places. (Indexing with `arange(b)` would freeze the batch in an exported graph.)"""
-    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))

@@ -21,6 +21,7 @@ HEAD = (
 )
 SINGLES = 200  # searches of one query
 BATCH = 16
+BATCHES = 64  # searches of so many
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +70,7 @@ def race(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
 
 
 def _lines(scene: Scene, field: list[Racer], recall: float, limit: int, truth: Thresholds) -> Iterator[str]:
-    batches = timing.in_turns(field, scene.queries, limit, BATCH, len(scene.queries) // BATCH)
+    batches = timing.in_turns(field, scene.queries, limit, BATCH, BATCHES)
     singles = timing.in_turns(field, scene.queries, limit, 1, SINGLES)
     for place, racer in enumerate(field):
         found = racers.recall_of(scene, racer.search(scene.queries, limit), truth)

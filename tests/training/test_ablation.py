@@ -76,7 +76,7 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         study=["losses"],
         runs=None,
         seeds=[0],
-        sets=[0, 1],
+        sets=[[0, 1], [2]],
         steps=2,
         out=tmp_path / "out",
         cache=tmp_path / "cache",
@@ -86,7 +86,7 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert ablation.run(args) == 0
     found = results(tmp_path / "out" / "results.jsonl")
     assert [(run.name, run.steps, run.images) for run in found] == [(name, 2, 16) for name in runs]
-    assert all(len(run.hits["text_to_image"]["R@10"]) == 8 for run in found)
+    assert all(len(run.hits["text_to_image"]["R@10"]) == 12 for run in found)
     (before,) = (tmp_path / "out").glob("base-*/checkpoint.pt")
     assert checkpoint.read(before).recipe.train.start is None
     tuned = checkpoint.read(tmp_path / "out" / "checkpoint.pt")

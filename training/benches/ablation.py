@@ -58,7 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
     parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="folder of the results")
     parser.add_argument(
-        "--sets", nargs="+", type=int, default=[0], help="furniture sets to ask about, by seed"
+        "--sets",
+        nargs="+",
+        type=int,
+        action="append",
+        help="furniture sets to ask about together, by seed, default: 0; given again: another gallery",
     )
     parser.add_argument("--against", metavar="RUN", help="show each run's lead over this one, pair by pair")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
@@ -107,7 +111,7 @@ def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.N
         changes = merged(changes, {"train": {"start": str(before)}})
     recipe = changed(changes, seed, args.steps)
     path, spent, images = _train(recipe, args.out, args.cache)
-    hits = test(path, recipe, args.sets, args.cache)
+    hits = test(path, recipe, args.sets or [[0]], args.cache)
     return Result(study, name, seed, recipe.train.steps, images, round(spent, 1), hits)
 
 
@@ -133,20 +137,24 @@ def _train(recipe: Recipe, out: Path, cache: Path) -> tuple[Path, float, int]:
     return path, time.process_time() - started, recipe.train.steps * recipe.train.items * views
 
 
-def test(path: Path, recipe: Recipe, sets: Sequence[int], cache: Path) -> dict[str, dict[str, list[float]]]:
-    """Each test item's share of hits, in all directions; the gallery is the test items of all the sets."""
+def test(
+    path: Path, recipe: Recipe, galleries: Sequence[Sequence[int]], cache: Path
+) -> dict[str, dict[str, list[float]]]:
+    """Each test item's share of hits, in all directions; a gallery is the test items of its sets."""
     trained = checkpoint.load(path)
-    unseen = [_held_out(recipe, seed, cache) for seed in sets]
-    items = [item for found, _ in unseen for item in found]
-    views = np.concatenate([seen for _, seen in unseen])
     encoder = LiveEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
-    asked = directions(encoder, encode(encoder, views, [entry.texts for entry in items]))
     hits: dict[str, dict[str, list[float]]] = {}
-    for name, direction in asked.items():
-        found = ranks(direction.scores, direction.relevant)
-        counts = np.bincount(direction.items)
-        shares = {k: np.bincount(direction.items, recall_at_k(found, k)) / counts for k in CUTS}
-        hits[name] = {f"R@{k}": share.round(4).tolist() for k, share in shares.items()}
+    for sets in galleries:
+        unseen = [_held_out(recipe, seed, cache) for seed in sets]
+        items = [item for found, _ in unseen for item in found]
+        views = np.concatenate([seen for _, seen in unseen])
+        asked = directions(encoder, encode(encoder, views, [entry.texts for entry in items]))
+        for name, direction in asked.items():
+            found = ranks(direction.scores, direction.relevant)
+            counts = np.bincount(direction.items)
+            for k in CUTS:
+                shares = np.bincount(direction.items, recall_at_k(found, k)) / counts
+                hits.setdefault(name, {}).setdefault(f"R@{k}", []).extend(shares.round(4).tolist())
     return hits
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 PATIENCE = 60
+# To run as another user is to fork. Where gRPC was at work before, two forks in a hundred crash there.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 
 def binaries() -> Path:

@@ -90,6 +90,6 @@ def _kth_best(scores: Float32[np.ndarray, " s"], limit: int) -> np.float32:
 def _rank(metric: Metric, view: RowView, query: Vector, candidates: Ids, positions: Ids | None) -> Found:
     """Exact scores and ids of the candidates, best first."""
     where = candidates if positions is None else positions[candidates]
-    scores = scoring.exact_at(metric, query[None], view.vectors, where[None])[0]
+    scores = scoring.exact(metric, query, view.vectors, where)
     order = np.argsort(-scores, kind="stable")
     return scores[order], view.ids[where][order]

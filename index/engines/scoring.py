@@ -18,7 +18,6 @@ from jaxtyping import Float32, Float64, Int64
 from multifold.types import Metric, Vector, Vectors
 
 Lengths: TypeAlias = Float32[np.ndarray, " g"]
-Scores: TypeAlias = Float32[np.ndarray, " g"]
 Gather: TypeAlias = Callable[
     [bool, Vectors, Float32[np.ndarray, "g d"], Int64[np.ndarray, "q c"], Float32[np.ndarray, "q c"]], None
 ]
@@ -32,9 +31,15 @@ def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
     return np.asarray(np.sqrt(squares), np.float32)
 
 
-def exact(metric: Metric, query: Vector, gallery: Float32[np.ndarray, "g d"]) -> Scores:
-    """The scores of a query against each row of the gallery, rounded once."""
-    scores: Scores = exact_at(metric, query[None], gallery, np.arange(len(gallery))[None])[0]
+def exact(
+    metric: Metric,
+    query: Vector,
+    gallery: Float32[np.ndarray, "g d"],
+    places: Int64[np.ndarray, " c"] | None = None,
+) -> Float32[np.ndarray, " c"]:
+    """The scores of a query against rows of the gallery, rounded once; without `places` against each."""
+    where = np.arange(len(gallery)) if places is None else places
+    scores: Float32[np.ndarray, " c"] = exact_at(metric, query[None], gallery, where[None])[0]
     return scores
 
 

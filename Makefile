@@ -69,9 +69,13 @@ lint: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-demo: .venv/.test
+runs/fresh/manifest.jsonl: | .venv/.test
+	$(BIN)/multifold data furniture --items 120 --seed 987 runs/fresh
+
+demo: .venv/.test runs/fresh/manifest.jsonl
 	$(BIN)/multifold train training/recipes/demo.toml --out runs/demo
 	$(BIN)/multifold export runs/demo/checkpoint.pt bundles/furniture --pool furniture
+	$(BIN)/multifold equip bundles/furniture --pool furniture --measure runs/fresh/manifest.jsonl --most 120
 
 clean:
 	rm -rf .venv data/demo runs dist

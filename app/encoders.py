@@ -7,10 +7,17 @@ from pathlib import Path
 from app.errors import ApiError
 from app.observer import Observer, encoder_at
 from app.settings import Settings
+from index.registry import made_with
 from multifold import bundle as bundles
 from multifold.bundle import Bundle, BundleError
 from multifold.encoder import Encoder
 from renderers.sandbox import Sandbox
+
+
+def fitted(settings: Settings) -> Settings:
+    """With the bundle that made the main collection, if that lies beside the one asked for."""
+    bundle = bundles.making(made_with(settings.place), settings.bundle)
+    return settings if bundle == settings.bundle else settings.model_copy(update={"bundle": bundle})
 
 
 class Encoders:
@@ -31,9 +38,9 @@ class Encoders:
         return self._open(self._folder(lambda one: one.vector_id == vector_id, sentence))
 
     def named(self, name: str) -> Observer:
-        """The observer of a bundle at hand, by the bundle's name or by that of its folder."""
+        """The observer of a bundle at hand, by the name of its folder or else by the bundle's own."""
         sentence = f"there is no bundle {name!r} here"
-        return self._open(self._folder(lambda one: name in (one.name, one.folder.name), sentence))
+        return self._open(self._folder(lambda one: name in (one.name, one.folder.name), sentence, name))
 
     def reload(self) -> list[tuple[Bundle, Bundle]]:
         """Read the bundles at work anew from their folders, all or none; each before and after.
@@ -56,16 +63,16 @@ class Encoders:
         same = found.bundle_id == known.bundle_id
         return encoder if same else encoder_at(known.folder, self._settings.threads)
 
-    def at_hand(self) -> Iterator[tuple[Path, Bundle | BundleError]]:
-        """Every bundle here, or what is wrong with it."""
-        for folder in self._folders():
+    def at_hand(self, first: str = "") -> Iterator[tuple[Path, Bundle | BundleError]]:
+        """Every bundle here, or what is wrong with it; the one in a folder called `first` before others."""
+        for folder in sorted(self._folders(), key=lambda one: one.name != first):
             try:
                 yield folder, bundles.load(folder)
             except BundleError as error:
                 yield folder, error
 
-    def _folder(self, fits: Callable[[Bundle], bool], sentence: str) -> Path:
-        for folder, bundle in self.at_hand():
+    def _folder(self, fits: Callable[[Bundle], bool], sentence: str, first: str = "") -> Path:
+        for folder, bundle in self.at_hand(first):
             if isinstance(bundle, Bundle) and fits(bundle):
                 return folder
         raise ApiError(404, "no_such_bundle", sentence)

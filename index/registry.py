@@ -7,7 +7,7 @@ in the same transaction). A folder without a line is what a crash left behind, a
 
 import re
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from index.names import (
@@ -21,12 +21,13 @@ from index.names import (
     check_name,
     new_place,
 )
+from index.truth import stamp
 from index.truth.blobfolder import blobs_at
 from index.truth.database import Database, StoreError
 from index.truth.lock import WriterLock
 from index.truth.store import database_at
 from multifold.durable import make_folder
-from multifold.errors import needs_extra
+from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import Column, Connection, MetaData, String, Table, delete, insert, inspect, select
@@ -211,3 +212,13 @@ def ensured(main: Located, name: str, vector_id: str, writer: str) -> Located:
         stack.callback(registry.close)
         registry.create(name, vector_id)
     return located(main, name)
+
+
+def made_with(at: Located) -> str | None:
+    """The encoder whose features lie there, in a store of whatever version; None where there are none."""
+    try:
+        database = database_at(at.database or at.folder / "store.sqlite", read_only=True, fresh=False)
+        with closing(database), database.reading() as connection:
+            return stamp.note(connection, stamp.VECTOR_ID)
+    except MultifoldError:
+        return None

@@ -169,6 +169,22 @@ def load(folder: Path) -> Bundle:
     return bundle
 
 
+def making(vector_id: str | None, folder: Path) -> Path:
+    """The bundle in this folder or, if that makes other vectors, the one beside it that makes these."""
+    if vector_id in (None, _claimed(folder)):
+        return folder
+    beside = (one.parent for one in sorted(folder.resolve().parent.glob(f"*/{DESCRIPTION}")))
+    return next((one for one in beside if _claimed(one) == vector_id), folder)
+
+
+def _claimed(folder: Path) -> object:
+    """The vectors that a bundle says it makes; it is not checked here."""
+    try:
+        return json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))["vector_id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def save(bundle: Bundle) -> Bundle:
     """Hash the files that lie in the bundle's folder and write `bundle.json` beside them."""
     sealed = replace(bundle, files=hashes(bundle.folder))

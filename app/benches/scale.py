@@ -24,8 +24,8 @@ class Figures:
     search_ms: float = 0.33  # one query at recall 0.99, in `search_rows`
     search_rows: float = 20_000.0
     build_s: float = 25.0  # a graph of `search_rows`, tuned
-    request_ms: float = 2.08  # a text query: read, encoded by the demo's encoder, answered
-    picture_ms: float = 3.39  # decoded and encoded by the demo's encoder
+    request_ms: float = 2.08  # a text query: read, encoded by the former demo's encoder, answered
+    picture_ms: float = 3.39  # decoded and encoded by it
     text_ms: float = 1.44
     views_s: float = 113.7  # drawn in a CPU-second, loading included
     items_s: float = 2400.0  # written to the store in a CPU-second

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from app.encoders import fitted
 from app.intake.report import Report
 from app.intake.run import Asked, IngestError, once, skipped_folders
 from app.intake.watch import visits
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Take everything in and say what became of it."""
     given = {name: getattr(args, name) for name in ("data", "bundle", "config")}
-    settings = read_settings({name: value for name, value in given.items() if value is not None})
+    settings = fitted(read_settings({name: value for name, value in given.items() if value is not None}))
     asked = Asked(
         args.what,
         args.collection,

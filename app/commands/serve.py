@@ -7,6 +7,7 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
+from app.encoders import fitted
 from app.running import listening, run_until_stopped
 from app.service import Service
 from app.settings import read_settings
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until stopped."""
     given = {name: value for name, value in vars(args).items() if value is not None}
-    settings = read_settings(given)
+    settings = fitted(read_settings(given))
     log_as_json()
     with listening(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})

@@ -9,6 +9,7 @@ from index.base import Space
 from index.plain import Plain, plain_of
 from index.truth.lock import writer_of
 from index.truth.store import Store, refuse_missing
+from multifold.bundle import making
 from multifold.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Side
@@ -53,7 +54,7 @@ def space_of(vector_id: str | None, bundle: Path) -> tuple[Space, Mapping[Side, 
     plain = None if vector_id is None else plain_of(vector_id)
     if plain is not None:
         return plain, {}
-    encoder = open_encoder(bundle)
+    encoder = open_encoder(making(vector_id, bundle))
     return encoder, encoder.bundle.probes()
 
 

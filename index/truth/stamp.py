@@ -12,6 +12,7 @@ with needs_extra("serve"):
 
 
 SESSION = "session"
+VECTOR_ID = "vector_id"
 
 
 class ForeignStoreError(MultifoldError):
@@ -34,7 +35,7 @@ def create(connection: Connection, vector_id: str | None) -> None:
     if vector_id is None:
         return
     tables.create_all(connection)
-    stamp = {"schema": str(VERSION), "vector_id": vector_id}
+    stamp = {"schema": str(VERSION), VECTOR_ID: vector_id}
     connection.execute(insert(meta), [{"key": key, "value": value} for key, value in stamp.items()])
     connection.execute(insert(clock), {"last": 0})
 
@@ -47,14 +48,14 @@ def recognise(connection: Connection, name: str, vector_id: str | None) -> Stamp
             f"{name} has the schema {known.get('schema')}, this program reads {VERSION}. "
             "Open it for writing once if it is older, or with the version of Multifold that wrote it."
         )
-    if vector_id not in (None, known["vector_id"]):
+    if vector_id not in (None, known[VECTOR_ID]):
         raise ForeignStoreError(
-            f"The collection in {name} was made with the encoder {known['vector_id']!r} and cannot be "
+            f"The collection in {name} was made with the encoder {known[VECTOR_ID]!r} and cannot be "
             f"searched with {vector_id!r}: their vectors do not compare. Serve it with its own bundle, or "
             "ingest the originals into a new collection."
         )
     length = known.get("feature_length")
-    return Stamp(known["vector_id"], None if length is None else int(length))
+    return Stamp(known[VECTOR_ID], None if length is None else int(length))
 
 
 def session(connection: Connection) -> str | None:

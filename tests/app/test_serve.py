@@ -2,20 +2,27 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from app.encoders import Encoders, fitted
+from app.settings import Settings
+from index.collection import Collection
+from multifold.canary import open_encoder
 from multifold.cli import main
+from renderers.sandbox import Sandbox
 
 PATIENCE = 90
 
@@ -218,3 +225,32 @@ def test_what_was_loaded_is_not_looked_through_again() -> None:
     code = "import gc; from app import running; running.keep_what_stays(); print(gc.get_freeze_count())"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(told.stdout) > 10_000
+
+
+def test_a_collection_is_served_with_the_bundle_that_made_it(tmp_path: Path) -> None:
+    """Its store may be of an older version, and is brought up to date by that bundle."""
+    bundles, data = Path(__file__).parents[2] / "bundles", tmp_path / "data"
+    with Collection.open(data, open_encoder(bundles / "furniture-1")):
+        pass
+    with closing(sqlite3.connect(data / "store.sqlite")) as store:
+        store.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+        store.commit()
+
+    def taken(data: Path, bundle: Path) -> Path:
+        return fitted(Settings(data=data, bundle=bundle)).bundle
+
+    assert taken(data, bundles / "furniture") == bundles / "furniture-1"
+    assert taken(data, bundles / "furniture-1") == bundles / "furniture-1"
+    assert taken(tmp_path / "new", bundles / "furniture") == bundles / "furniture"
+    alone = shutil.copytree(bundles / "furniture", tmp_path / "bundles" / "furniture")
+    assert taken(data, alone) == alone
+
+
+def test_of_bundles_with_one_name_the_folder_says_which(tmp_path: Path) -> None:
+    bundles = Path(__file__).parents[2] / "bundles"
+    settings = Settings(data=tmp_path, bundle=bundles / "furniture-1", bundles=bundles)
+    with Sandbox(workers=1) as sandbox:
+        encoders = Encoders(settings, sandbox)
+        assert encoders.first.encoder.bundle.name == "furniture"
+        assert encoders.named("furniture").encoder.bundle.folder.name == "furniture"
+        assert encoders.named("furniture-1") is encoders.first

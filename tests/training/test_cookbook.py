@@ -32,7 +32,7 @@ def test_what_is_printed_says_every_default() -> None:
     raw = tomllib.loads(cookbook.toml(cookbook.load("demo")))
     assert raw["train"]["weight_decay"] == 0.05
     assert raw["loss"]["entailment"]["k"] == 0.1
-    assert raw["image"]["stem"] == [24, 48, 96]
+    assert raw["image"]["stem"] == [16, 32, 64]
 
 
 def test_a_recipe_extends_another_by_path_or_name(tmp_path: Path) -> None:

@@ -91,9 +91,8 @@ def test_mxm_clr_is_as_its_tables_say(task: str, encoder: str) -> None:
 
 
 def test_names_are_files_and_of_one_kind() -> None:
-    ours = {"demo": "furniture", "demo-small": "furniture"}
     for name in cookbook.shipped():
-        assert cookbook.load(name).name == ours.get(name, name)
+        assert cookbook.load(name).name == {"demo": "furniture"}.get(name, name)
 
 
 def test_nothing_is_written_beyond_a_line() -> None:

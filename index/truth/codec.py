@@ -83,7 +83,7 @@ def card(id: str, size: int, payload_text: str) -> Card:  # noqa: A002 (what an 
 
 def storable(text: str) -> bool:
     """Whether every database can hold this text."""
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
 
 
 def payload(text: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from index.truth.codec import files
 from index.truth.lock import blobs_kept
 from index.truth.schema import VERSION, items, observations
 from index.truth.store import Store
-from index.truth.transfer import copy_to_file
+from index.truth.transfer import copied
 from index.upkeep.archive import ArchiveWriter
 from multifold.bundle import file_hash
 from multifold.durable import aside, replacing
@@ -70,20 +70,20 @@ def snapshot(
         raise SnapshotError(f"{path} is there already: choose another name, or remove it.")
     if not path.parent.is_dir():
         raise SnapshotError(f"There is no folder {path.parent}: make it first.")
-    copied = aside(path)
+    store_copy = aside(path)
     try:
         with blobs_kept(blobs.home), replacing(path) as out:
-            contents, keys = _copied(store, copied, pictures=pictures)
+            contents, keys = _copied(store, store_copy, pictures=pictures)
             archive = ArchiveWriter(out)
             archive.add_bytes(HEAD, json.dumps(asdict(contents), indent=1).encode())
-            with open(copied, "rb") as copy:
-                archive.add(STORE, copied.stat().st_size, copy)
+            with open(store_copy, "rb") as copy:
+                archive.add(STORE, store_copy.stat().st_size, copy)
             absent = [key for key in keys if not _added(archive, blobs, key, told)]
             archive.finish({"blobs": len(keys) - len(absent), "absent": absent})
     except OSError as error:
         raise SnapshotError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
-        copied.unlink(missing_ok=True)
+        store_copy.unlink(missing_ok=True)
     return Taken(contents, path.stat().st_size, len(keys) - len(absent), tuple(absent))
 
 
@@ -97,10 +97,9 @@ def blob_keys(connection: Connection) -> list[str]:
 
 def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[Contents, list[str]]:
     """A copy of the store as it is now, what it holds, and the blobs to go with it."""
-    with store.moment() as now:
-        copy_to_file(now, into)
-        version, keys = last_change(now), blob_keys(now) if pictures else []
-        counts = [now.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
+    with store.moment() as now, copied(now, into) as copy:
+        version, keys = last_change(copy), blob_keys(copy) if pictures else []
+        counts = [copy.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
     made = datetime.now(UTC).isoformat(timespec="seconds")
     return Contents(
         FORMAT,

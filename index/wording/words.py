@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from index.truth.codec import storable
@@ -19,6 +20,7 @@ from multifold.types import Item
 LONGEST = 64  # letters of a word; longer ones are left out, their pieces stay
 MOST = 4_096  # words of one item
 MOST_ASKED = 64  # words of one question
+KNOWN = 1 << 15  # chunks that need not be cut again
 _SIGNS = ".,;:!?\"'()[]{}<>«»“”„"  # around a chunk, not of it
 # a part number or a file's name: digits with letters or signs between, many digits, a_b, a.b, aB
 _CODE = re.compile(
@@ -64,7 +66,7 @@ class Telling:
 def words(text: str) -> Iterator[str]:
     """Every word of a text, some of them several times."""
     for chunk in unicodedata.normalize("NFKC", text).split():
-        yield from _words_of(chunk)
+        yield from _known(chunk) if len(chunk) <= LONGEST else _words_of(chunk)
 
 
 def asked(text: str) -> list[Asked]:
@@ -149,6 +151,11 @@ def _words_of(chunk: str) -> Iterator[str]:
         whole += parts
     if "/" in chunk or "\\" in chunk:
         yield from _fit(["".join(whole)])
+
+
+@lru_cache(KNOWN)
+def _known(chunk: str) -> tuple[str, ...]:
+    return tuple(_words_of(chunk))
 
 
 def _pieces(part: str) -> list[str]:

@@ -81,10 +81,10 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Two megabytes; skips where nobody may mount."""
+    """Four megabytes; skips where nobody may mount."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk cannot be mounted here")
     yield place
@@ -102,7 +102,7 @@ def fill(collection: Collection, state: dict[str, Item]) -> None:
 def test_a_disk_that_fills_up_loses_nothing_and_heals(small_disk: Path) -> None:
     """A real one, with pictures, saved indexes and snapshots on it; removing something is enough."""
     filler = small_disk / "filler"
-    filler.write_bytes(b"x" * 1_000_000)
+    filler.write_bytes(b"x" * 2_000_000)
     state: dict[str, Item] = {}
     with Collection.open(small_disk / "things", SPACE) as collection:
         with pytest.raises(StoreError, match="disk is full"):
@@ -112,7 +112,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_heals(small_disk: Path) -> None:
         with pytest.raises(CopyError, match="disk is full"):
             collection.snapshot(small_disk / "x.tar")
         with pytest.raises(BlobError, match="No space left"):
-            collection.blobs.put(b"y" * 1_000_000)
+            collection.blobs.put(b"y" * 2_000_000)
         assert len(collection.search(query(feature(1), limit=1000))) == len(state)
     with Collection.open(small_disk / "things", SPACE, read_only=True) as collection:
         assert equal(collection, state)

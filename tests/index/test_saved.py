@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from index import collection as facade
 from index import derived
 from index.collection import Collection
 from index.engines import saved
@@ -67,6 +68,19 @@ def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.
         path.unlink()
     assert rebuilt(made, monkeypatch)
     assert hits(made) == caught_up != before
+
+
+def test_the_more_there_is_the_more_a_save_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    monkeypatch.setattr(facade, "SAVE_AFTER", 4)
+    monkeypatch.setattr(facade, "SAVE_SHARE", 2)
+    versions: list[int] = []
+    monkeypatch.setattr(saved.SavedEngines, "save", lambda _, version, __: versions.append(version))
+    rng = np.random.default_rng(0)
+    with opened(tmp_path) as collection:
+        for number in range(40):
+            collection.upsert([thing(f"item {number}", rng)])
+    assert versions == [3, 7, 13, 25, 40]
 
 
 def parts(collection: Collection) -> dict[object, list[object]]:

@@ -206,7 +206,7 @@ class FaissEngine:
             self._begin(HASTE, segments.hasty(self._free()), self._builder.hasten)
         if self._runs(SEAL):
             return
-        if not hastens and segments.due([*self._free(), self._parts[-1]], self._plan.seal_at):
+        if self._fresh.count() and segments.due([*self._free(), self._parts[-1]], self._plan.seal_at):
             self._freeze()
         if chosen := segments.due(self._free(), self._plan.seal_at):
             self._begin(SEAL, chosen, self._sealed_part)

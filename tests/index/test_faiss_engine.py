@@ -89,8 +89,21 @@ def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
     assert live.search(ROWS[:40], 10, exact=True)[1].tolist() == exact.search(ROWS[:40], 10)[1].tolist()
     go.set()
     live.settle()
-    assert [report.rows for report in live.reports()] == [1200]
+    assert [report.rows for report in live.reports()] == [1242]
     assert live.range(ROWS[0], -1e9)[1].tolist() == exact.range(ROWS[0], -1e9)[1].tolist()
+    live.close()
+
+
+def test_rows_too_few_for_a_first_index_count_among_those_that_are_worth_a_seal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(faiss_engine, "SLOW", 300 * DIM)
+    live = engine()
+    worth = live._plan.seal_at
+    for start, end in ((0, worth - 100), (worth - 100, worth)):
+        live.add(np.arange(start, end), ROWS[start:end])
+        live.settle()
+    assert [report.rows for report in live.reports()] == [worth]
     live.close()
 
 

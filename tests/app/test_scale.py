@@ -20,7 +20,7 @@ def test_the_document_shows_these_tables(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_document_names_the_figures() -> None:
     told = re.sub(r"(?<=\d),(?=\d{3})", "", DOC.read_text(encoding="utf-8"))
-    for value in (2832, 4175, 0.33, 2.08, 3.39, 1.44, 113.7, 2400):
+    for value in (2572, 2424, 0.99, 2.08, 3.39, 1.44, 113.7, 3200):
         assert f"{value} " in told
 
 
@@ -28,13 +28,15 @@ def test_by_hand() -> None:
     figures = Figures()
     assert PHOTO.rows == 4
     assert SHAPE.rows == 19
-    assert scale.memory(figures, PHOTO, MILLION) == pytest.approx(4e6 * 2832 / 1e9)
-    assert scale.shards(figures, PHOTO, 1e9) == 74  # 11,328 GB by 153.6
+    assert scale.memory(figures, PHOTO, MILLION) == pytest.approx(4e6 * 2572 / 1e9)
+    assert scale.shards(figures, PHOTO, 1e9) == 67  # 10,288 GB by 153.6
     assert scale.rendering(figures, SHAPE, MILLION) == pytest.approx(12e6 / 113.7 / 3600)
     assert scale.rendering(figures, PHOTO, MILLION) == 0
     assert scale.embedding(figures, PHOTO, MILLION) == pytest.approx(1e6 * (3.39 + 1.44) / 3.6e6)
-    assert scale.search(figures, PHOTO, 20_000.0) == pytest.approx(0.33)
-    assert scale.cores(figures, PHOTO, 20_000.0) == pytest.approx(0.2 * 2.41)
+    assert scale.search(figures, PHOTO, MILLION) == pytest.approx(0.99)
+    assert scale.search(figures, PHOTO, MILLION / 4) == pytest.approx(0.99 / 2)
+    assert scale.build(figures, PHOTO, MILLION) == pytest.approx(4 * 58 / 3600)
+    assert scale.cores(figures, PHOTO, MILLION) == pytest.approx(0.2 * 3.07)
 
 
 @pytest.mark.parametrize("thing", [PHOTO, SHAPE], ids=lambda thing: thing.name)

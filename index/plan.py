@@ -12,8 +12,9 @@ FLAT = "Flat"
 AUTO = "auto"
 EXACT = "exact"
 MILVUS = "milvus"
-LADDER = ("HNSW32,SQ8", "IVF{cells},SQ8", FLAT)
+LADDER = ("IVF{cells},SQ8", "HNSW32,SQ8", FLAT)
 GPU_LADDER = ("CAGRA", "IVF{cells},Flat", FLAT)
+PER_CELL = 39  # rows that a cell is learned from
 
 
 class PlanError(MultifoldError):
@@ -45,6 +46,6 @@ class Plan:
 
 
 def cells(rows: int) -> int:
-    """Cells of an inverted file: a power of two near 4·√rows, with 39 rows and more in each to learn from."""
-    wanted = min(4 * rows**0.5, rows / 39)
+    """Cells of an inverted file: a power of two near 4·√rows, each with rows enough to learn from."""
+    wanted = min(4 * rows**0.5, rows / PER_CELL)
     return int(1 << max(0, int(wanted).bit_length() - 1))

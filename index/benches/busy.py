@@ -12,9 +12,9 @@ import numpy as np
 
 from index.benches.data import Scene
 from index.engines.faiss_engine import FaissEngine
-from index.plan import Plan
+from index.plan import LADDER, Plan
 
-TYPE = "HNSW32,SQ8"
+TYPES = LADDER[:2]
 SEARCHES = 2000
 ARRIVING = 64  # rows that are written at once
 PAUSE = 0.05  # seconds from one such write to the next
@@ -22,12 +22,19 @@ PAUSE = 0.05  # seconds from one such write to the next
 
 def latencies(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
     """p50 and p99 of single searches, until the last row of a fifth is sealed; idle before and after."""
+    for name in TYPES:
+        yield from _table(
+            FaissEngine(args.dim, "ip", Plan(name, "cpu", 0.95), ask=lambda _: scene.probes), scene
+        )
+
+
+def _table(engine: FaissEngine, scene: Scene) -> Iterator[str]:
     known = len(scene.rows) * 4 // 5
     new = len(scene.rows) - known
-    engine = FaissEngine(args.dim, "ip", Plan(TYPE, "cpu", 0.95), ask=lambda _: scene.probes)
     engine.add(np.arange(known), scene.rows[:known])
     engine.settle()
-    yield f"{known} rows sealed; searches of ten rows, one by one, until {new} more are sealed, too.\n"
+    sealed = ", ".join(sorted({report.type for report in engine.reports()}))
+    yield f"{known} rows sealed ({sealed}); searches of ten rows, one by one, until {new} more are.\n"
     yield "| state | seconds | searches | p50 | p99 |\n|---|---|---|---|---|"
     yield _line("idle", engine, scene)
     yield _line(
@@ -37,6 +44,7 @@ def latencies(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
     engine.remove(np.arange(known, known + new))
     engine.settle()
     yield _line(f"{new} rows arrive at once", engine, scene, lambda: _ingest(engine, scene, known, new, 0))
+    yield ""
     engine.close()
 
 

@@ -1,13 +1,23 @@
-"""Vectors that imitate collections: clusters of uneven sizes, and queries that lie apart from them."""
+"""Vectors that imitate collections: clusters of uneven sizes, and queries that lie apart from them.
+
+Or a smooth surface without any, or what an encoder made of things: shards of `multifold features`.
+"""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from index.base import Space
+from multifold import shards
+from multifold.errors import MultifoldError
+from multifold.scores import signed
 from multifold.types import Vectors
 
 CLUSTERS = 400
+SURFACE, FOLDS, STEEPNESS = 16, 256, 1.5  # dimensions of a surface, and how it lies in space
+PROBES = 256  # queries that recall is measured with while building
 GAP = 1.0  # how far queries are shifted, all the same way, in standard deviations of a coordinate
 SPREAD, BLUR = 0.9, 1.2  # of rows and of queries around their cluster's centre
 
@@ -27,6 +37,37 @@ def sphere(rows: int, dim: int, queries: int, seed: int = 0) -> Scene:
     return Scene(
         *(np.asarray(part / np.linalg.norm(part, axis=1, keepdims=True), np.float32) for part in made)
     )
+
+
+def surface(rows: int, dim: int, queries: int, seed: int = 0) -> Scene:
+    """Unit vectors anywhere on a smooth surface of a few dimensions; queries are of the same kind."""
+    rng = np.random.default_rng(seed)
+    inner = rng.standard_normal((SURFACE, FOLDS)) / np.sqrt(SURFACE)
+    outer = rng.standard_normal((FOLDS, dim))
+    places = rng.standard_normal((rows + PROBES + queries, SURFACE)) @ (STEEPNESS * inner)
+    made = np.tanh(places) @ outer
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return Scene(*np.split(made.astype(np.float32), [rows, rows + PROBES]))
+
+
+class SceneError(MultifoldError):
+    """Features that are no use for this."""
+
+
+def encoded(folder: Path, space: Space, queries: int, seed: int = 0) -> Scene:
+    """The views of things, and captions of them as queries."""
+    if space.metric != "ip":
+        raise SceneError(f"{space.vector_id} compares by distance; this is about inner products.")
+    seen, said = [], []
+    for rows, features in shards.read(folder, space.vector_id):
+        views = np.array([row.kind == "view" for row in rows], bool)
+        captions = np.array([row.kind == "caption" for row in rows], bool)
+        seen.append(space.vectors(features[views]))
+        said.append(signed(space.vectors(features[captions]), space.query_signs))
+    asked = np.random.default_rng(seed).permutation(np.concatenate(said))[: PROBES + queries]
+    if len(asked) < PROBES + queries:
+        raise SceneError(f"{folder} has {len(asked)} captions; {PROBES + queries} are asked with.")
+    return Scene(np.concatenate(seen), asked[:PROBES], asked[PROBES:])
 
 
 def lorentz(rows: int, dim: int, queries: int, curvature: float, radius: float, seed: int = 0) -> Scene:
@@ -54,7 +95,7 @@ def _features(rows: int, dim: int, queries: int, seed: int) -> list[Float64[np.n
     rng = np.random.default_rng(seed)
     centres, gap = rng.standard_normal((CLUSTERS, dim)), GAP * rng.standard_normal(dim)
     weights = rng.dirichlet(np.full(CLUSTERS, 0.5))
-    shapes = ((rows, SPREAD, 0.0), (256, BLUR, 1.0), (queries, BLUR, 1.0))
+    shapes = ((rows, SPREAD, 0.0), (PROBES, BLUR, 1.0), (queries, BLUR, 1.0))
     return [
         centres[rng.choice(CLUSTERS, size, p=weights)] + blur * rng.standard_normal((size, dim)) + shift * gap
         for size, blur, shift in shapes

@@ -1,12 +1,14 @@
 """Measure the index: our engine beside bare FAISS and others, live, busy, filtered, and in hyperbolic space.
 
-Vectors are generated: clusters, and queries that lie apart from them as another side's do. Every time is
-CPU time of one thread, taken in turns between the racers; medians are printed, as Markdown tables.
+Vectors are generated: clusters, and queries that lie apart from them as another side's do, or a surface
+without clusters. With --features they are the views of things, and captions of them. Every time is CPU time
+of one thread, taken in turns between the racers; medians are printed, as Markdown tables.
 """
 
 import argparse
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
@@ -14,8 +16,11 @@ from tqdm import tqdm
 from index.benches import busy, data, live, others, payload, racers, timing
 from index.benches.data import Scene
 from index.benches.racers import Racer, Thresholds
+from index.commands.opening import add_bundle
+from multifold.canary import open_encoder
 
 TYPES = ("HNSW32,SQ8", "IVF{cells},SQ8", "IVF{cells},RaBitQfs", "Flat")
+SCENES = {"clusters": data.sphere, "surface": data.surface}
 HEAD = (
     "| asked | k | racer | recall | queries/s, batches of 16 | one query, p50 | p99 | build | bytes a row |"
 )
@@ -29,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("--queries", type=int, default=512)
+    parser.add_argument("--scene", choices=list(SCENES), default="clusters", help="how rows lie")
+    parser.add_argument("--features", type=Path, help="shards whose views are searched by their captions")
+    add_bundle(parser)
     parser.add_argument("--limits", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--recalls", type=float, nargs="+", default=[0.95, 0.99])
     parser.add_argument("--types", nargs="+", default=list(TYPES), help="FAISS factory strings")
@@ -41,7 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    scene = data.sphere(args.rows, args.dim, args.queries)
+    if args.features is None:
+        scene = SCENES[args.scene](args.rows, args.dim, args.queries)
+    else:
+        scene = data.encoded(args.features, open_encoder(args.bundle), args.queries)
+        args.rows, args.dim = scene.rows.shape
     for part in args.parts:
         print(f"\n## {part}\n")
         for line in PARTS[part](args, scene):

@@ -15,9 +15,10 @@ from index.engines.faiss_engine import FaissEngine
 from index.engines.parts import look
 from index.engines.reduction import Reduction
 from index.engines.rowview import RowView, view_of
+from index.plan import LADDER
 from multifold.types import Metric
 
-TYPE = "HNSW32,SQ8"
+TYPE = LADDER[0]
 SHARES = (1.0, 0.5, 0.1, 0.03, 0.01, 0.001, 0.0001)
 CURVATURES, RADII = (0.1, 1.0), (0.5, 1.0, 3.0)
 CURVED_DIM = 65

@@ -12,11 +12,11 @@ from index.benches.data import Scene
 from index.collection import Collection
 from index.engines.ann import use_threads
 from index.plain import Plain
-from index.plan import Plan
+from index.plan import LADDER, Plan
 from index.truth.filters import Filter, parse
 from multifold.types import Features, Item, Observation, Query, Side, Vector
 
-TYPE = "HNSW32,SQ8"
+TYPE = LADDER[0]
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)
 BITES = 1000  # items of one upsert
 ROUNDS = 20

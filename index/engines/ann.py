@@ -18,13 +18,14 @@ from index.engines import gpu
 from index.engines.faisslib import Index, faiss
 from index.engines.reduction import Reduction
 from index.engines.rowview import RowView
-from index.plan import Plan, PlanError
+from index.plan import PER_CELL, Plan, PlanError
 from multifold.types import Metric, Vectors
 
 PIECE = 2048  # rows added between two looks at whether to stop
-TRAINING = 65_536  # rows that cells and codes are learned from
+TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
 MOST_EF = 2048
 KEPT = 64  # ways of asking that need not be made again
+EASY = 1 / 8  # of the effort that a type can make
 
 
 class Stopped(Exception):  # noqa: N818 (not an error: somebody closed the engine)
@@ -48,12 +49,13 @@ class Setting:
         return self.enough or min(self.limit, self.candidates)
 
     def within(self, share: float) -> "Setting":
-        """The setting when only this share of the rows counts."""
+        """The setting when only this share of the rows counts: those that do lie farther than others."""
         if share == 1:
             return self
         reach = int(1.2 * self.candidates / share) + 8
+        effort = int(np.ceil((2 - share) * self.effort / share))
         enough = max(self.limit, self.candidates * 3 // 4)
-        return replace(self, candidates=reach, effort=int(np.ceil(self.effort / share)), enough=enough)
+        return replace(self, candidates=reach, effort=effort, enough=enough)
 
     def wider(self, times: int) -> "Setting":
         """The same with a further reach, for as many good candidates."""
@@ -107,6 +109,15 @@ class Ann:
             return 1, int((cells or self.index).nlist)
         return (16, MOST_EF) if _graph(self.index) or gpu.is_a(self.index, "GpuIndexCagra") else (0, 0)
 
+    @property
+    def strained(self) -> bool:
+        """Whether it has to look so hard that another type may be faster."""
+        return self.settings[0].effort > EASY * self.efforts()[1]
+
+    def seconds(self) -> float:
+        """CPU time of a query of each size that was measured."""
+        return sum(setting.seconds for setting in self.settings)
+
     def bytes(self) -> int:
         """What the index takes in memory, without the vectors that scores are made of."""
         return len(faiss.serialize_index(gpu.to_cpu(self.index)))
@@ -134,7 +145,9 @@ def construct(
     if type == gpu.CAGRA:
         return Ann(type, reduction, gpu.cagra(reduction.gallery(view.vectors)))
     index = _empty(type, reduction.width, metric)
-    sample = np.random.default_rng(0).permutation(len(view.ids))[:TRAINING]
+    cells = faiss.try_extract_index_ivf(index)
+    learned = max(TRAINING, 0 if cells is None else PER_CELL * int(cells.nlist))
+    sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
     index.train(reduction.gallery(view.vectors[np.sort(sample)]))
     for start in range(0, len(view.ids), PIECE):
         if stopped():

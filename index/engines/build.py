@@ -1,9 +1,14 @@
-"""From rows to a sealed part: types are tried in order until one finds what was asked for."""
+"""From rows to a sealed part: types are tried in order until one finds what was asked for with ease.
+
+Of those that find it with an effort the fastest is taken.
+"""
 
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from index.engines import gpu, tuning
 from index.engines.ann import Ann, Stopped, construct, use_threads
@@ -39,14 +44,18 @@ class Builder:
         on_gpu = gpu.chosen(self.plan.device)
         types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
         known = self._known(rows) if types[0] != FLAT else []
-        missed: list[Trial] = []
-        for name in types:
-            ann = None if name == FLAT else self._tried(name, rows, known, missed, stopped, on_gpu=on_gpu)
-            if ann is not None or name == FLAT:
-                break
-        report = self._report(rows, ann, known, missed, time.perf_counter() - start)
+        found, missed = list[Ann](), list[Trial]()
+        for name in types[:-1]:
+            most = min(map(Ann.seconds, found), default=np.inf)
+            notes = [] if found else missed
+            if (ann := self._tried(name, rows, known, notes, stopped, most, on_gpu=on_gpu)) is not None:
+                found.append(ann)
+                if not ann.strained:
+                    break
+        best = min(found, key=Ann.seconds, default=None)
+        report = self._report(rows, best, known, missed, time.perf_counter() - start)
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
-        return Part(rows, ann, report)
+        return Part(rows, best, report)
 
     def indexes(self, rows: int) -> bool:
         """Whether the plan has so many rows indexed, not looked at one by one."""
@@ -55,7 +64,7 @@ class Builder:
     def hasten(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
         """Rows that wait to be sealed, with an index that is there at once; measured by fewer probes."""
         known = self._known(rows, HASTY_PROBES)
-        tried = (self._tried(name, rows, known, [], stopped, on_gpu=False) for name in HASTY)
+        tried = (self._tried(name, rows, known, [], stopped) for name in HASTY)
         return Part(rows, next((ann for ann in tried if ann is not None), None))
 
     def _known(self, rows: RowView, count: int = tuning.MOST_PROBES) -> list[Truth]:
@@ -71,10 +80,14 @@ class Builder:
         known: list[Truth],
         missed: list[Trial],
         stopped: Callable[[], bool],
+        most: float = np.inf,
         *,
-        on_gpu: bool,
+        on_gpu: bool = False,
     ) -> Ann | None:
-        """An index that reaches the target with settings for every limit; None notes what it missed by."""
+        """An index that reaches the target with settings for every limit; None notes what it missed by.
+
+        One that takes longer than `most` seconds a query is of no use, and need not reach it.
+        """
         reduced = reduction(self.metric, rows.vectors.shape[1], rows.lengths)
         ann = construct(name, rows, reduced, on_gpu=on_gpu, stopped=stopped)
         use_threads(1)
@@ -82,7 +95,7 @@ class Builder:
         for one in known:
             if stopped():
                 raise Stopped
-            settings.append(tuning.tune(ann, self.metric, rows, one, self.plan.recall))
+            settings.append(tuning.tune(ann, self.metric, rows, one, self.plan.recall, most))
         use_threads(self.threads)
         worst = min(setting.recall for setting in settings)
         if worst < self.plan.recall:

@@ -68,20 +68,36 @@ def truths(metric: Metric, rows: RowView, probes: Probes, limits: Sequence[int])
     return [Truth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
 
 
-def tune(ann: Ann, metric: Metric, rows: RowView, known: Truth, target: float) -> Setting:
-    """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest."""
+def tune(
+    ann: Ann, metric: Metric, rows: RowView, known: Truth, target: float, most: float = np.inf
+) -> Setting:
+    """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest.
+
+    Nothing that takes longer than `most` seconds a query is gone beyond. A wider setting needs no more effort
+    than a narrow one, so it is looked for downwards from there.
+    """
     tried: list[tuple[Setting, float]] = []
     efforts = list(_efforts(*ann.efforts()))
+    place = 0
     for width in WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST):
-        for effort in efforts:
-            setting = _start(known.limit, width, effort, len(rows.ids))
+
+        def sure(place: int, width: float = width) -> bool:
+            setting = _start(known.limit, width, efforts[place], len(rows.ids))
             tried.append(measure(ann, metric, rows, known, setting))
-            if tried[-1][1] >= target:
-                break
-        if len(efforts) == 1 and tried[-1][1] >= target:
+            return tried[-1][1] >= target
+
+        reached = sure(place)
+        while reached and place > 0 and sure(place - 1):
+            place -= 1
+        while not reached and place + 1 < len(efforts) and tried[-1][0].seconds <= most:
+            place += 1
+            reached = sure(place)
+        if not reached:
+            place = 0
+        elif len(efforts) == 1:
             break  # wider only costs more
-    sure = [setting for setting, least in tried if least >= target]
-    good = sure or [setting for setting, _ in tried if setting.recall >= target]
+    good = [setting for setting, least in tried if least >= target]
+    good = good or [setting for setting, _ in tried if setting.recall >= target]
     if good:
         return min(good, key=lambda one: one.seconds)
     return max((setting for setting, _ in tried), key=lambda one: one.recall)

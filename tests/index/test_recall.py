@@ -91,6 +91,13 @@ def test_a_filter_costs_no_hit(share: float) -> None:
     engine.close()
 
 
+def test_the_fewer_rows_count_the_further_it_looks() -> None:
+    setting = Setting(10, 9, 16, 0.99, 0.0)
+    efforts = [setting.within(share).effort for share in (1.0, 0.9, 0.5, 0.1)]
+    assert efforts == [9, 11, 27, 171]
+    assert setting.within(0.5).candidates > 2 * setting.candidates
+
+
 def test_deleting_whole_neighbourhoods_costs_no_hit() -> None:
     scene = sphere()
     engine = built(scene, "ip", Plan("HNSW16,SQ8", "cpu", 0.95, seal_at=ROWS, flat_below=0))
@@ -114,6 +121,35 @@ def test_below_the_target_the_next_type_is_taken_and_said(caplog: pytest.LogCapt
     assert "LSH reached only" in caplog.text
     assert (engine.search(rows[:50], 1)[1][:, 0] == np.arange(50)).all()
     engine.close()
+
+
+CELLS, GRAPH = "IVF32,SQ8", "HNSW32,SQ8"
+
+
+@pytest.mark.parametrize(
+    ("strained", "fastest", "taken"), [(True, CELLS, CELLS), (True, GRAPH, GRAPH), (False, GRAPH, CELLS)]
+)
+def test_where_cells_strain_a_graph_is_tried_and_the_faster_taken(
+    monkeypatch: pytest.MonkeyPatch, strained: bool, fastest: str, taken: str
+) -> None:
+    monkeypatch.setattr(Ann, "strained", strained)
+    monkeypatch.setattr(Ann, "seconds", lambda ann: 1.0 if ann.type == fastest else 2.0)
+    engine = built(sphere(), "ip", Plan(recall=0.9, device="cpu", seal_at=ROWS, flat_below=0))
+    (report,) = engine.reports()
+    assert (report.type, report.missed) == (taken, ())
+    engine.close()
+
+
+def test_cells_strain_where_rows_have_no_neighbourhoods() -> None:
+    rng = np.random.default_rng(0)
+    anywhere = rng.standard_normal((2 * ROWS, DIM)).astype(np.float32)
+    together = anywhere / 50 + rng.standard_normal((64, DIM), np.float32)[rng.integers(64, size=2 * ROWS)]
+    for rows, strained in ((together, False), (anywhere, True)):
+        scene = Scene(rows[:ROWS], rows[ROWS:], rows[ROWS:])
+        engine = built(scene, "l2", Plan("IVF{cells},SQ8", "cpu", 0.9, seal_at=ROWS, flat_below=0))
+        (ann,) = (part.ann for part in engine.parts if part.ann is not None)
+        assert ann.strained == strained
+        engine.close()
 
 
 def test_without_queries_rows_are_asked_and_left_out_of_their_own_answer() -> None:

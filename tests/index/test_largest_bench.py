@@ -1,0 +1,35 @@
+"""The benchmark of a large collection, on a small one."""
+
+from pathlib import Path
+
+import pytest
+
+from index.benches import largest
+from multifold.cli import main
+
+
+def test_it_is_filled_once_and_asked_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("SEARCHES", "ASKED", "CHANGES"):
+        monkeypatch.setattr(largest, name, 5)
+    words = ["bench", "largest", "--items", "300", "--dim", "16", "--data", str(tmp_path / "data")]
+    told = []
+    for _ in range(2):
+        assert main(words) == 0
+        rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+        told.append({row[0]: row[1] for row in rows if len(row) == 2})
+    assert "items a second" in told[0]
+    assert "items a second" not in told[1]
+    for one in told:
+        assert one["its recall@10"] == "1.000"
+        assert one["snapshot"].endswith("GB")
+
+
+def test_an_item_of_another_edition_has_its_name_and_other_features() -> None:
+    world = largest.World(16, views=2, captions=1)
+    (first,), (again,), (other,) = (world.items(7, 1, edition) for edition in (0, 0, 1))
+    assert first.id == again.id == other.id
+    assert [one.kind for one in first.observations] == ["view", "view", "caption"]
+    features = [item.observations[0].feature.tolist() for item in (first, again, other)]
+    assert features[0] == features[1] != features[2]

@@ -41,8 +41,6 @@ from multifold.errors import MultifoldError
 from multifold.types import Features, Hit, Item, Kind, Query, Side
 
 ATTEMPTS = 100  # moments of the store that a search takes until the engines are of the same version
-SAVE_AFTER = 8192  # changes that a crash may cost deriving anew,
-SAVE_SHARE = 8  # or a part of the items, where that is more
 
 
 class CollectionError(MultifoldError):
@@ -341,7 +339,7 @@ class Collection:
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
         self._derived.follow(self._store)
-        self._derived.save(max(SAVE_AFTER, self._derived.size() // SAVE_SHARE))
+        self._derived.save()
         return changed
 
     def _readable(self) -> Store:

@@ -29,6 +29,8 @@ with needs_extra("serve"):
 Told: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
+SAVE_AFTER = 8192  # changes that a crash may cost deriving anew,
+SAVE_SHARE = 8  # or a part of the items, where that is more
 WORTH_SAVING = 4096  # rows; fewer are derived anew faster than they are read
 WIDER = 4  # how much further a grouped search reaches each time
 
@@ -88,9 +90,11 @@ class Derived:
                 self.version, self._engines = loaded
             self._last_save = self.version, 0
 
-    def save(self, changes: int) -> None:
-        """Save the engines if there were so many changes since they were saved last."""
-        if self.version - self._last_save[0] >= changes:
+    def save(self) -> None:
+        """Save the engines if much has changed since they were saved last."""
+        if self._saved is None or self.version - self._last_save[0] < SAVE_AFTER:
+            return
+        if self.version - self._last_save[0] >= self.size() // SAVE_SHARE:
             self.keep()
 
     def keep(self) -> None:

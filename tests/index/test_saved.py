@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import collection as facade
 from index import derived
 from index.collection import Collection
 from index.engines import saved
@@ -72,8 +71,8 @@ def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.
 
 def test_the_more_there_is_the_more_a_save_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derived, "WORTH_SAVING", 1)
-    monkeypatch.setattr(facade, "SAVE_AFTER", 4)
-    monkeypatch.setattr(facade, "SAVE_SHARE", 2)
+    monkeypatch.setattr(derived, "SAVE_AFTER", 4)
+    monkeypatch.setattr(derived, "SAVE_SHARE", 2)
     versions: list[int] = []
     monkeypatch.setattr(saved.SavedEngines, "save", lambda _, version, __: versions.append(version))
     rng = np.random.default_rng(0)

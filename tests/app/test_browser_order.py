@@ -90,8 +90,12 @@ def test_all_items_are_listed_in_the_services_order(at: Page) -> None:
     at.wait(lambda: at.best() == "copy/red_box")
     sort(at, "newest first")
     at.wait(lambda: at.found()[:2] == ["n59", "n58"])
-    at.script("scrollTo(0, document.body.scrollHeight)")
-    at.wait(lambda: len(at.found()) >= 48)
+
+    def scrolled() -> bool:
+        at.script("scrollTo(0, document.body.scrollHeight)")  # again, for the page may still grow
+        return len(at.found()) >= 48
+
+    at.wait(scrolled)
     assert at.found()[:48] == [f"n{n}" for n in range(59, 11, -1)]
     sort(at, "weight, low first")
     at.wait(lambda: at.found()[:3] == ["n00", "n01", "n02"])

@@ -178,17 +178,17 @@ def test_a_kill_in_the_middle_of_a_bundle_flip(tmp_path: Path, bundle: Path, por
 
 def test_the_bundle_is_swapped(tmp_path: Path, bundle: Path, port: int, url: str) -> None:
     tiny.build(tmp_path / "other", seed=1)
-    shutil.copytree(bundle, tmp_path / "damaged")
-    graph = bytearray((tmp_path / "damaged" / "image.onnx").read_bytes())
+    damaged = shutil.copytree(bundle, tmp_path / "apart" / "damaged")
+    graph = bytearray((damaged / "image.onnx").read_bytes())
     graph[len(graph) // 2] ^= 255
-    (tmp_path / "damaged" / "image.onnx").write_bytes(graph)
+    (damaged / "image.onnx").write_bytes(graph)
     data = tmp_path / "data"
     with started(data, bundle, port) as first, Traffic(url) as traffic:
         traffic.more()
         first.process.terminate()
         first.wait()
-        for wrong, why in (("other", "their vectors do not compare"), ("damaged", "image.onnx")):
-            with serve(data, tmp_path / wrong, "--port", str(port)) as refused:
+        for wrong, why in ((tmp_path / "other", "their vectors do not compare"), (damaged, "image.onnx")):
+            with serve(data, wrong, "--port", str(port)) as refused:
                 assert refused.wait() != 0
                 assert why in refused.output
         with started(data, bundle, port):

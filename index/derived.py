@@ -92,9 +92,8 @@ class Derived:
 
     def save(self) -> None:
         """Save the engines if much has changed since they were saved last."""
-        if self._saved is None or self.version - self._last_save[0] < SAVE_AFTER:
-            return
-        if self.version - self._last_save[0] >= self.size() // SAVE_SHARE:
+        changes = self.version - self._last_save[0]
+        if self._saved is not None and changes >= max(SAVE_AFTER, self.size() // SAVE_SHARE):
             self.keep()
 
     def keep(self) -> None:

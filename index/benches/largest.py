@@ -20,6 +20,7 @@ from index.collection import Collection
 from index.plain import Plain
 from index.plan import AUTO, Plan
 from index.truth.filters import Filter, parse
+from index.upkeep.stats import stats
 from multifold.types import Features, Item, Observation, Pool, Query
 
 CENTRES = 4096
@@ -62,8 +63,9 @@ def largest(args: argparse.Namespace, folder: Path, aside: Path) -> Iterator[str
         yield from _fill(collection, world, args.items)
         start = time.perf_counter()
     yield f"| closed | {_seconds(start)} |"
-    yield f"| store, bytes an item | {_bytes(folder.glob('store.sqlite*')) / args.items:,.0f} |"
-    yield f"| index on disk, bytes an item | {_bytes(folder.glob('index/**/*')) / args.items:,.0f} |"
+    taken = stats(folder).bytes
+    yield f"| store, bytes an item | {taken['store'] / args.items:,.0f} |"
+    yield f"| index on disk, bytes an item | {taken['index'] / args.items:,.0f} |"
     start = time.perf_counter()
     with _opened(args, folder) as collection:
         yield f"| opened | {_seconds(start)} |"
@@ -72,8 +74,8 @@ def largest(args: argparse.Namespace, folder: Path, aside: Path) -> Iterator[str
         yield from _searches(collection, world)
         yield from _changes(collection, world, args.items)
         start = time.perf_counter()
-        taken = collection.snapshot(aside / "one.snapshot")
-        yield f"| snapshot | {_seconds(start)}, {taken.size / 1e9:.2f} GB |"
+        size = collection.snapshot(aside / "one.snapshot").size
+        yield f"| snapshot | {_seconds(start)}, {size / 1e9:.2f} GB |"
 
 
 class World:
@@ -200,9 +202,3 @@ def _quantiles(times: Sequence[float]) -> str:
 
 def _seconds(start: float) -> str:
     return f"{time.perf_counter() - start:,.1f} s"
-
-
-def _bytes(paths: Iterator[Path]) -> int:
-    """What files take; one under several names counts once."""
-    found = (path.stat() for path in paths if path.is_file())
-    return sum({one.st_ino: one.st_size for one in found}.values())

@@ -39,6 +39,7 @@ from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from fastapi import FastAPI
+    from fastapi.routing import iter_route_contexts
     from starlette.middleware.cors import CORSMiddleware
 
 CROSS_ORIGIN: dict[str, Any] = {
@@ -106,4 +107,5 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
     app.mount("/web", pages.files())
     own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody, FeedbackBody)
     app.openapi = describing(app, *own)  # type: ignore[method-assign]
+    list(iter_route_contexts(app.routes))  # made here, once; else by whoever asks first
     return app

@@ -25,6 +25,7 @@ from app.service import Service
 from app.settings import Settings
 from app.shelf import Shelf, opened
 from tests import tiny
+from tests.waiting import until
 
 BOXES = ("red", "green", "blue", "yellow")
 
@@ -52,6 +53,10 @@ class House:
         response = self.search(**asked)
         assert response.status_code == 200, response.text
         return str(response.json()["hits"][0]["id"])
+
+    def settle(self) -> None:
+        """Wait until every request is over, which it is a little after its answer."""
+        until(lambda: not self.server.server_state.tasks)
 
     def put(self, name: str, colour: str, captions: tuple[str, ...] | None = None) -> httpx.Response:
         """Write a box, with a photo and captions."""

@@ -106,11 +106,11 @@ def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None
 def test_stopping_finishes_what_was_accepted(tmp_path: Path, bundle: Path, monkeypatch: Any) -> None:  # noqa: ANN401
     with house(tmp_path, bundle) as shop:
         shop.client.put("/v1/items/a", files={"texts": (None, "a red box")})
+        shop.settle()
         door = Door(monkeypatch)
         with ThreadPoolExecutor(4) as people:
             accepted = [people.submit(ask, shop, f"red {number}") for number in range(4)]
-            assert door.entered.wait(20)
-            time.sleep(0.1)
+            until(lambda: len(shop.server.server_state.tasks) == 4)
             shop.server.should_exit = True
             until(lambda: not shop.server.servers or not shop.server.servers[0].sockets, patience=20)
             door.open.set()

@@ -53,9 +53,11 @@ def test_a_family_is_written_as_prometheus_reads_it() -> None:
 
 def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
     shop.search(text="a box nobody asked for before")
+    shop.settle()
     before = scrape(shop)
     shop.search(text="a box nobody asked for before")
     shop.search(text="")
+    shop.settle()
     after = scrape(shop)
     good = 'multifold_requests_total{method="POST",route="/v1/search",status="200"}'
     bad = good.replace("200", "422")

@@ -11,7 +11,6 @@ from app import tracing
 from app.tracing import Tracing
 from tests.answering import answering
 from tests.app.house import House, box, house
-from tests.waiting import until
 
 memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
@@ -35,12 +34,6 @@ def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
     return exporter
 
 
-def spans(kept: Any, count: int) -> list[Any]:  # noqa: ANN401
-    """What was told; the span of a request ends a little after its answer."""
-    until(lambda: len(kept.get_finished_spans()) >= count)
-    return list(kept.get_finished_spans())
-
-
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in tracing.ENDPOINTS:
@@ -49,11 +42,12 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_search_is_a_span_with_its_steps(shop: House, kept: Any) -> None:  # noqa: ANN401
     shop.put("red", "red")
-    spans(kept, 3)
+    shop.settle()
     kept.clear()
     headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "x-request-id": "mine"}
     assert shop.client.post("/v1/search", json={"text": "red"}, headers=headers).status_code == 200
-    encode, search, request = spans(kept, 3)
+    shop.settle()
+    encode, search, request = kept.get_finished_spans()
     assert [one.name for one in (encode, search, request)] == ["encode", "search", "POST /v1/search"]
     assert encode.parent.span_id == search.parent.span_id == request.context.span_id
     assert f"{request.context.trace_id:032x}" == TRACE
@@ -65,13 +59,15 @@ def test_a_search_is_a_span_with_its_steps(shop: House, kept: Any) -> None:  # n
 def test_a_write_is_drawn_and_made(shop: House, kept: Any) -> None:  # noqa: ANN401
     files = [("mesh", ("box.glb", box("red"), "model/gltf-binary"))]
     assert shop.client.put("/v1/items/a", files=files).status_code == 200
-    names = [one.name for one in spans(kept, 3)]
+    shop.settle()
+    names = [one.name for one in kept.get_finished_spans()]
     assert names == ["draw", "make", "PUT /v1/items/{item_id:path}"]
 
 
 def test_refusals_are_told_and_are_no_fault_of_ours(shop: House, kept: Any) -> None:  # noqa: ANN401
     assert shop.client.post("/v1/search", json={}).status_code == 422
-    (span,) = spans(kept, 1)
+    shop.settle()
+    (span,) = kept.get_finished_spans()
     assert span.attributes["http.response.status_code"] == 422
     assert span.status.is_ok or span.status.is_unset
 

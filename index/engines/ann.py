@@ -15,6 +15,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from index.engines import gpu
+from index.engines.cells import Cells, cells_of
+from index.engines.cells import search as search_cells
 from index.engines.faisslib import Index, faiss
 from index.engines.reduction import Reduction
 from index.engines.rowview import RowView
@@ -79,6 +81,7 @@ class Ann:
     reduction: Reduction
     index: Index
     settings: tuple[Setting, ...] = ()  # by rising limit
+    cells: Cells | None = None  # that other indexes may share
     turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
 
     def setting(self, limit: int) -> Setting:
@@ -88,8 +91,10 @@ class Ann:
 
     def candidates(self, queries: Vectors, count: int, effort: int) -> Int64[np.ndarray, "q c"]:
         """Positions of probable neighbours, nearest first, padded with -1."""
-        reduced = self.reduction.queries(queries)
         parameters = self._asking(effort, count)
+        if self.cells is not None:
+            return search_cells(self.index, self.cells.nearest(queries, effort), count, parameters)
+        reduced = self.reduction.queries(queries)
         with self.turn if gpu.on_gpu(self.index) else nullcontext():
             _, positions = self.index.search(reduced, count, params=parameters)
         return np.asarray(positions, np.int64)
@@ -123,6 +128,14 @@ class Ann:
         return len(faiss.serialize_index(gpu.to_cpu(self.index)))
 
 
+@dataclass(frozen=True)
+class Start:
+    """What an index can be made from: cells that are known, and the first rows, which are there already."""
+
+    known: Ann
+    rows: int
+
+
 def check(plan: Plan, dim: int, *, on_gpu: bool) -> None:
     """Refuse a type by name that nobody can build, before there are rows."""
     for name in plan.ladder(TRAINING, gpu=on_gpu):
@@ -149,11 +162,28 @@ def construct(
     learned = max(TRAINING, 0 if cells is None else PER_CELL * int(cells.nlist))
     sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
     index.train(reduction.gallery(view.vectors[np.sort(sample)]))
-    for start in range(0, len(view.ids), PIECE):
+    shared = None if on_gpu else cells_of(reduction, index)
+    _fill(index, reduction, view, stopped)
+    return Ann(type, reduction, gpu.to_gpu(index) if on_gpu else index, cells=shared)
+
+
+def extended(start: Start, view: RowView, stopped: Callable[[], bool]) -> Ann | None:
+    """An index of these rows in cells that are known; None where the rows do not fit there."""
+    known = start.known
+    if known.cells is None or not known.reduction.fits(view.lengths):
+        return None
+    index = known.cells.index()
+    known.index.copy_subset_to(index, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, start.rows)
+    _fill(index, known.reduction, view, stopped)
+    return replace(known, index=index)
+
+
+def _fill(index: Index, reduction: Reduction, view: RowView, stopped: Callable[[], bool]) -> None:
+    """Add the rows that are not there yet."""
+    for start in range(index.ntotal, len(view.ids), PIECE):
         if stopped():
             raise Stopped
         index.add(reduction.gallery(view.vectors[start : start + PIECE]))
-    return Ann(type, reduction, gpu.to_gpu(index) if on_gpu else index)
 
 
 def _empty(type: str, width: int, metric: Metric) -> Index:  # noqa: A002

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.engines import gpu, tuning
-from index.engines.ann import Ann, Stopped, construct, use_threads
+from index.engines.ann import Ann, Start, Stopped, construct, extended, use_threads
 from index.engines.parts import Part
 from index.engines.reduction import reduction
 from index.engines.report import Report, Trial
@@ -37,23 +37,28 @@ class Builder:
     signs: Vector | None
     threads: int
 
-    def build(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
-        """Seal rows that are all alive; below the target the next type is tried, at last none is needed."""
-        start = time.perf_counter()
+    def build(self, rows: RowView, start: Start | None, stopped: Callable[[], bool]) -> Part:
+        """Seal rows that are all alive; below the target the next type is tried, at last none is needed.
+
+        Cells that are known come first.
+        """
+        begun = time.perf_counter()
         use_threads(self.threads)
         on_gpu = gpu.chosen(self.plan.device)
         types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
-        known = self._known(rows) if types[0] != FLAT else []
+        known = self._known(rows) if start or types[0] != FLAT else []
         found, missed = list[Ann](), list[Trial]()
+        if start and (ann := self._extended(start, rows, known, stopped)):
+            found.append(ann)
         for name in types[:-1]:
+            if found and not found[-1].strained:
+                break
             most = min(map(Ann.seconds, found), default=np.inf)
             notes = [] if found else missed
             if (ann := self._tried(name, rows, known, notes, stopped, most, on_gpu=on_gpu)) is not None:
                 found.append(ann)
-                if not ann.strained:
-                    break
         best = min(found, key=Ann.seconds, default=None)
-        report = self._report(rows, best, known, missed, time.perf_counter() - start)
+        report = self._report(rows, best, known, missed, time.perf_counter() - begun)
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Part(rows, best, report)
 
@@ -61,9 +66,11 @@ class Builder:
         """Whether the plan has so many rows indexed, not looked at one by one."""
         return self.plan.ladder(rows, gpu=gpu.chosen(self.plan.device))[0] != FLAT
 
-    def hasten(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
+    def hasten(self, rows: RowView, start: Start | None, stopped: Callable[[], bool]) -> Part:
         """Rows that wait to be sealed, with an index that is there at once; measured by fewer probes."""
         known = self._known(rows, HASTY_PROBES)
+        if start and (ann := self._extended(start, rows, known, stopped)):
+            return Part(rows, ann)
         tried = (self._tried(name, rows, known, [], stopped) for name in HASTY)
         return Part(rows, next((ann for ann in tried if ann is not None), None))
 
@@ -72,6 +79,22 @@ class Builder:
         probes = tuning.held_out(rows, self.signs, count) if queries is None else Probes(queries)
         limits = [limit for limit in tuning.LIMITS if limit * FEWEST <= len(rows.ids)]
         return tuning.truths(self.metric, rows, probes, limits or tuning.LIMITS[:1])
+
+    def _extended(
+        self, start: Start, rows: RowView, known: list[Truth], stopped: Callable[[], bool]
+    ) -> Ann | None:
+        """An index in known cells, with settings for every limit; None where the target is not reached."""
+        ann = extended(start, rows, stopped)
+        if ann is None:
+            return None
+        use_threads(1)
+        target = self.plan.recall
+        settings = [
+            tuning.tune(ann, self.metric, rows, one, target, near=ann.setting(one.limit)) for one in known
+        ]
+        use_threads(self.threads)
+        reached = min(setting.recall for setting in settings) >= target
+        return replace(ann, settings=tuple(settings)) if reached else None
 
     def _tried(
         self,

@@ -20,7 +20,7 @@ import numpy as np
 
 from index.base import Block, Found, Ids, Paired, Ranked
 from index.engines import gpu, neighbours, scoring, segments
-from index.engines.ann import Stopped, check, use_threads
+from index.engines.ann import Start, Stopped, check, use_threads
 from index.engines.batcher import Batcher
 from index.engines.build import Builder
 from index.engines.exact import ExactEngine
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 SLOW = 1 << 20  # numbers in fresh rows that get a first index
 HASTE, SEAL = "haste", "seal"
-Build: TypeAlias = Callable[[RowView, Callable[[], bool]], Part]
+Build: TypeAlias = Callable[[RowView, Start | None, Callable[[], bool]], Part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +184,9 @@ class FaissEngine:
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> Ranked:
         """The best of all parts together; ties go to the smaller id."""
+        queries = queries[
+            :
+        ]  # another array for each search: what is found for one serves all parts (cells.py)
         parts = [part for part in self._parts if len(part.rows)] or self._parts[-1:]
         answers = [part.search(self._metric, queries, limit, allowed, exact=exact) for part in parts]
         if len(answers) == 1:
@@ -231,7 +234,8 @@ class FaissEngine:
         """Runs in the background; what it replaces is searched until it is done."""
         try:
             rows = segments.merged(chosen)
-            new = build(rows, self._closing.is_set) if len(rows) else Part(rows)
+            start = segments.start(self._sealed, chosen, rows)
+            new = build(rows, start, self._closing.is_set) if len(rows) else Part(rows)
         except Stopped:
             return
         except BaseException:
@@ -244,8 +248,8 @@ class FaissEngine:
             self._seal_if_due()
         self._shelf.forget(chosen)
 
-    def _sealed_part(self, rows: RowView, stopped: Callable[[], bool]) -> Part:
-        return self._shelf.keep(self._builder.build(rows, stopped))
+    def _sealed_part(self, rows: RowView, start: Start | None, stopped: Callable[[], bool]) -> Part:
+        return self._shelf.keep(self._builder.build(rows, start, stopped))
 
 
 def _threads() -> int:

@@ -37,6 +37,18 @@ class Reduction:
         """Length of a reduced vector."""
         return -(-(self.dim + self.lifted) // MULTIPLE) * MULTIPLE
 
+    def fits(self, gallery_lengths: Float32[np.ndarray, " g"]) -> bool:
+        """Whether rows of these lengths can be reduced as those are that this was made for."""
+        if self.reach is None:
+            return True
+        longest, shortest = (
+            float(gallery_lengths.max(initial=0.0)),
+            float(gallery_lengths.min(initial=np.inf)),
+        )
+        if self.lifted:
+            return longest <= self.reach
+        return (1 - EVEN) * self.reach <= shortest and longest <= (1 + EVEN) * self.reach
+
     def gallery(self, vectors: Vectors) -> Reduced:
         """Rows no longer than the reach, reduced."""
         reduced = self._padded(vectors)

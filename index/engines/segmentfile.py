@@ -8,6 +8,7 @@ from typing import Any
 from index.base import EngineError
 from index.engines import gpu, report
 from index.engines.ann import Ann, Setting
+from index.engines.cells import cells_of
 from index.engines.faisslib import faiss
 from index.engines.parts import Part
 from index.engines.reduction import Reduction
@@ -58,5 +59,7 @@ def _told(ann: Ann) -> dict[str, Any]:
 def _ann(told: dict[str, Any], block: memoryview, device: Device) -> Ann:
     index = faiss.deserialize_index(array_of(block, "u1"))
     settings = tuple(Setting(**setting) for setting in told["settings"])
-    moved = gpu.to_gpu(index) if gpu.chosen(device) else index
-    return Ann(told["type"], Reduction(**told["reduction"]), moved, settings)
+    reduction = Reduction(**told["reduction"])
+    if gpu.chosen(device):
+        return Ann(told["type"], reduction, gpu.to_gpu(index), settings)
+    return Ann(told["type"], reduction, index, settings, cells_of(reduction, index))

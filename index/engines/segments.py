@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from index.base import Ids
+from index.engines.ann import Start
 from index.engines.parts import Part
 from index.engines.rowview import RowView, view_of
 
@@ -44,6 +45,20 @@ def merged(parts: Sequence[Part]) -> RowView:
     """The living rows of these parts together."""
     ids, vectors = zip(*(part.rows.living() for part in parts), strict=True)
     return view_of(np.concatenate(ids), np.concatenate(vectors))
+
+
+def start(parts: Sequence[Part], chosen: Sequence[Part], rows: RowView) -> Start | None:
+    """The cells of the largest part, with the first of these rows where a chosen part has them there."""
+    others = [part for part in parts if part.ann and part.ann.cells and part not in chosen]
+    largest = max(others, key=lambda part: len(part.rows), default=None)
+    if largest is None or largest.ann is None or len(largest.rows) < len(rows):
+        return None
+    for part in sorted(chosen, key=lambda part: -len(part.rows)):
+        size = len(part.rows.ids)
+        there = part.ann and part.ann.cells is largest.ann.cells
+        if part.ann and there and np.array_equal(rows.ids[:size], part.rows.ids):
+            return Start(part.ann, size)
+    return Start(largest.ann, 0)
 
 
 def replaced(now: Sequence[Part], chosen: Sequence[Part], new: Part) -> list[Part]:

@@ -8,6 +8,7 @@ other.
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -69,17 +70,27 @@ def truths(metric: Metric, rows: RowView, probes: Probes, limits: Sequence[int])
 
 
 def tune(
-    ann: Ann, metric: Metric, rows: RowView, known: Truth, target: float, most: float = np.inf
+    ann: Ann,
+    metric: Metric,
+    rows: RowView,
+    known: Truth,
+    target: float,
+    most: float = np.inf,
+    near: Setting | None = None,
 ) -> Setting:
     """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest.
 
     Nothing that takes longer than `most` seconds a query is gone beyond. A wider setting needs no more effort
-    than a narrow one, so it is looked for downwards from there.
+    than a narrow one, so it is looked for downwards from there; `near` a setting, at its width alone.
     """
     tried: list[tuple[Setting, float]] = []
     efforts = list(_efforts(*ann.efforts()))
+    widths: Sequence[float] = WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST)
     place = 0
-    for width in WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST):
+    if near is not None:
+        widths = ((near.candidates - 1) / near.limit,)
+        place = min(bisect_left(efforts, near.effort), len(efforts) - 1)
+    for width in widths:
 
         def sure(place: int, width: float = width) -> bool:
             setting = _start(known.limit, width, efforts[place], len(rows.ids))
@@ -106,8 +117,9 @@ def tune(
 def measure(ann: Ann, metric: Metric, rows: RowView, known: Truth, setting: Setting) -> tuple[Setting, float]:
     """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
     wider = setting if known.probes.own is None else replace(setting, limit=setting.limit + 1)
+    asked = known.probes.queries[:]  # as nobody asked before, so that the time is all that it takes
     start = time.thread_time()
-    answer = look(ann, metric, rows, known.probes.queries, wider)
+    answer = look(ann, metric, rows, asked, wider)
     spent = time.thread_time() - start
     recall, error = known.recall(answer)
     return replace(setting, recall=recall, seconds=spent / len(known.probes.queries)), recall - error

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from index.engines import gpu
-from index.engines.cells import Cells, cells_of
+from index.engines.cells import Cells, aligned, cells_of
 from index.engines.cells import search as search_cells
 from index.engines.faisslib import Index, faiss
 from index.engines.reduction import Reduction
@@ -162,7 +162,7 @@ def construct(
     learned = max(TRAINING, 0 if cells is None else PER_CELL * int(cells.nlist))
     sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
     index.train(reduction.gallery(view.vectors[np.sort(sample)]))
-    shared = None if on_gpu else cells_of(reduction, index)
+    shared = None if on_gpu else cells_of(reduction, aligned(index))
     _fill(index, reduction, view, stopped)
     return Ann(type, reduction, gpu.to_gpu(index) if on_gpu else index, cells=shared)
 

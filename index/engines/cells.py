@@ -13,6 +13,8 @@ from index.engines.faisslib import Index, faiss
 from index.engines.reduction import Reduced, Reduction
 from multifold.types import Vectors
 
+LINE = 64  # bytes that a processor reads at once
+
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
@@ -48,7 +50,7 @@ class Cells:
 
     def index(self) -> Index:
         """An index of the same cells and codes, and no rows."""
-        return faiss.clone_index(self._empty)
+        return _cloned(self._empty)
 
     def nearest(self, queries: Vectors, effort: int) -> Nearest:
         """So many cells of each query. The same array is the same queries; who asks first asks for all."""
@@ -64,6 +66,22 @@ class Cells:
     def _found(self, queries: Vectors, effort: int) -> Nearest:
         reduced = np.ascontiguousarray(self._reduction.queries(queries), np.float32)
         return Nearest(reduced, *self._empty.quantizer.search(reduced, effort))
+
+
+def aligned(index: Index) -> Index:
+    """The same index, its centroids where a processor reads them fastest: from the start of a cache line."""
+    cells = faiss.try_extract_index_ivf(index)
+    centroids = None if cells is None else faiss.downcast_index(cells.quantizer)
+    if not isinstance(centroids, faiss.IndexFlat):
+        return index
+    values = faiss.rev_swig_ptr(centroids.get_xb(), centroids.ntotal * centroids.d).view(np.uint8)
+    space = np.empty(values.nbytes + LINE, np.uint8)
+    memory = space[-space.ctypes.data % LINE :][: values.nbytes]
+    memory[:] = values
+    vector = faiss.MaybeOwnedVectorUInt8
+    centroids.codes = vector.create_view(faiss.swig_ptr(memory), memory.nbytes, vector().owner)
+    index.referenced_objects = [memory]  # which a view does not keep
+    return index
 
 
 def cells_of(reduction: Reduction, index: Index) -> Cells | None:
@@ -91,7 +109,14 @@ def _without_rows(index: Index) -> Index:
     index.own_invlists = False
     index.replace_invlists(none, False)
     index.ntotal = 0
-    copy = faiss.clone_index(index)
+    copy = _cloned(index)
     index.replace_invlists(rows, True)
     index.ntotal = count
+    return copy
+
+
+def _cloned(index: Index) -> Index:
+    """A copy; centroids that are aligned are the same, not copied."""
+    copy = faiss.clone_index(index)
+    copy.referenced_objects = getattr(index, "referenced_objects", [])
     return copy

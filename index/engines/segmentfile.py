@@ -8,7 +8,7 @@ from typing import Any
 from index.base import EngineError
 from index.engines import gpu, report
 from index.engines.ann import Ann, Setting
-from index.engines.cells import cells_of
+from index.engines.cells import aligned, cells_of
 from index.engines.faisslib import faiss
 from index.engines.parts import Part
 from index.engines.reduction import Reduction
@@ -62,4 +62,4 @@ def _ann(told: dict[str, Any], block: memoryview, device: Device) -> Ann:
     reduction = Reduction(**told["reduction"])
     if gpu.chosen(device):
         return Ann(told["type"], reduction, gpu.to_gpu(index), settings)
-    return Ann(told["type"], reduction, index, settings, cells_of(reduction, index))
+    return Ann(told["type"], reduction, index, settings, cells_of(reduction, aligned(index)))

@@ -1,5 +1,6 @@
 """Rows that come later lie in cells that another part has learned, and are found there."""
 
+import gc
 import threading
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from index.benches.data import sphere
 from index.engines import faiss_engine, segments
 from index.engines.ann import Ann, Start, construct, extended
+from index.engines.cells import LINE
 from index.engines.exact import ExactEngine
 from index.engines.faiss_engine import FaissEngine
+from index.engines.faisslib import Index, faiss
 from index.engines.parts import Part
 from index.engines.reduction import reduction
 from index.engines.rowview import view_of
@@ -21,12 +24,18 @@ from multifold.types import Metric, Vectors
 
 DIM = 32
 SCENE = sphere(19_000, DIM, 64)
-TYPES = ("IVF32,SQ8", "IVF32,Flat")
+TYPES = ("IVF32,SQ8", "IVF32,Flat", "IVF32_HNSW8,SQ8")
 
 
 def learned(name: str, rows: Vectors, metric: Metric = "ip") -> Ann:
     view = view_of(np.arange(len(rows)), rows)
     return construct(name, view, reduction(metric, DIM, view.lengths), on_gpu=False, stopped=lambda: False)
+
+
+def address(index: Index) -> int:
+    centroids = faiss.downcast_index(faiss.try_extract_index_ivf(index).quantizer)
+    found: int = faiss.rev_swig_ptr(centroids.get_xb(), 1).ctypes.data
+    return found
 
 
 def never() -> bool:
@@ -55,6 +64,26 @@ def test_later_rows_lie_where_the_learned_index_would_have_put_them(name: str, b
             both.reduction.queries(SCENE.queries), 20, params=both._asking(effort, 20)
         )[1]
         np.testing.assert_array_equal(later.candidates(SCENE.queries, 20, effort), expected)
+
+
+@pytest.mark.parametrize("name", ["IVF32,SQ8", "IVF32,Flat", "IVF32,RaBitQfs"])
+def test_centroids_begin_where_a_cache_line_does(name: str) -> None:
+    assert address(learned(name, SCENE.rows[:4000]).index) % LINE == 0
+
+
+def test_later_parts_have_the_centroids_of_the_first_which_they_outlive() -> None:
+    parent, rows = learned("IVF32,SQ8", SCENE.rows[:4000]), SCENE.rows[4000:6000]
+    later = extended(Start(parent, 0), view_of(np.arange(len(rows)), rows), never)
+    assert later is not None
+    assert address(later.index) == address(parent.index)
+    index = later.index
+    expected = index.search(later.reduction.queries(SCENE.queries), 20)[1]
+    queries = later.reduction.queries(SCENE.queries)
+    del parent, later
+    gc.collect()
+    others = [np.full(1 << n, np.nan, np.float32) for n in range(4, 20)]  # take the memory that is free
+    np.testing.assert_array_equal(index.search(queries, 20)[1], expected)
+    assert others
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 80)), min_size=1, max_size=12))

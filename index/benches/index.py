@@ -26,7 +26,7 @@ HEAD = (
 )
 SINGLES = 200  # searches of one query
 BATCH = 16
-BATCHES = 64  # searches of so many
+BATCHES = 128  # searches of so many
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

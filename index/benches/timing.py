@@ -1,6 +1,7 @@
 """Times on a machine that others use too: CPU time, taken in turns, and told as medians.
 
-In each turn the racers ask different queries, so that none finds rows in the cache that another fetched.
+In each turn the racers ask different queries, so that none finds rows in the cache that another fetched, and
+answer others just before, so that none pays for what another left there.
 """
 
 from collections.abc import Sequence
@@ -20,16 +21,20 @@ def in_turns(racers: Sequence[Racer], queries: Vectors, limit: int, batch: int, 
     """Seconds a query that each racer needs in each call; call by call they take turns."""
     use_threads(1)
     times = np.empty((len(racers), rounds))
-    for racer in racers:
-        racer.prepare()
-        racer.search(queries[:batch], limit)
     for turn in range(rounds):
         for place in range(len(racers)) if turn % 2 else reversed(range(len(racers))):
-            start = (turn + APART * place) * batch % max(1, len(queries) - batch + 1)
-            asked = queries[start : start + batch]
+            before, asked = (
+                _batch(queries, batch, turn + APART * place + later) for later in (len(queries) // 2, 0)
+            )
             racer = racers[place]
             racer.prepare()
-            before = racer.clock()
+            racer.search(before, limit)
+            begun = racer.clock()
             racer.search(asked, limit)
-            times[place, turn] = (racer.clock() - before) / len(asked)
+            times[place, turn] = (racer.clock() - begun) / len(asked)
     return times
+
+
+def _batch(queries: Vectors, size: int, place: int) -> Vectors:
+    start = place * size % max(1, len(queries) - size + 1)
+    return queries[start : start + size]

@@ -184,9 +184,7 @@ class FaissEngine:
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> Ranked:
         """The best of all parts together; ties go to the smaller id."""
-        queries = queries[
-            :
-        ]  # another array for each search: what is found for one serves all parts (cells.py)
+        queries = queries[:]  # an array of its own: what is found for it serves all parts (cells.py)
         parts = [part for part in self._parts if len(part.rows)] or self._parts[-1:]
         answers = [part.search(self._metric, queries, limit, allowed, exact=exact) for part in parts]
         if len(answers) == 1:

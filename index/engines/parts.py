@@ -91,9 +91,8 @@ def rescored(
     """The best of the good candidates by their exact scores; ties go to the smaller id."""
     scores = scoring.exact_at(metric, queries, rows.vectors, positions)
     scores[~good] = -np.inf
-    places = np.arange(len(queries))[:, None], np.lexsort((positions, -scores))[:, :limit]
-    scores, positions = scores[places], positions[places]
-    ids = rows.ids[positions]
+    scores, places = scoring.best(scores, positions, limit)
+    ids = rows.ids[places]
     ids[np.isneginf(scores)] = NOBODY
     return _padded(scores, -np.inf, limit), _padded(ids, NOBODY, limit)
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int32, Int64
 
 from multifold.types import Metric, Vector, Vectors
 
@@ -111,3 +111,27 @@ def slack_of(scale: float, dim: int) -> float:
     """How far sums over products of vectors can be off in float32, where no term is larger than `scale`."""
     terms = dim + 8
     return scale * terms * 2.0**-23 + terms * TINY
+
+
+def best(
+    scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], limit: int
+) -> tuple[Float32[np.ndarray, "q k"], Int32[np.ndarray, "q k"]]:
+    """The best scores of each row and their places (below 2³¹), best first; ties go to the smaller place."""
+    keys = np.empty(
+        places.shape, np.int64
+    )  # numpy sorts integers many times faster than it sorts by two keys
+    low, high = _halves(keys)
+    low[:], high[:] = places, _rising((0 - scores).view(np.int32))
+    keys.sort(axis=1)
+    low, high = _halves(keys[:, :limit])
+    return 0 - _rising(high).view(np.float32), low
+
+
+def _halves(keys: Int64[np.ndarray, "q c"]) -> tuple[Int32[np.ndarray, "q c"], Int32[np.ndarray, "q c"]]:
+    halves = keys.view("<i4")
+    return halves[:, ::2], halves[:, 1::2]
+
+
+def _rising(bits: Int32[np.ndarray, "q c"]) -> Int32[np.ndarray, "q c"]:
+    """The bits of floats as integers of the same order, and back."""
+    return np.asarray(bits ^ ((bits >> 31) & 0x7FFF_FFFF))

@@ -117,9 +117,7 @@ def best(
     scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], limit: int
 ) -> tuple[Float32[np.ndarray, "q k"], Int32[np.ndarray, "q k"]]:
     """The best scores of each row and their places (below 2³¹), best first; ties go to the smaller place."""
-    keys = np.empty(
-        places.shape, np.int64
-    )  # numpy sorts integers many times faster than it sorts by two keys
+    keys = np.empty(places.shape, np.int64)  # which are sorted many times faster than pairs
     low, high = _halves(keys)
     low[:], high[:] = places, _rising((0 - scores).view(np.int32))
     keys.sort(axis=1)

@@ -109,7 +109,7 @@ def test_the_command_for_a_search_finds_the_same(page: Page, shop: House, query:
     curl, _, url, *_, body = shlex.split(page.script(COPIED))
     assert curl == "curl"
     answer = shop.client.post(url, json=json.loads(body)).json()
-    assert [hit["id"] for hit in answer["hits"]] == page.found()
+    page.wait(lambda: page.found() == [hit["id"] for hit in answer["hits"]])
     page.click("#results .open")
     page.click("#detail .copy")
     page.wait(lambda: page.script(COPIED) == page.find("#detail .id span").text)

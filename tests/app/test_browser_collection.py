@@ -130,7 +130,7 @@ def test_a_collection_is_chosen(empty: Page, own: House) -> None:
     page.wait(lambda: page.find("#stock").text == "2 items")
     assert "in=chairs" in page.driver.current_url
     page.open("?in=chairs&q=a+red+chair&target=text")
-    page.wait(lambda: len(page.texts("#results li")) == 2)
+    page.wait(lambda: len(page.found()) == 2 and page.find("#shelf").is_displayed())
     page.shot("chosen")
     page.find("#shelf").send_keys("main")
     page.wait(lambda: page.find("#stock").text == "1 item")

@@ -129,7 +129,9 @@ def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
         assert len(set(page.found())) == 44
         page.wait(lambda: page.find("#status").text.startswith("44 results"))
         where = page.wait(lambda: page.script("return scrollY"))
-        page.script("document.querySelector('#results .card:last-child .icon').click()")
+        last = "#results .card:last-child .icon"
+        page.wait(lambda: page.count(last) > 0)
+        page.script("document.querySelector(arguments[0]).click()", last)
         page.wait(lambda: "like=" in page.driver.current_url and len(page.found()) >= 24)
         page.driver.back()
         page.wait(lambda: len(page.found()) == 44 and abs(page.script("return scrollY") - where) < CARD)

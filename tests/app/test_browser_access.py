@@ -79,6 +79,7 @@ def told_aloud(page: Page) -> list[tuple[str, str, dict[str, Any]]]:
 def test_a_screen_reader_is_told_what_matched_and_how_well(page: Page) -> None:
     results(page)
     page.wait(lambda: page.count("#results .acts button") == 12)
+    page.wait(lambda: page.texts("#results .name")[0] == "a red box")
     found = told_aloud(page)
     names = {(role, name) for role, name, _ in found}
     assert {("search", ""), ("searchbox", "What are you looking for?"), ("list", "Results")} <= names

@@ -23,12 +23,10 @@ def in_turns(racers: Sequence[Racer], queries: Vectors, limit: int, batch: int, 
     times = np.empty((len(racers), rounds))
     for turn in range(rounds):
         for place in range(len(racers)) if turn % 2 else reversed(range(len(racers))):
-            before, asked = (
-                _batch(queries, batch, turn + APART * place + later) for later in (len(queries) // 2, 0)
-            )
-            racer = racers[place]
+            racer, own = racers[place], turn + APART * place
+            asked = _batch(queries, batch, own)
             racer.prepare()
-            racer.search(before, limit)
+            racer.search(_batch(queries, batch, own + len(queries) // 2), limit)
             begun = racer.clock()
             racer.search(asked, limit)
             times[place, turn] = (racer.clock() - begun) / len(asked)

@@ -41,10 +41,7 @@ class Reduction:
         """Whether rows of these lengths can be reduced as those are that this was made for."""
         if self.reach is None:
             return True
-        longest, shortest = (
-            float(gallery_lengths.max(initial=0.0)),
-            float(gallery_lengths.min(initial=np.inf)),
-        )
+        longest, shortest = _span(gallery_lengths)
         if self.lifted:
             return longest <= self.reach
         return (1 - EVEN) * self.reach <= shortest and longest <= (1 + EVEN) * self.reach
@@ -74,5 +71,10 @@ def reduction(metric: Metric, dim: int, gallery_lengths: Float32[np.ndarray, " g
     """The reduction that these rows need."""
     if metric == "l2":
         return Reduction(dim, None, lifted=False)
-    longest, shortest = float(gallery_lengths.max(initial=0.0)), float(gallery_lengths.min(initial=np.inf))
+    longest, shortest = _span(gallery_lengths)
     return Reduction(dim, longest or 1.0, lifted=longest - shortest > EVEN * longest)
+
+
+def _span(gallery_lengths: Float32[np.ndarray, " g"]) -> tuple[float, float]:
+    """The longest and the shortest."""
+    return float(gallery_lengths.max(initial=0.0)), float(gallery_lengths.min(initial=np.inf))

@@ -11,6 +11,8 @@ from index.engines import scoring
 from multifold.types import Metric
 
 METRICS: tuple[Metric, ...] = ("ip", "l2")
+NUMBERS = st.floats(width=32, allow_nan=False)
+TELLING = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-149), 3e38, -3e38, np.inf, -np.inf]
 
 
 @pytest.fixture(params=["numpy", "compiled"])
@@ -97,10 +99,6 @@ def test_rows_may_lie_in_any_order_of_memory() -> None:
     assert found.tolist() == [
         scoring.exact("ip", q, rows)[p].tolist() for q, p in zip(queries, places, strict=True)
     ]
-
-
-NUMBERS = st.floats(width=32, allow_nan=False)
-TELLING = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-149), 3e38, -3e38, np.inf, -np.inf]
 
 
 @given(

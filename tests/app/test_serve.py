@@ -5,13 +5,12 @@ import re
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,6 +22,7 @@ from index.collection import Collection
 from multifold.canary import open_encoder
 from multifold.cli import main
 from renderers.sandbox import Sandbox
+from tests import tiny
 
 PATIENCE = 90
 
@@ -227,30 +227,33 @@ def test_what_was_loaded_is_not_looked_through_again() -> None:
     assert int(told.stdout) > 10_000
 
 
-def test_a_collection_is_served_with_the_bundle_that_made_it(tmp_path: Path) -> None:
-    """Its store may be of an older version, and is brought up to date by that bundle."""
-    bundles, data = Path(__file__).parents[2] / "bundles", tmp_path / "data"
-    with Collection.open(data, open_encoder(bundles / "furniture-1")):
+@pytest.fixture
+def two_bundles(tmp_path: Path) -> Path:
+    """A folder of two bundles with one name, `tiny`, that make different vectors."""
+    for seed, name in enumerate(("tiny", "former")):
+        tiny.build(tmp_path / "bundles" / name, seed)
+    return tmp_path / "bundles"
+
+
+def test_a_collection_is_served_with_the_bundle_that_made_it(tmp_path: Path, two_bundles: Path) -> None:
+    data = tmp_path / "data"
+    with Collection.open(data, open_encoder(two_bundles / "former")):
         pass
-    with closing(sqlite3.connect(data / "store.sqlite")) as store:
-        store.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
-        store.commit()
 
     def taken(data: Path, bundle: Path) -> Path:
         return fitted(Settings(data=data, bundle=bundle)).bundle
 
-    assert taken(data, bundles / "furniture") == bundles / "furniture-1"
-    assert taken(data, bundles / "furniture-1") == bundles / "furniture-1"
-    assert taken(tmp_path / "new", bundles / "furniture") == bundles / "furniture"
-    alone = shutil.copytree(bundles / "furniture", tmp_path / "bundles" / "furniture")
+    assert taken(data, two_bundles / "tiny") == two_bundles / "former"
+    assert taken(data, two_bundles / "former") == two_bundles / "former"
+    assert taken(tmp_path / "new", two_bundles / "tiny") == two_bundles / "tiny"
+    alone = shutil.copytree(two_bundles / "tiny", tmp_path / "elsewhere" / "tiny")
     assert taken(data, alone) == alone
 
 
-def test_of_bundles_with_one_name_the_folder_says_which(tmp_path: Path) -> None:
-    bundles = Path(__file__).parents[2] / "bundles"
-    settings = Settings(data=tmp_path, bundle=bundles / "furniture-1", bundles=bundles)
+def test_of_bundles_with_one_name_the_folder_says_which(tmp_path: Path, two_bundles: Path) -> None:
+    settings = Settings(data=tmp_path, bundle=two_bundles / "former", bundles=two_bundles)
     with Sandbox(workers=1) as sandbox:
         encoders = Encoders(settings, sandbox)
-        assert encoders.first.encoder.bundle.name == "furniture"
-        assert encoders.named("furniture").encoder.bundle.folder.name == "furniture"
-        assert encoders.named("furniture-1") is encoders.first
+        assert encoders.first.encoder.bundle.name == "tiny"
+        assert encoders.named("tiny").encoder.bundle.folder.name == "tiny"
+        assert encoders.named("former") is encoders.first

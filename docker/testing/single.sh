@@ -1,19 +1,8 @@
 # One machine, sourced by `docker/test`: the image, and the service that compose.yaml starts.
 image="localhost/multifold-serve:$TAG"
-older=6aac4ce # the first version that had an image: its stores have schema 2
 most=700 # MB that our own layers may have
 
 inside() { podman exec -i "$container" "$@"; }
-
-old_image() { # the same with the code of an older version
-  local made
-  git archive "$older" multifold index renderers training app bundles docker | tar --extract --one-top-level="$work/older" 2>/dev/null || return 1
-  made="$(buildah from --pull-never "$image")"
-  buildah run --isolation chroot --user root "$made" -- sh -c 'cd /srv && rm -rf multifold index renderers training app bundles docker'
-  buildah copy --quiet "$made" "$work/older" /srv >/dev/null
-  buildah config --label "org.opencontainers.image.revision=$older" "$made"
-  buildah commit --quiet --rm --format docker "$made" "$image-older" >/dev/null
-}
 
 check_files() {
   local profile file
@@ -85,25 +74,13 @@ one_machine() {
   build "" "$image"
   check_image
 
-  step "first start, of an older image: it makes the demo collection"
-  if old_image; then
-    TAG="$TAG-older" up
-    [ "$(podman inspect --format '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$container")" = "$older" ] ||
-      fail "it does not run the older image"
-  else
-    echo "a clone without its history: there is no older version here"
-    up
-  fi
+  step "first start: it makes the demo collection"
+  up
   podman logs "$container" 2>&1 | tail -1
   request /v1/items/mine --request PUT --form texts="my own lamp" >/dev/null
   found >"$work/before"
   cat "$work/before"
   grep -q "mine" "$work/before" || fail "it does not find what was written"
-
-  step "the same data, under today's image"
-  up
-  [ "$(podman inspect --format '{{.ImageName}}' "$container")" = "$image" ] || fail "it runs the older image"
-  same
   check_confinement
   request / | grep "<title>" >/dev/null || fail "it shows no page"
 

@@ -17,8 +17,6 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from sqlalchemy import ColumnElement, Connection, Select, and_, insert, not_, or_, select, true
 
-PAGE = 1_000  # items of one statement
-
 Condition = ColumnElement[bool]
 
 
@@ -27,15 +25,6 @@ def write(connection: Connection, items: Iterable[tuple[int, str]]) -> None:
     rows = [row for edition, payload in items for row in _rows(edition, payload)]
     if rows:
         connection.execute(insert(facts), rows)
-
-
-def write_all(connection: Connection) -> None:
-    """Note the facts of every item, for a store that has none yet."""
-    last = -1
-    page = select(items.c.edition, items.c.payload).order_by(items.c.edition).limit(PAGE)
-    while some := connection.execute(page.where(items.c.edition > last)).all():
-        write(connection, [(edition, payload) for edition, payload in some])
-        last = some[-1].edition
 
 
 def holds(where: Filter) -> Condition:

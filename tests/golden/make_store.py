@@ -1,8 +1,8 @@
-"""A store as an older version of this program left it, and what it held in plain words.
+"""A store as a released version of this program left it, and what it held in plain words.
 
     python -m tests.golden.make_store     writes store_N.sqlite and store_N.json, N being today's schema
 
-Run it before a change of the schema, and commit both files: tests/index/test_migrations.py opens every one.
+Run it before a release whose schema is new, and commit both files: test_migrations.py opens every one.
 """
 
 import json

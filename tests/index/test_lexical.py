@@ -1,6 +1,5 @@
 """Items are found by words, on every database alike, and the words follow what becomes of the items."""
 
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from index.upkeep.restore import restore
 from index.wording.fusing import DEPTH, fused
 from multifold.types import Hit, Item, Pool, Target, Words
 from tests.index.spaces import FEATURE, Sphere
-from tests.index.test_migrations import GOLDEN, held
 from tests.index.things import answers, brute, caption, feature, query, view
 
 SPACE = Sphere(FEATURE)
@@ -174,13 +172,6 @@ def test_a_lost_index_is_built_again(tmp_path: Path) -> None:
         assert found(collection, "part17", only=True) == []
     with Collection.open(tmp_path, SPACE) as collection:
         assert found(collection, "part17", only=True)[0].id == "shelf/part17"
-
-
-def test_a_store_of_version_2_is_found_by_words(tmp_path: Path) -> None:
-    shutil.copy(GOLDEN / "store_2.sqlite", tmp_path / "store.sqlite")
-    _, items = held(GOLDEN / "store_2.sqlite")
-    with Collection.open(tmp_path, SPACE) as collection:
-        assert {hit.id for hit in found(collection, "椅子", only=True)} == {items[1].id, items[5].id}
 
 
 def test_a_snapshot_brings_its_words(collection: Collection, tmp_path: Path) -> None:

@@ -1,15 +1,19 @@
-"""Stores of every older schema are opened, brought up to date, and hold what they held."""
+"""Stores of every released schema are opened, brought up to date, and hold what they held."""
 
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import Connection
 
 from index.collection import Collection
-from index.truth.filters import parse
+from index.truth import migrations
+from index.truth.schema import VERSION, feedback
 from index.truth.stamp import ForeignStoreError
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
@@ -34,12 +38,12 @@ def _item(told: dict[str, object]) -> Item:
     return Item(str(told["id"]), tuple(seen), told["payload"])  # type: ignore[arg-type]
 
 
-def test_there_are_old_stores() -> None:
-    assert "store_1" in [store.stem for store in STORES]
+def test_there_is_a_store_of_today() -> None:
+    assert f"store_{VERSION}" in [store.stem for store in STORES]
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.stem)
-def test_an_old_store_holds_what_it_held(tmp_path: Path, store: Path) -> None:
+def test_a_store_holds_what_it_held(tmp_path: Path, store: Path) -> None:
     shutil.copy(store, tmp_path / "store.sqlite")
     version, items = held(store)
     for _ in range(2):  # brought up to date, and opened again
@@ -53,7 +57,7 @@ def test_an_old_store_holds_what_it_held(tmp_path: Path, store: Path) -> None:
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.stem)
-def test_an_old_store_goes_on(tmp_path: Path, store: Path) -> None:
+def test_a_store_goes_on(tmp_path: Path, store: Path) -> None:
     shutil.copy(store, tmp_path / "store.sqlite")
     version, items = held(store)
     new = thing("new", np.random.default_rng(1))
@@ -67,37 +71,67 @@ def test_an_old_store_goes_on(tmp_path: Path, store: Path) -> None:
         )
 
 
-def older(folder: Path, count: int) -> None:
-    """A store as schema 1 had it."""
+def older(folder: Path) -> list[tuple[str, int]]:
+    """A store of a made-up schema 3, without the table of feedback; gives what it says of itself."""
     with Collection.open(folder, SPACE) as collection:
-        rng = np.random.default_rng(0)
-        seen = [view(0, feature(*rng.standard_normal(FEATURE)))]
-        collection.upsert([Item(f"i{n}", tuple(seen), {"n": n, "tags": ["a", "b"]}) for n in range(count)])
-    with sqlite3.connect(folder / "store.sqlite") as store:
-        store.execute("DROP TABLE facts")
-        store.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
-    store.close()
+        collection.upsert([Item("one", (view(0, feature(1)),), {"n": 1})])
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store:
+        store.execute("DROP TABLE feedback")
+        store.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
+        store.commit()
+    return described(folder)
 
 
-def test_an_older_store_can_be_filtered_once_it_is_opened(tmp_path: Path) -> None:
-    older(tmp_path, 2500)
-    with pytest.raises(ForeignStoreError, match=r"schema 1, .* reads 5\. Open it for writing once"):
+def described(folder: Path) -> list[tuple[str, int]]:
+    """The schema of a store, and how many tables of feedback it has."""
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store:
+        return store.execute(
+            "SELECT value, (SELECT count(*) FROM sqlite_master WHERE name = 'feedback') "
+            "FROM meta WHERE key = 'schema'"
+        ).fetchall()
+
+
+def test_an_older_store_is_brought_up_to_date_step_by_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+
+    def third(connection: Connection) -> None:
+        feedback.create(connection)
+        done.append(3)
+
+    def fourth(connection: Connection) -> None:
+        done.append(4)
+
+    assert older(tmp_path) == [("3", 0)]
+    monkeypatch.setattr(migrations, "STEPS", {3: third, 4: fourth})
+    with pytest.raises(ForeignStoreError, match=r"schema 3, .* reads 5\. Open it for writing once"):
         Collection.open(tmp_path, SPACE, read_only=True)
     for _ in range(2):
         with Collection.open(tmp_path, SPACE) as collection:
-            assert collection.count(parse({"n": {"gte": 1000}})) == 1500
-            assert collection.facets(["tags"])["tags"][0].count == 2500
+            assert collection.ids() == ["one"]
+        assert done == [3, 4]
+    assert described(tmp_path) == [(str(VERSION), 1)]
     Collection.open(tmp_path, SPACE, read_only=True).close()
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
-    older(tmp_path, 3)
-    with sqlite3.connect(tmp_path / "store.sqlite") as store:
-        store.execute("UPDATE items SET payload = 'broken' WHERE id = 'i2'")
-    store.close()
-    with pytest.raises(ValueError, match="Expecting value"):
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(connection: Connection) -> None:
+        raise ValueError("broken")
+
+    before = older(tmp_path)
+    monkeypatch.setattr(migrations, "STEPS", {3: feedback.create, 4: broken})
+    with pytest.raises(ValueError, match="broken"):
         Collection.open(tmp_path, SPACE)
-    with sqlite3.connect(tmp_path / "store.sqlite") as store:
-        assert store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() == ("1",)
-        assert store.execute("SELECT name FROM sqlite_master WHERE name = 'facts'").fetchall() == []
-    store.close()
+    assert described(tmp_path) == before
+
+
+@pytest.mark.parametrize("steps", [{}, {3: feedback.create}, {4: feedback.create}])
+def test_a_store_that_no_steps_lead_from_is_refused_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: dict[int, Callable[[Connection], None]]
+) -> None:
+    before = older(tmp_path)
+    monkeypatch.setattr(migrations, "STEPS", steps)
+    with pytest.raises(ForeignStoreError, match="schema 3"):
+        Collection.open(tmp_path, SPACE)
+    assert described(tmp_path) == before

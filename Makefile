@@ -52,8 +52,10 @@ test: .venv/.test
 	@$(BIN)/multifold render --doctor >/dev/null
 	$(PYTEST) --numprocesses auto --dist loadfile -m "not slow and not gpu and not browser"
 
+# FAISS and the encoder on CUDA; then views by EGL, which a GPU's driver draws where there is one.
 test-gpu: .venv/.test
 	$(PYTEST) -m gpu
+	$(PYTEST) tests/renderers/test_gl.py -k egl
 
 # The images and the compose file, without a Docker engine: root on Debian 12.
 docker-test:

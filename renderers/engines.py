@@ -38,7 +38,6 @@ class Engine:
 ENGINES = (
     Engine("numba", "our rasteriser, compiled by numba", "software-2", "renderers.compiled:CompiledRenderer"),
     Engine("numpy", "our rasteriser, in numpy", "software-2", "renderers.software:SoftwareRenderer"),
-    Engine("cuda", "our rasteriser, in torch on a GPU", "cuda-2", "renderers.cuda:CudaRenderer"),
     Engine("egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", "renderers.gl:GlRenderer", ("egl",)),
     Engine("osmesa", "pyrender on Mesa without a GPU", "gl-osmesa-1", "renderers.gl:GlRenderer", ("osmesa",)),
 )

@@ -28,8 +28,8 @@ def main(words: list[str]) -> int:
 
 
 def probe(engine: Renderer, mesh: Path, rig: cameras.Rig, size: int, rounds: int) -> tuple[float, float]:
-    """The best of some rounds; engines on a GPU are measured by the clock."""
-    clock = time.perf_counter if engine.name == "cuda" else time.process_time
+    """The best of some rounds."""
+    clock = time.process_time
     loads, draws = [], []
     for _ in range(rounds):
         start = clock()

@@ -16,7 +16,7 @@ MISSING = Engine("missing", "an engine whose package is not there", "none-1", "r
 
 
 def test_names_are_told_when_one_is_wrong() -> None:
-    with pytest.raises(EngineError, match=r"'blender'.*auto, numba, numpy, cuda, egl, osmesa"):
+    with pytest.raises(EngineError, match=r"'blender'.*auto, numba, numpy, egl, osmesa"):
         engine("blender")
     with pytest.raises(EngineError, match="no engine"):
         Sandbox(engine="blender")

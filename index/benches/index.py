@@ -24,6 +24,8 @@ SCENES = {"clusters": data.sphere, "surface": data.surface}
 HEAD = (
     "| asked | k | racer | recall | queries/s, batches of 16 | one query, p50 | p99 | build | bytes a row |"
 )
+LIMITS = (10, 100)
+RECALLS = (0.95, 0.99)
 SINGLES = 200  # searches of one query
 BATCH = 16
 BATCHES = 128  # searches of so many
@@ -37,8 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scene", choices=list(SCENES), default="clusters", help="how rows lie")
     parser.add_argument("--features", type=Path, help="shards whose views are searched by their captions")
     add_bundle(parser)
-    parser.add_argument("--limits", type=int, nargs="+", default=[10, 100])
-    parser.add_argument("--recalls", type=float, nargs="+", default=[0.95, 0.99])
     parser.add_argument("--types", nargs="+", default=list(TYPES), help="FAISS factory strings")
     parser.add_argument(
         "--others", nargs="*", choices=list(others.MAKERS), default=list(others.MAKERS), help="if installed"
@@ -67,11 +67,11 @@ def race(args: argparse.Namespace, scene: Scene) -> Iterator[str]:
     yield HEAD
     yield "|---|---|---|---|---|---|---|---|---|"
     with others.others(scene, args.others) as rivals:
-        for recall in args.recalls:
+        for recall in RECALLS:
             engines = [
                 racers.engine_of(scene, name, recall) for name in tqdm(args.types, "building", leave=False)
             ]
-            for limit in args.limits:
+            for limit in LIMITS:
                 truth = live.truth(scene, limit)
                 both = [(racers.ours(engine), racers.bare(engine, scene)) for engine in engines]
                 ours = [racer for pair in both for racer in pair if racer is not None]

@@ -33,6 +33,7 @@ from training.recipe import Recipe
 
 UNSAID: Attribute = "colour"
 SHOWN = 20
+UNSEEN_ITEMS = 300  # that nobody has seen
 BASE = (
     f'data.furniture_unsaid=["{UNSAID}"]',
     "data.furniture_items=2000",
@@ -57,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wrong", type=float, nargs="+", default=[0.0, 0.2, 1.0], metavar="SHARE")
     parser.add_argument("--seed", type=int, default=1, help="of the users")
     parser.add_argument("--items", type=int, default=1000, help="of the collection")
-    parser.add_argument("--unseen", type=int, default=300, help="items that nobody has seen")
     parser.add_argument("--out", type=Path, default=Path("runs/improve-bench"))
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Train the base if it is not there, simulate, improve, ask."""
     base = _base(args.out / "base", args.cache)
     recipe = checkpoint.read(base).recipe
-    shop, unseen = _set(args, 1, args.items), _set(args, 2, args.unseen)
+    shop, unseen = _set(args, 1, args.items), _set(args, 2, UNSEEN_ITEMS)
     print(
         "| wrong judgements | taken | kept apart of the feedback | not asked for | unseen furniture "
         "| what it knew | CPU s |\n|---|---|---|---|---|---|---|"

@@ -31,17 +31,15 @@ BATCHES = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--recipes", nargs="+", default=list(RECIPES), help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=6, help="turns of each, default: %(default)s")
     parser.add_argument("--steps", type=int, default=3, help="a turn, default: %(default)s")
-    parser.add_argument("--threads", type=int, default=1)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(1)
     print("| recipe | items a step | bare, items/s | the loop, items/s | share |\n|---|---|---|---|---|")
-    for name in args.recipes:
+    for name in RECIPES:
         recipe = cookbook.load(name)
         bare, ours = compared(recipe, args.rounds, args.steps)
         items = recipe.train.items

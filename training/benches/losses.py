@@ -26,30 +26,27 @@ from training.losses.tiled import Pair, tiled
 
 VIEWS, CAPTIONS = 6, 5
 ITEMS = 70  # the papers' batch: 420 views, 350 captions
+LARGE = (4096, 16384)  # rows of the square batches
+BLOCK = 256  # rows at once in the tiled version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--repeats", type=int, default=60, help="of each measurement of time")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--large", type=int, nargs="+", default=[4096, 16384], help="rows of the square batches"
-    )
-    parser.add_argument("--block", type=int, default=256, help="rows at once in the tiled version")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print both tables."""
-    torch.set_num_threads(args.threads)
-    print(f"{ITEMS} items, {VIEWS * ITEMS} × {CAPTIONS * ITEMS} logits, {args.threads} thread(s)\n")
+    torch.set_num_threads(1)
+    print(f"{ITEMS} items, {VIEWS * ITEMS} × {CAPTIONS * ITEMS} logits, one thread\n")
     print("| loss | median ms | × InfoNCE |\n|---|---|---|")
     taken = timed(versions(), args.repeats)
     for name, seconds in taken.items():
         print(f"| {name} | {1e3 * seconds:.2f} | {seconds / taken['InfoNCE, torch cross_entropy']:.2f} |")
     print("\n| batch | version | peak MB | seconds |\n|---|---|---|---|")
-    for rows in args.large:
-        for block in (0, args.block):
-            peak, seconds = apart(rows, block, args.threads)
+    for rows in LARGE:
+        for block in (0, BLOCK):
+            peak, seconds = apart(rows, block)
             version = f"tiled, {block} rows" if block else "whole matrix"
             print(f"| {rows} × {rows} | MFH, {version} | {peak:.0f} | {seconds:.1f} |", flush=True)
     return 0
@@ -97,17 +94,17 @@ def timed(losses: Mapping[str, Callable[[Tensor], Tensor]], repeats: int) -> dic
     return {name: median(seconds) for name, seconds in taken.items()}
 
 
-def apart(rows: int, block: int, threads: int) -> tuple[float, float]:
+def apart(rows: int, block: int) -> tuple[float, float]:
     """Peak megabytes and seconds of one step of MFH, in a process of its own; block 0: the whole matrix."""
     os.environ["MALLOC_MMAP_THRESHOLD_"] = "65536"  # freed memory leaves at once: the peak is of what is used
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        pool.apply(step, (64, 16, threads))  # what is loaded at the first use is not counted
-        return pool.apply(step, (rows, block, threads))
+        pool.apply(step, (64, 16))  # what is loaded at the first use is not counted
+        return pool.apply(step, (rows, block))
 
 
-def step(rows: int, block: int, threads: int) -> tuple[float, float]:
+def step(rows: int, block: int) -> tuple[float, float]:
     """What `apart` measures: groups of four rows and four columns, features of length 256."""
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     groups = torch.arange(rows) // 4
     query, gallery = (torch.randn(rows, 256, requires_grad=True) for _ in range(2))
     compare, loss = geometry("clip", 256), build("hard")

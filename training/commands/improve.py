@@ -60,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the new weights with the old; default: %(default)s",
     )
     parser.add_argument("--service", metavar="URL", help="build the collection anew there, and move an alias")
-    parser.add_argument("--alias", help="to be moved (default: COLLECTION if it is one, else `default`)")
     parser.add_argument("--unexplained", action="store_true", help="without graphs that explain matches")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/improve-COLLECTION)")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
@@ -159,7 +158,7 @@ def _flip(args: argparse.Namespace, made: Bundle) -> int:
     """A collection for the new bundle beside the old one; an alias moves when it is verified."""
     with Client(args.service, timeout=600.0, api_key=os.environ.get("MULTIFOLD_KEY")) as client:
         aliases = {**client.aliases(), "default": client.aliases().get("default", "main")}
-        alias = args.alias or (args.collection if args.collection in aliases else "default")
+        alias = args.collection if args.collection in aliases else "default"
         real = aliases.get(args.collection, args.collection)
         name = f"{real[:40]}-{made.vector_id[:8]}"
         job = client.wait(client.rebuild(real, name, bundle=args.to.name, alias=alias).id)

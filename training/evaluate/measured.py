@@ -1,6 +1,6 @@
 """What was measured, as JSON that a report is made of."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from multifold.manifest import Entry
 from multifold.metrics import ranks, recall_at_k
 from training.evaluate.protocols import Protocol
-from training.evaluate.retrieval import CUTS, Direction, Key, Pooling, numbers
+from training.evaluate.retrieval import CUTS, Direction, Pooling, numbers
 
 Ask: TypeAlias = Callable[[str, Pooling], Direction | None]
 CURVE = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
@@ -44,8 +44,3 @@ def _categories(found: np.ndarray, of: Sequence[str]) -> dict[str, Any]:
         | {f"R@{k}": round(float(recall_at_k(found[kinds == kind], k).mean()), 4) for k in CUTS}
         for kind in np.unique(kinds)
     }
-
-
-def best_known(told: Mapping[str, Any], keys: Sequence[Key]) -> list[tuple[Key, Mapping[str, Any]]]:
-    """What was measured, in the order of a protocol."""
-    return [((name, pool), told[name][pool]) for name, pool in keys if pool in told.get(name, {})]

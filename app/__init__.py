@@ -1,0 +1,1 @@
+"""The service: its HTTP API, the ingest of files, its operation, and its commands."""

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from multifold.bundle.preprocess import ImageError
 from multifold.errors import MultifoldError, needs_extra
-from multifold.preprocess import ImageError
 
 with needs_extra("serve"):
     from fastapi import FastAPI, Request
@@ -11,19 +11,19 @@ with needs_extra("serve"):
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-from index.check import ItemError, QueryError
-from index.engines.cluster import ClusterError
-from index.names import CollectionNameError, NameTakenError, NoSuchCollectionError
-from index.plan import PlanError
-from index.truth.blobs import BlobError
-from index.truth.database import StoreError
-from index.truth.feedback import FeedbackError
-from index.truth.filters import FilterError
-from index.truth.joblist import NoSuchJobError
-from index.truth.ordering import OrderError
-from renderers.errors import MeshError
+from index.cluster.contracts import ClusterError
+from index.collection_names import CollectionNameError, NameTakenError, NoSuchCollectionError
+from index.contracts import IndexPlanError
+from index.jobs import NoSuchJobError
+from index.store.blobs.contracts import BlobError
+from index.store.browse import ItemOrderError
+from index.store.database import StoreError
+from index.store.feedback import FeedbackError
+from index.store.filters import FilterError
+from index.validation import ItemError, QueryError
+from renderers.contracts import MeshError
 
-CODES = {
+STATUS_CODES = {
     400: "bad_request",
     401: "unauthorized",
     403: "forbidden",
@@ -38,32 +38,32 @@ CODES = {
     503: "not_ready",
 }
 
-AWAY = 1  # seconds after which to ask again what is away
+RETRY_SECONDS = 1  # seconds after which to ask again what is away
 
-STORAGE = (BlobError, StoreError)  # nobody's request is at fault
+STORAGE_ERRORS = (BlobError, StoreError)  # nobody's request is at fault
 
-REFUSALS: dict[type[Exception], str] = {
+ERROR_CODES: dict[type[Exception], str] = {
     CollectionNameError: "bad_name",
     NoSuchCollectionError: "no_such_collection",
     NameTakenError: "taken",
     NoSuchJobError: "no_such_job",
-    PlanError: "bad_index",
+    IndexPlanError: "bad_index",
     ImageError: "bad_image",
     MeshError: "bad_mesh",
     FilterError: "bad_filter",
     FeedbackError: "bad_feedback",
     QueryError: "bad_query",
-    OrderError: "bad_query",
+    ItemOrderError: "bad_query",
     ItemError: "bad_item",
     ClusterError: "index_away",
-    **dict.fromkeys(STORAGE, "storage"),
+    **dict.fromkeys(STORAGE_ERRORS, "storage"),
 }
-STATUSES: dict[type[Exception], int] = {
+ERROR_STATUSES: dict[type[Exception], int] = {
     NoSuchCollectionError: 404,
     NoSuchJobError: 404,
     NameTakenError: 409,
     ClusterError: 503,
-    **dict.fromkeys(STORAGE, 503),
+    **dict.fromkeys(STORAGE_ERRORS, 503),
 }
 
 
@@ -75,20 +75,20 @@ class ApiError(MultifoldError):
         self.status, self.code, self.retry_after = status, code, retry_after
 
 
-def code_of(error: Exception) -> str:
+def error_code(error: Exception) -> str:
     """The code for programs."""
     if isinstance(error, ApiError):
         return error.code
-    return next((code for kind, code in REFUSALS.items() if isinstance(error, kind)), "refused")
+    return next((code for kind, code in ERROR_CODES.items() if isinstance(error, kind)), "refused")
 
 
-def answer(request_id: str, status: int, code: str, message: str) -> JSONResponse:
+def error_response(request_id: str, status: int, code: str, message: str) -> JSONResponse:
     """The one shape."""
     error = {"code": code, "message": message, "request_id": request_id}
     return JSONResponse({"error": error}, status)
 
 
-def in_words(errors: list[Any]) -> str:
+def describe_errors(errors: list[Any]) -> str:
     """Pydantic's findings as one sentence."""
     found = []
     for error in errors:
@@ -97,40 +97,42 @@ def in_words(errors: list[Any]) -> str:
     return "; ".join(found)
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     """Answer every kind of error in the one shape."""
-    app.add_exception_handler(MultifoldError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(MultifoldError, _answer_refusal)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http)
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
-    status = error.status if isinstance(error, ApiError) else _status(error)
-    response = answer(request.state.request_id, status, code_of(error), str(error))
-    later = error.retry_after if isinstance(error, ApiError) else AWAY if status == 503 else None
+async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
+    status = error.status if isinstance(error, ApiError) else _error_status(error)
+    response = error_response(request.state.request_id, status, error_code(error), str(error))
+    later = error.retry_after if isinstance(error, ApiError) else RETRY_SECONDS if status == 503 else None
     if later is not None:
         response.headers["retry-after"] = str(later)
     return response
 
 
-def _status(error: Exception) -> int:
-    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 422)
+def _error_status(error: Exception) -> int:
+    return next((status for kind, status in ERROR_STATUSES.items() if isinstance(error, kind)), 422)
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return answer(request.state.request_id, 422, "bad_request", in_words(list(error.errors())))
+    return error_response(request.state.request_id, 422, "bad_request", describe_errors(list(error.errors())))
 
 
-async def _http(request: Request, error: Exception) -> JSONResponse:
+async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    code = CODES.get(error.status_code, "refused")
-    response = answer(request.state.request_id, error.status_code, code, _sentence(request, error))
+    code = STATUS_CODES.get(error.status_code, "refused")
+    response = error_response(
+        request.state.request_id, error.status_code, code, _http_message(request, error)
+    )
     response.headers.update(error.headers or {})
     return response
 
 
-def _sentence(request: Request, error: HTTPException) -> str:
+def _http_message(request: Request, error: HTTPException) -> str:
     if error.status_code == 404 and error.detail == "Not Found":
         return f"there is nothing at {request.url.path}"
     if error.status_code == 405:

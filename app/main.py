@@ -6,12 +6,18 @@ from importlib.metadata import version
 from typing import Any
 
 from app import errors
-from app.bodies import describing
-from app.guard import Guard
-from app.middleware import BodyLimit, Envelope, LastNet, Patience
-from app.naming import Named
-from app.offload import Office
-from app.routes import (
+from app.collections.collections import Collections, open_collections
+from app.http.bodies import describe_models
+from app.http.job_handlers import job_handlers
+from app.http.middleware import (
+    ApiKeyGuard,
+    BodyLimit,
+    CollectionPathMiddleware,
+    ErrorBoundary,
+    RequestIdMiddleware,
+    RequestTimeout,
+)
+from app.http.routes import (
     bulk,
     collections,
     embeddings,
@@ -27,14 +33,13 @@ from app.routes import (
     search,
     snapshots,
 )
-from app.schemas.embeddings import EmbeddingsBody
-from app.schemas.feedback import FeedbackBody
-from app.schemas.insight import ExplainBody, TraverseBody
-from app.schemas.items import BulkBody
-from app.schemas.search import BatchBody, SearchBody
+from app.http.schemas.embeddings import EmbeddingsBody
+from app.http.schemas.feedback import FeedbackBody
+from app.http.schemas.insight import ExplainBody, TraverseBody
+from app.http.schemas.items import BulkBody
+from app.http.schemas.search import BatchSearchBody, SearchBody
+from app.runtime.runtime import Runtime
 from app.settings import Settings
-from app.shelf import Shelf, opened
-from app.workers import workers
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -55,17 +60,17 @@ ABOUT = (
 )
 
 
-def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
+def create_app(settings: Settings, shelf: Collections | None = None) -> FastAPI:
     """The service over HTTP. It opens what the settings name, unless a shelf is given that is open."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if shelf is not None:
-            async with Office.of(shelf, workers) as app.state.office:
+            async with Runtime.of(shelf, job_handlers) as app.state.office:
                 yield
             return
-        with opened(settings) as own:
-            async with Office.of(own, workers) as app.state.office:
+        with open_collections(settings) as own:
+            async with Runtime.of(own, job_handlers) as app.state.office:
                 yield
 
     # The interactive documentation pages would load code from other hosts; the schema itself stays.
@@ -78,15 +83,15 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # we tell our own
     )
-    errors.install(app)
+    errors.install_error_handlers(app)
     app.add_middleware(BodyLimit, limit=settings.max_body)
-    app.add_middleware(Patience, seconds=settings.patience)
-    app.add_middleware(Guard, keys=settings.known_keys(), open_read=settings.open_read)
-    app.add_middleware(Named)
+    app.add_middleware(RequestTimeout, seconds=settings.patience)
+    app.add_middleware(ApiKeyGuard, keys=settings.known_keys(), open_read=settings.open_read)
+    app.add_middleware(CollectionPathMiddleware)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
-    app.add_middleware(LastNet)
-    app.add_middleware(Envelope)
+    app.add_middleware(ErrorBoundary)
+    app.add_middleware(RequestIdMiddleware)
     for part in (
         search,
         bulk,
@@ -105,7 +110,7 @@ def create_app(settings: Settings, shelf: Shelf | None = None) -> FastAPI:
     ):
         app.include_router(part.router)
     app.mount("/web", pages.files())
-    own = (SearchBody, BatchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody, FeedbackBody)
-    app.openapi = describing(app, *own)  # type: ignore[method-assign]
+    own = (SearchBody, BatchSearchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody, FeedbackBody)
+    app.openapi = describe_models(app, *own)  # type: ignore[method-assign]
     list(iter_route_contexts(app.routes))  # made here, once; else by whoever asks first
     return app

@@ -6,10 +6,10 @@ from app.main import create_app
 from app.settings import Settings
 
 
-def document() -> str:
+def openapi_document() -> str:
     """The description of this version's API, as JSON text."""
     return json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    print(document(), end="")
+    print(openapi_document(), end="")

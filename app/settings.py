@@ -5,9 +5,9 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from app.keys import ApiKeyError, Keys, parse_keys, read_keys
-from index.engines.cluster import Cluster
-from index.names import Located
+from app.http.keys import ApiKeyError, ApiKeys, parse_keys, read_keys
+from index.cluster.contracts import MilvusAddress
+from index.collection_names import CollectionLocation
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -15,7 +15,7 @@ with needs_extra("serve"):
     from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1024 * 1024
-Keeps: TypeAlias = Literal["off", "verdicts", "text", "all"]
+FeedbackPolicy: TypeAlias = Literal["off", "verdicts", "text", "all"]
 
 
 class SettingsError(MultifoldError):
@@ -88,7 +88,7 @@ class Settings(BaseSettings):
     ] = 1.0
 
     feedback: Annotated[
-        Keeps,
+        FeedbackPolicy,
         Field(
             description="whether people may judge hits, and what is kept of their queries: nothing "
             "(verdicts), texts and ids of items (text), pictures and meshes too (all)"
@@ -111,9 +111,9 @@ class Settings(BaseSettings):
     cors: Annotated[str, Field(description="origins whose pages may ask, separated by commas")] = ""
 
     @property
-    def place(self) -> Located:
+    def place(self) -> CollectionLocation:
         """Where the main collection lies."""
-        return Located(self.data, self.items_at, self.bucket)
+        return CollectionLocation(self.data, self.items_at, self.bucket)
 
     @property
     def items_at(self) -> str | None:
@@ -121,9 +121,11 @@ class Settings(BaseSettings):
         return None if self.database is None else self.database.get_secret_value()
 
     @property
-    def cluster(self) -> Cluster | None:
+    def cluster(self) -> MilvusAddress | None:
         """Where neighbours are found, if not in this process."""
-        return None if self.milvus is None else Cluster(self.milvus, self.milvus_token.get_secret_value())
+        return (
+            None if self.milvus is None else MilvusAddress(self.milvus, self.milvus_token.get_secret_value())
+        )
 
     @property
     def spared(self) -> tuple[Path, ...]:
@@ -135,14 +137,14 @@ class Settings(BaseSettings):
         """Origins whose pages may ask."""
         return [origin.strip() for origin in self.cors.split(",") if origin.strip()]
 
-    def known_keys(self) -> Keys:
+    def known_keys(self) -> ApiKeys:
         """The keys of the environment and of the file."""
         found = parse_keys(self.keys.get_secret_value())
         if self.keys_file:
             found += read_keys(self.keys_file)
             if not found:
                 raise ApiKeyError(f"{self.keys_file} holds no key: add one, or do not name the file")
-        return Keys(found)
+        return ApiKeys(found)
 
     @property
     def url(self) -> str:

@@ -1,0 +1,1 @@
+"""Collections: items are stored, indexed and searched here."""

@@ -12,30 +12,28 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from index.base import Segment, Space
-from index.bitmaps import Bitmaps
-from index.check import check_facets, check_items, check_page, check_query
-from index.derived import Derived, Told, nobody
-from index.engines.cluster import Cluster, GoneError
-from index.engines.report import Report
-from index.engines.saved import tidy
-from index.engines.table import check_plan
-from index.placement import placed
-from index.plan import Plan, PlanError
-from index.searching import Ask, Calibration, Searching
-from index.truth import browse, feedback, ordering
-from index.truth.blobfolder import blobs_at
-from index.truth.blobs import Blobs
-from index.truth.browse import Facet, Span
-from index.truth.changelog import changed, last_change
-from index.truth.feedback import Chosen, Judgement
-from index.truth.filters import Filter
-from index.truth.lock import WriterLock
-from index.truth.mounts import refuse_network
-from index.truth.ordering import Order
-from index.truth.store import Store
-from index.upkeep.agree import disagreements
-from index.upkeep.snapshot import Taken, snapshot
+from index.cluster.contracts import ClusterLostError, MilvusAddress
+from index.cluster.placement import place_engines
+from index.contracts import EngineKey, IndexPlan, IndexPlanError, Space
+from index.engines.factory import check_plan
+from index.engines.saved_engines import remove_unlinked_segments
+from index.engines.segments import SegmentReport
+from index.maintenance.snapshot import SnapshotReport, take_snapshot
+from index.maintenance.verify import find_index_problems
+from index.search.candidates import FilterCache
+from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
+from index.search.search import Calibration, Searcher, SearchRequest
+from index.store import browse, feedback
+from index.store import browse as ordering
+from index.store.blobs.contracts import Blobs
+from index.store.blobs.places import open_blobs
+from index.store.browse import FacetCount, ItemOrder, NumberSpan
+from index.store.change_log import changed_items, last_change
+from index.store.feedback import FeedbackFilter, Judgement
+from index.store.filters import Filter
+from index.store.folder_locks import WriterLock, refuse_network
+from index.store.store import Store
+from index.validation import check_facets, check_items, check_page, check_query
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Hit, Item, Kind, Query, Side
@@ -56,8 +54,8 @@ class Collection:
         store: Store,
         blobs: Blobs,
         lock: WriterLock | None,
-        planned: Callable[[Plan], Derived],
-        plan: Plan,
+        planned: Callable[[IndexPlan], EngineSet],
+        plan: IndexPlan,
         *,
         read_only: bool,
     ) -> None:
@@ -68,7 +66,7 @@ class Collection:
         self._read_only = read_only
         self._changing = threading.Lock()
         self._closed = False
-        self._bitmaps = Bitmaps()
+        self._bitmaps = FilterCache()
         self.plan = plan
         self._planned = planned
         self._derived = planned(plan)
@@ -83,11 +81,11 @@ class Collection:
         *,
         writer: str | None = None,
         read_only: bool = False,
-        plan: Plan | None = None,
+        plan: IndexPlan | None = None,
         probes: Mapping[Side, Features] | None = None,
         database: str | None = None,
         bucket: str | None = None,
-        cluster: Cluster | None = None,
+        cluster: MilvusAddress | None = None,
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others are told while we write.
 
@@ -98,7 +96,7 @@ class Collection:
         """
         if database is None:
             refuse_network(folder)
-        blobs = blobs_at(folder, bucket)
+        blobs = open_blobs(folder, bucket)
         with ExitStack() as undo:
             lock = None
             if not read_only:
@@ -109,15 +107,15 @@ class Collection:
                 blobs.sweep()
             store = Store(database or folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
-            plan = plan or store.plan() or Plan()
+            plan = plan or store.plan() or IndexPlan()
             home = folder / "index" if database is None else None
             writes = not read_only
 
-            def planned(plan: Plan) -> Derived:
-                return placed(space, store, plan, cluster, home, probes, writes=writes)
+            def planned(plan: IndexPlan) -> EngineSet:
+                return place_engines(space, store, plan, cluster, home, probes, writes=writes)
 
             if home is not None and writes:
-                tidy(home)
+                remove_unlinked_segments(home)
             collection = cls(space, store, blobs, lock, planned, plan, read_only=read_only)
             undo.pop_all()
         return collection
@@ -154,7 +152,7 @@ class Collection:
     def ids(self) -> list[str]:
         """The ids of all items, sorted."""
         with self._readable().moment() as now:
-            return browse.ids(now)
+            return browse.list_ids(now)
 
     def count(self, where: Filter | None = None) -> int:
         """How many items there are, or how many of them a filter lets through."""
@@ -165,34 +163,34 @@ class Collection:
         """Items in the order of their ids, from behind the one named: the last of a page begins the next."""
         check_page(after, limit)
         with self._readable().moment() as now:
-            return browse.page(now, after, limit, where)
+            return browse.page_by_id(now, after, limit, where)
 
     def sorted(
-        self, order: Order, after: str | None = None, limit: int = 100, where: Filter | None = None
+        self, order: ItemOrder, after: str | None = None, limit: int = 100, where: Filter | None = None
     ) -> tuple[list[Item], str | None]:
         """Items in another order, and the mark that begins the next page, if there may be one."""
         check_page(after, limit)
         with self._readable().moment() as now:
-            return ordering.page(now, order, after, limit, where)
+            return ordering.page_in_order(now, order, after, limit, where)
 
     def facets(
         self, keys: Sequence[str], where: Filter | None = None, limit: int = 100
-    ) -> dict[str, list[Facet]]:
+    ) -> dict[str, list[FacetCount]]:
         """For each key the values that most items have, with their counts; items may be filtered."""
         check_facets(keys, limit)
         with self._readable().moment() as now:
-            return browse.facets(now, keys, where, limit)
+            return browse.count_facets(now, keys, where, limit)
 
-    def spans(self, keys: Sequence[str], where: Filter | None = None) -> dict[str, Span]:
+    def spans(self, keys: Sequence[str], where: Filter | None = None) -> dict[str, NumberSpan]:
         """From the least to the greatest number of each key that has numbers; items may be filtered."""
         check_facets(keys, 1)
         with self._readable().moment() as now:
-            return browse.spans(now, keys, where)
+            return browse.number_spans(now, keys, where)
 
     def changed(self, since: int) -> tuple[int, list[str] | None]:
         """The last change, and the items changed after an earlier one; None: the log was cut short."""
         with self._readable().moment() as now:
-            return last_change(now), changed(now, since)
+            return last_change(now), changed_items(now, since)
 
     def judge(self, judgement: Judgement) -> None:
         """Keep what somebody said of a hit, in place of what they said of it before."""
@@ -205,17 +203,17 @@ class Collection:
             return self._store.withdraw(judgement)
 
     def judgements(
-        self, after: str | None = None, limit: int = 100, chosen: Chosen | None = None
+        self, after: str | None = None, limit: int = 100, chosen: FeedbackFilter | None = None
     ) -> list[Judgement]:
         """Verdicts in the order of their ids, from behind the one named."""
         check_page(after, limit)
         with self._readable().moment() as now:
-            return feedback.page(now, after, limit, chosen or Chosen())
+            return feedback.page_of_judgements(now, after, limit, chosen or FeedbackFilter())
 
     def judgement(self, name: str) -> Judgement | None:
         """One verdict."""
         with self._readable().moment() as now:
-            return feedback.get(now, name)
+            return feedback.get_judgement(now, name)
 
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""
@@ -234,9 +232,9 @@ class Collection:
         `exact` looks at every row. A calibration gives hits their confidence; with the target `any` it merges
         the sides (see merging.py).
         """
-        return self.search_many([Ask(query, where, exact, calibration)])[0]
+        return self.search_many([SearchRequest(query, where, exact, calibration)])[0]
 
-    def search_many(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+    def search_many(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """The hits of each query, as `search` finds them, read from the store together."""
         for ask in asks:
             check_query(ask.query, self._space.dim)
@@ -255,24 +253,26 @@ class Collection:
             raise CollectionError("The index does not keep up with the changes: try again.")
         return answers
 
-    def snapshot(self, path: Path, *, pictures: bool = True) -> Taken:
+    def snapshot(self, path: Path, *, pictures: bool = True) -> SnapshotReport:
         """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
-        return snapshot(self._readable(), self.blobs, path, pictures=pictures)
+        return take_snapshot(self._readable(), self.blobs, path, pictures=pictures)
 
-    def settle(self) -> dict[Segment, list[Report]]:
+    def settle(self) -> dict[EngineKey, list[SegmentReport]]:
         """Wait until no index is being built; tells what the sealed parts of each find and cost."""
         return self._derived.settle()
 
-    def sealed(self) -> dict[Segment, tuple[int, list[Report]]]:
+    def sealed(self) -> dict[EngineKey, tuple[int, list[SegmentReport]]]:
         """How many rows each index has, and what its sealed parts find and cost, without waiting for any."""
         return self._derived.sealed()
 
-    def ask_for(self, plan: Plan) -> None:
+    def ask_for(self, plan: IndexPlan) -> None:
         """Whoever opens this collection from now on gets such an index."""
         with self._alone():
             self._store.ask_for(plan)
 
-    def reindex(self, plan: Plan, told: Told = nobody) -> dict[Segment, list[Report]]:
+    def reindex(
+        self, plan: IndexPlan, told: ProgressCallback = ignore_progress
+    ) -> dict[EngineKey, list[SegmentReport]]:
         """Build another index of what is stored, and search it once it finds what the plan asks for.
 
         The present one is searched and written to meanwhile, so both are in memory for a time. `told` hears
@@ -282,8 +282,8 @@ class Collection:
         with ExitStack() as undo:
             new = self._planned(plan)
             undo.callback(new.close)
-            if not type(new) is type(self._derived) is Derived:
-                raise PlanError(
+            if not type(new) is type(self._derived) is EngineSet:
+                raise IndexPlanError(
                     "What a cluster holds is indexed there: this collection has no index to build."
                 )
             new.catch_up(self._readable(), told)
@@ -303,7 +303,9 @@ class Collection:
         """What the indexes have that the store does not say, or the other way round; see agree.py."""
         with self._changing, self._readable().moment():
             self._derived.catch_up(self._store)
-            return list(disagreements(self._derived.engines, self._store, self._space, self.plan.recall))
+            return list(
+                find_index_problems(self._derived.engines, self._store, self._space, self.plan.recall)
+            )
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then let go of everything."""
@@ -329,10 +331,10 @@ class Collection:
     ) -> None:
         self.close()
 
-    def _answers(self, asks: Sequence[Ask]) -> list[list[Hit] | None]:
+    def _answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
         try:
-            return Searching(self._space, self._readable(), self._derived, self._bitmaps).answers(asks)
-        except GoneError:
+            return Searcher(self._space, self._readable(), self._derived, self._bitmaps).answers(asks)
+        except ClusterLostError:
             self._derived.lost()
             return [None] * len(asks)
 

@@ -10,22 +10,22 @@ import shutil
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from index.names import (
+from index.collection_names import (
     DEFAULT,
     MAIN,
-    Entry,
-    Listing,
-    Located,
+    CollectionEntry,
+    CollectionListing,
+    CollectionLocation,
     NameTakenError,
     NoSuchCollectionError,
     check_name,
     new_place,
 )
-from index.truth import stamp
-from index.truth.blobfolder import blobs_at
-from index.truth.database import Database, StoreError
-from index.truth.lock import WriterLock
-from index.truth.store import database_at
+from index.store import metadata
+from index.store.blobs.places import open_blobs
+from index.store.database import Database, StoreError
+from index.store.folder_locks import WriterLock
+from index.store.store import database_at
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError, needs_extra
 
@@ -51,7 +51,7 @@ aliases = Table(
 )
 
 
-class Registry:
+class CollectionRegistry:
     """The collections of a data folder, and of a database if the items are there.
 
     In a folder only the process that holds the writer's lock may change it.
@@ -73,25 +73,25 @@ class Registry:
         """Whether other processes may change it too."""
         return self.store.shared
 
-    def listing(self) -> Listing:
+    def listing(self) -> CollectionListing:
         """All names now."""
         with self.store.reading() as connection:
             return _listing(connection)
 
-    def create(self, name: str, vector_id: str) -> Entry:
+    def create(self, name: str, vector_id: str) -> CollectionEntry:
         """A new, empty collection for an encoder."""
         check_name(name)
         with self.store.writing() as connection:
             known = _listing(connection)
             if name in (MAIN, DEFAULT) or name in known.entries or name in known.aliases:
                 raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
-            entry = Entry(name, new_place(name), vector_id)
+            entry = CollectionEntry(name, new_place(name), vector_id)
             connection.execute(insert(collections), vars(entry))
             if self.shared:
                 connection.exec_driver_sql(f"CREATE SCHEMA {entry.place}")
         return entry
 
-    def drop(self, name: str) -> Entry:
+    def drop(self, name: str) -> CollectionEntry:
         """Forget a collection that nobody calls by an alias; with `clear` its files go too."""
         with self.store.writing() as connection:
             known = _listing(connection)
@@ -129,30 +129,30 @@ class Registry:
                 raise NoSuchCollectionError(f"there is no alias {alias!r}")
             connection.execute(delete(aliases).where(aliases.c.alias == alias))
 
-    def home(self, entry: Entry) -> Path:
+    def home(self, entry: CollectionEntry) -> Path:
         """The folder of a collection."""
         return self._data / FOLDER / entry.place
 
-    def database(self, entry: Entry) -> str | None:
+    def database(self, entry: CollectionEntry) -> str | None:
         """The address of its items, if they are not in its folder."""
         if self._url is None:
             return None
-        from index.truth.postgres import within  # its driver is an extra
+        from index.store.postgres import within  # its driver is an extra
 
         return within(self._url, entry.place)
 
-    def bucket(self, entry: Entry) -> str | None:
+    def bucket(self, entry: CollectionEntry) -> str | None:
         """The address of its pictures, if they are not in its folder."""
         return None if self._bucket is None else f"{self._bucket.rstrip('/')}/{FOLDER}/{entry.place}"
 
-    def located(self, entry: Entry) -> Located:
+    def located(self, entry: CollectionEntry) -> CollectionLocation:
         """Where all that belongs to it lies."""
-        return Located(self.home(entry), self.database(entry), self.bucket(entry))
+        return CollectionLocation(self.home(entry), self.database(entry), self.bucket(entry))
 
-    def clear(self, entry: Entry) -> None:
+    def clear(self, entry: CollectionEntry) -> None:
         """Remove the files of a collection that was dropped."""
         if bucket := self.bucket(entry):
-            blobs = blobs_at(self.home(entry), bucket)
+            blobs = open_blobs(self.home(entry), bucket)
             blobs.remove(blobs.all())
         shutil.rmtree(self.home(entry), ignore_errors=True)
 
@@ -168,19 +168,21 @@ class Registry:
         self.store.close()
 
 
-def _listing(connection: Connection) -> Listing:
+def _listing(connection: Connection) -> CollectionListing:
     if not inspect(connection).has_table(collections.name):
-        return Listing({}, {})
-    entries = [Entry(**row) for row in connection.execute(select(collections)).mappings()]
+        return CollectionListing({}, {})
+    entries = [CollectionEntry(**row) for row in connection.execute(select(collections)).mappings()]
     called = {row.alias: row.collection for row in connection.execute(select(aliases))}
-    return Listing({entry.name: entry for entry in sorted(entries, key=lambda one: one.name)}, called)
+    return CollectionListing(
+        {entry.name: entry for entry in sorted(entries, key=lambda one: one.name)}, called
+    )
 
 
-def located(main: Located, name: str) -> Located:
+def locate_collection(main: CollectionLocation, name: str) -> CollectionLocation:
     """Where the collection of a name or alias lies."""
     if name == MAIN:
         return main
-    registry = Registry(main.folder, main.database, main.bucket, read_only=True)
+    registry = CollectionRegistry(main.folder, main.database, main.bucket, read_only=True)
     try:
         listing = registry.listing()
         real = listing.resolve(name)
@@ -189,36 +191,36 @@ def located(main: Located, name: str) -> Located:
         registry.close()
 
 
-def planned(main: Located, name: str) -> Located:
+def locate_planned_collection(main: CollectionLocation, name: str) -> CollectionLocation:
     """Where it lies; for one that is not there yet, a folder that is not there either."""
     try:
-        return located(main, name)
+        return locate_collection(main, name)
     except (NoSuchCollectionError, StoreError):
         check_name(name)
-        return Located(main.folder / FOLDER / name)
+        return CollectionLocation(main.folder / FOLDER / name)
 
 
-def ensured(main: Located, name: str, vector_id: str, writer: str) -> Located:
+def ensure_collection(main: CollectionLocation, name: str, vector_id: str, writer: str) -> CollectionLocation:
     """Where it lies; a collection that is not there yet is made, for this encoder."""
     try:
-        return located(main, name)
+        return locate_collection(main, name)
     except (NoSuchCollectionError, StoreError):
         check_name(name)
     with ExitStack() as stack:
         make_folder(main.folder)
         if main.database is None:
             stack.callback(WriterLock(main.folder, writer).release)
-        registry = Registry(main.folder, main.database, main.bucket)
+        registry = CollectionRegistry(main.folder, main.database, main.bucket)
         stack.callback(registry.close)
         registry.create(name, vector_id)
-    return located(main, name)
+    return locate_collection(main, name)
 
 
-def made_with(at: Located) -> str | None:
+def stored_vector_id(at: CollectionLocation) -> str | None:
     """The encoder whose features lie there, in a store of whatever version; None where there are none."""
     try:
         database = database_at(at.database or at.folder / "store.sqlite", read_only=True, fresh=False)
         with closing(database), database.reading() as connection:
-            return stamp.note(connection, stamp.VECTOR_ID)
+            return metadata.read_note(connection, metadata.VECTOR_ID)
     except MultifoldError:
         return None

@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def entry(signature: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 (numba's)
+def compile_function(signature: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 (numba's)
     """A function that Python calls, compiled at once for this signature; others may run beside it."""
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-ASIDE = ".writing-"
+TEMPORARY_PREFIX = ".writing-"
 
 
-def aside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A name beside `path` that nobody else uses, for what is not whole yet."""
-    return path.with_name(f"{ASIDE}{uuid4().hex}")
+    return path.with_name(f"{TEMPORARY_PREFIX}{uuid4().hex}")
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def replace_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name `path` once the block ends well, and is durable then."""
-    unfinished = aside(path)
+    unfinished = temporary_path(path)
     try:
         with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
             yield out
@@ -30,15 +30,15 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     sync_folder(path.parent)
 
 
-def write(path: Path, data: bytes, mode: int = 0o666) -> None:
+def write_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """A file of these bytes, there whole or not at all, even after a power cut."""
-    with replacing(path, mode) as out:
+    with replace_file(path, mode) as out:
         out.write(data)
 
 
-def sweep(folder: Path) -> None:
+def remove_temporary_files(folder: Path) -> None:
     """Remove what a killed writer left half-written; for the only writer of a folder, before it writes."""
-    for left in folder.glob(f"{ASIDE}*"):
+    for left in folder.glob(f"{TEMPORARY_PREFIX}*"):
         left.unlink(missing_ok=True)
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-BEHIND = 10  # a tenth of the time of a thread that it competes with
+LOW_PRIORITY = 10  # a tenth of the time of a thread that it competes with
 
 
 def cores() -> int:
@@ -19,14 +19,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def stand_back() -> None:
+def lower_thread_priority() -> None:
     """This thread gets the time that others leave, where the system tells threads apart and allows it."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BEHIND)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
 
 
-def ahead(
+def map_ahead(
     function: Callable[[Given], Result], given: Iterable[Given], threads: int, most: int
 ) -> Iterator[Result]:
     """Results in order, worked out by threads that are at most so many ahead of who takes them."""

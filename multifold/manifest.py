@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from multifold.durable import replacing
+from multifold.durable import replace_file
 from multifold.errors import MultifoldError
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -24,7 +24,7 @@ class ManifestError(MultifoldError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One item of a manifest, its paths made absolute."""
 
     id: str
@@ -35,7 +35,7 @@ class Entry:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(path: Path, split: str | None = None) -> Iterator[Entry]:
+def read(path: Path, split: str | None = None) -> Iterator[ManifestEntry]:
     """The entries of a manifest in order, those of one split if it is named."""
     if not path.is_file():
         raise ManifestError(f"there is no manifest {path}")
@@ -52,10 +52,10 @@ def read(path: Path, split: str | None = None) -> Iterator[Entry]:
             yield entry
 
 
-def write(path: Path, entries: Iterable[Entry]) -> None:
+def write(path: Path, entries: Iterable[ManifestEntry]) -> None:
     """Write a manifest, whole or not at all; the paths of the entries become relative to it."""
     folder = path.resolve().parent
-    with replacing(path) as out:
+    with replace_file(path) as out:
         for entry in entries:
             out.write(json.dumps(_unparse(entry, folder), ensure_ascii=False).encode() + b"\n")
 
@@ -72,7 +72,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def _parse(line: str, folder: Path) -> Entry:
+def _parse(line: str, folder: Path) -> ManifestEntry:
     raw = json.loads(line)
     if not isinstance(raw, dict):
         raise ManifestError("not a JSON object")
@@ -91,7 +91,7 @@ def _parse(line: str, folder: Path) -> Entry:
     if not images and not texts and mesh is None:
         raise ManifestError("an item needs an image, a mesh or a text")
     paths = tuple(folder / image for image in images)
-    return Entry(raw["id"], paths, None if mesh is None else folder / mesh, texts, split, meta)
+    return ManifestEntry(raw["id"], paths, None if mesh is None else folder / mesh, texts, split, meta)
 
 
 def _strings(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _strings(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _unparse(entry: Entry, folder: Path) -> dict[str, Any]:
+def _unparse(entry: ManifestEntry, folder: Path) -> dict[str, Any]:
     raw: dict[str, Any] = {"id": entry.id}
     if entry.images:
         raw["images"] = [_relative(image, folder) for image in entry.images]

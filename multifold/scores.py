@@ -13,7 +13,7 @@ from multifold.types import Metric, Vector, Vectors
 
 
 @runtime_checkable
-class Compares(Protocol):
+class VectorScorer(Protocol):
     """What knows how its index vectors are compared."""
 
     @property
@@ -30,17 +30,17 @@ class Compares(Protocol):
     ) -> Float32[np.ndarray, "q k"]: ...
 
 
-def likeness(
-    encoder: Compares, queries: Float32[np.ndarray, "q d"], gallery: Float32[np.ndarray, "g d"]
+def similarities(
+    encoder: VectorScorer, queries: Float32[np.ndarray, "q d"], gallery: Float32[np.ndarray, "g d"]
 ) -> Float32[np.ndarray, "q g"]:
     """What a search tells of every pair of index vectors; the queries have no signs yet."""
     if not encoder.rescores:
-        return index_scores(signed(queries, encoder.query_signs), gallery, encoder.metric)
+        return index_scores(apply_signs(queries, encoder.query_signs), gallery, encoder.metric)
     found = [encoder.rescore(query[None], gallery[None]) for query in queries]
     return np.concatenate(found) if found else np.empty((0, len(gallery)), np.float32)
 
 
-def signed(queries: Vectors, query_signs: Vector | None) -> Vectors:
+def apply_signs(queries: Vectors, query_signs: Vector | None) -> Vectors:
     """Queries as an engine wants them: the geometry's signs applied."""
     return queries if query_signs is None else queries * query_signs
 

@@ -18,7 +18,7 @@ from jaxtyping import Float32, UInt8
 Side: TypeAlias = Literal["text", "image", "shape"]
 Kind: TypeAlias = Literal["caption", "photo", "view"]
 Metric: TypeAlias = Literal["ip", "l2"]
-Pool: TypeAlias = Literal["mean", "max"]
+Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["text", "image", "shape", "any"]
 
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
@@ -62,7 +62,7 @@ class Mix:
 
 
 @dataclass(frozen=True)
-class Words:
+class LexicalQuery:
     """A text whose words are looked for as they are written, beside the vector or instead of it.
 
     `weight` is what a rank by words counts beside one by the vector.
@@ -80,9 +80,9 @@ class Query:
     vector: Vector | Mix
     target: Target
     limit: int = 10
-    pool: Pool = "mean"
+    pool: Pooling = "mean"
     offset: int = 0  # hits to pass over first
-    words: Words | None = None
+    words: LexicalQuery | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from multifold.errors import MultifoldError
-from renderers.base import Views
-from renderers.engines import AUTO, ENGINES, Engine, engine
+from renderers.contracts import Views
+from renderers.engines import AUTO, ENGINES, RenderEngine, engine
 from renderers.sandbox import Sandbox
 
 SECONDS = 120.0  # some compile themselves first
@@ -46,10 +46,10 @@ end_header
 
 
 @dataclass(frozen=True)
-class Finding:
+class EngineCheck:
     """What one engine did."""
 
-    engine: Engine
+    engine: RenderEngine
     works: bool
     chosen: bool  # by `auto`
     note: str
@@ -59,7 +59,7 @@ class Finding:
         return f"{'works' if self.works else '  -  '}  {name:14} {self.engine.what}: {self.note}"
 
 
-def examine() -> Iterator[Finding]:
+def check_engines() -> Iterator[EngineCheck]:
     """Try every engine, the plain one first, since the others are compared with it."""
     with tempfile.TemporaryDirectory(prefix="multifold-doctor-") as folder:
         crystal = Path(folder, "crystal.ply")
@@ -68,15 +68,15 @@ def examine() -> Iterator[Finding]:
         for one in sorted(ENGINES, key=lambda one: one.name != "numpy"):
             chosen = one == engine(AUTO)
             try:
-                views, seconds = _drawn(one, crystal)
+                views, seconds = _draw(one, crystal)
             except MultifoldError as error:
-                yield Finding(one, False, chosen, str(error))
+                yield EngineCheck(one, False, chosen, str(error))
                 continue
             plain = views if plain is None else plain
-            yield _compared(one, chosen, views, plain, seconds)
+            yield _compare(one, chosen, views, plain, seconds)
 
 
-def _drawn(one: Engine, crystal: Path) -> tuple[Views, float]:
+def _draw(one: RenderEngine, crystal: Path) -> tuple[Views, float]:
     """The views, and how long they took once the engine was warm."""
     with Sandbox(1, seconds=SECONDS, engine=one.name) as sandbox:
         sandbox.render(crystal, rig=_RIG, size=_SIZE)
@@ -84,9 +84,9 @@ def _drawn(one: Engine, crystal: Path) -> tuple[Views, float]:
         return sandbox.render(crystal, rig=_RIG, size=_SIZE), time.perf_counter() - start
 
 
-def _compared(one: Engine, chosen: bool, views: Views, plain: Views, seconds: float) -> Finding:
+def _compare(one: RenderEngine, chosen: bool, views: Views, plain: Views, seconds: float) -> EngineCheck:
     difference = float(np.abs(views.astype(int) - plain).mean())
     if difference > _CLOSE:
-        return Finding(one, False, chosen, f"its pictures are off by {difference:.1f} of 255 on average")
+        return EngineCheck(one, False, chosen, f"its pictures are off by {difference:.1f} of 255 on average")
     same = "the same pixels" if difference == 0 else f"{difference:.2f} of 255 off on average"
-    return Finding(one, True, chosen, f"{1000 * seconds / len(views):.0f} ms a view, {same}")
+    return EngineCheck(one, True, chosen, f"{1000 * seconds / len(views):.0f} ms a view, {same}")

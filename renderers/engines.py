@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from multifold.errors import MultifoldError
-from renderers.base import EngineError, Renderer
+from renderers.contracts import RenderEngineError, Renderer
 
 AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class Engine:
+class RenderEngine:
     """One way to draw."""
 
     name: str
@@ -32,23 +32,38 @@ class Engine:
             build: Callable[..., Renderer] = getattr(importlib.import_module(module), name)
             return build(*self.arguments)
         except MultifoldError as error:
-            raise EngineError(f"the engine {self.name!r} does not work here: {error}") from error
+            raise RenderEngineError(f"the engine {self.name!r} does not work here: {error}") from error
 
 
 ENGINES = (
-    Engine("numba", "our rasteriser, compiled by numba", "software-2", "renderers.compiled:CompiledRenderer"),
-    Engine("numpy", "our rasteriser, in numpy", "software-2", "renderers.software:SoftwareRenderer"),
-    Engine("egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", "renderers.gl:GlRenderer", ("egl",)),
-    Engine("osmesa", "pyrender on Mesa without a GPU", "gl-osmesa-1", "renderers.gl:GlRenderer", ("osmesa",)),
+    RenderEngine(
+        "numba",
+        "our rasteriser, compiled by numba",
+        "software-2",
+        "renderers.raster.kernels.renderer:CompiledRenderer",
+    ),
+    RenderEngine(
+        "numpy", "our rasteriser, in numpy", "software-2", "renderers.raster.renderer:SoftwareRenderer"
+    ),
+    RenderEngine(
+        "egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", "renderers.gl.renderer:GlRenderer", ("egl",)
+    ),
+    RenderEngine(
+        "osmesa",
+        "pyrender on Mesa without a GPU",
+        "gl-osmesa-1",
+        "renderers.gl.renderer:GlRenderer",
+        ("osmesa",),
+    ),
 )
 NAMES = (AUTO, *(engine.name for engine in ENGINES))
 
 
-def engine(name: str = AUTO) -> Engine:
+def engine(name: str = AUTO) -> RenderEngine:
     """The engine of this name. `auto` is the software renderer, compiled if numba is there."""
     if name == AUTO:
         name = "numba" if importlib.util.find_spec("numba") else "numpy"
     for one in ENGINES:
         if one.name == name:
             return one
-    raise EngineError(f"no engine is called {name!r}; there are: {', '.join(NAMES)}.")
+    raise RenderEngineError(f"no engine is called {name!r}; there are: {', '.join(NAMES)}.")

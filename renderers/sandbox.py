@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from multifold.machine import ahead
+from multifold.machine import map_ahead
 from renderers import cameras, engines
-from renderers.base import Background, Views, check_size
-from renderers.errors import MeshError
-from renderers.files.container import suffix_of
-from renderers.limits import DEFAULT_LIMITS, Limits
-from renderers.process import Drawing, Worker, WorkerKilledError, WorkerLostError
-from renderers.request import Request
-from renderers.upright import Up
+from renderers.contracts import DEFAULT_LIMITS, Background, MeshError, MeshLimits, Views, check_view_size
+from renderers.mesh.formats.mesh_file import suffix_of
+from renderers.mesh.up_axis import Up
+from renderers.worker_process import RenderedMesh, Worker, WorkerKilledError, WorkerLostError
+from renderers.worker_protocol import RenderRequest
 
 DEFAULT_SECONDS = 60.0
 DEFAULT_MEMORY = 3 << 30
@@ -40,7 +38,7 @@ class Sandbox:
         *,
         seconds: float = DEFAULT_SECONDS,
         memory_bytes: int = DEFAULT_MEMORY,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: MeshLimits = DEFAULT_LIMITS,
         engine: str = engines.AUTO,
     ) -> None:
         self.workers, self.seconds, self.memory_bytes, self.limits = workers, seconds, memory_bytes, limits
@@ -71,9 +69,9 @@ class Sandbox:
         background: Background = "white",
         up: Up = "auto",
         within: Path | None = None,
-    ) -> Drawing:
+    ) -> RenderedMesh:
         """The same, with what a user should know; a file in place may name others in the folder `within`."""
-        check_size(size)
+        check_view_size(size)
         if isinstance(mesh, Path):
             return self._draw(self._request(mesh.resolve(), rig, size, background, up, within))
         name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
@@ -100,17 +98,17 @@ class Sandbox:
         rig: str = "ring6",
         size: int = 224,
         background: Background = "white",
-    ) -> Iterator[Drawing | MeshError]:
+    ) -> Iterator[RenderedMesh | MeshError]:
         """The same as `draw` for files that each have an axis that is up and a folder they may read from."""
 
-        def attempt(mesh: tuple[Path, Up, Path | None]) -> Drawing | MeshError:
+        def attempt(mesh: tuple[Path, Up, Path | None]) -> RenderedMesh | MeshError:
             path, up, within = mesh
             try:
                 return self.draw(path, None, rig, size, background, up, within)
             except MeshError as error:
                 return error
 
-        return ahead(attempt, meshes, self.workers, 2 * self.workers + 1)
+        return map_ahead(attempt, meshes, self.workers, 2 * self.workers + 1)
 
     def close(self) -> None:
         """End the workers; those still drawing end when they are done."""
@@ -133,11 +131,11 @@ class Sandbox:
 
     def _request(
         self, path: Path, rig: str, size: int, background: Background, up: Up, within: Path | None = None
-    ) -> Request:
+    ) -> RenderRequest:
         folder = None if within is None else str(within.resolve())
-        return Request(str(path), rig, size, background, up, self.limits, folder)
+        return RenderRequest(str(path), rig, size, background, up, self.limits, folder)
 
-    def _draw(self, request: Request) -> Drawing:
+    def _draw(self, request: RenderRequest) -> RenderedMesh:
         views = len(cameras.rig(request.rig))
         worker = self._idle.get()
         if worker is None:

@@ -1,22 +1,70 @@
 """A process that loads and draws meshes for its parent, who may kill it at any time.
 
-Requests come in on stdin and answers go out on stdout, each a frame (see request.py); an answer with
-views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has taken over can
-show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
+Requests come in on stdin and answers go out on stdout, each a frame (see worker_protocol.py); an answer
+with views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has taken over
+can show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
+
+While a mesh is loaded, an audit hook lets Python open no file outside the folder of the mesh, start no
+process, open no connection and write nothing. Our readers keep to the folder by themselves; the hook stops
+a library that does not. What Python's own libraries need is open to reading.
 """
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
-from renderers.base import EngineError, Renderer, Views
-from renderers.guard import Guard
-from renderers.mesh import load_model
-from renderers.model import Model
-from renderers.request import LENGTH, Request, decode, frame
+from renderers.contracts import MeshModel, RenderEngineError, Renderer, Views
+from renderers.mesh.load import load_model
+from renderers.worker_protocol import FRAME_LENGTH, RenderRequest, decode_request, message_frame
+
+_FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
+_FORBIDDEN_CHANGES = ("os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.chmod")
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class FileAccessGuard:
+    """Watches what this process does from now on, but only within `reading`; made once in a process."""
+
+    def __init__(self) -> None:
+        libraries = {sys.prefix, sys.base_prefix, *(path or os.getcwd() for path in sys.path)}
+        self._libraries = tuple(os.path.realpath(path) for path in libraries)
+        self._folder: str | None = None
+        sys.addaudithook(self._audit)
+
+    @contextmanager
+    def reading(self, folder: Path) -> Iterator[None]:
+        """Only this folder is open to reading until the end of the block."""
+        self._folder = os.path.realpath(folder)
+        try:
+            yield
+        finally:
+            self._folder = None
+
+    def _audit(self, event: str, args: tuple[object, ...]) -> None:
+        folder = self._folder
+        if folder is None:
+            return
+        if event in _FORBIDDEN or event in _FORBIDDEN_CHANGES:
+            raise PermissionError(f"{event} is not allowed while a mesh is loaded")
+        if event == "open" and not self._may_open(folder, *args):
+            raise PermissionError("no file outside its folder is read while a mesh is loaded")
+
+    def _may_open(self, folder: str, path: object, _: object, flags: object) -> bool:
+        if not isinstance(path, (str, bytes)):
+            return True  # a descriptor that is open already
+        writing = isinstance(flags, int) and flags & _WRITING != 0
+        real = os.path.realpath(os.fsdecode(path))
+        return not writing and any(_inside(real, root) for root in (folder, *self._libraries))
+
+
+def _inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
 
 OUT_OF_MEMORY = "there is not enough memory for this file. Simplify it first."
 
@@ -24,37 +72,39 @@ OUT_OF_MEMORY = "there is not enough memory for this file. Simplify it first."
 def main(memory_bytes: int, engine: str) -> None:
     """Answer requests until the parent hangs up or memory has run out."""
     requests, answers = _take_over_pipes()
-    opened = _opened(engine)
+    opened = _open_engine(engine)
     _limit_resources(memory_bytes)
     _answer(answers, {"ready": True})
-    guard = Guard()
-    while header := requests.read(LENGTH.size):
-        request = decode(requests.read(LENGTH.unpack(header)[0]))
+    guard = FileAccessGuard()
+    while header := requests.read(FRAME_LENGTH.size):
+        request = decode_request(requests.read(FRAME_LENGTH.unpack(header)[0]))
         try:
-            model, views = draw(request, opened, guard)
-            _answer(answers, {"shape": views.shape, **_told(model)}, views.tobytes())
+            model, views = draw_mesh(request, opened, guard)
+            _answer(answers, {"shape": views.shape, **_facts(model)}, views.tobytes())
         except MemoryError:
             # what is left of this process may be in pieces: a fresh one is safer
             _answer(answers, {"error": OUT_OF_MEMORY, "last": True})
             return
         except MultifoldError as error:
-            _answer(answers, {"error": str(error), "engine": isinstance(error, EngineError)})
+            _answer(answers, {"error": str(error), "engine": isinstance(error, RenderEngineError)})
         except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
 
 
-def _opened(engine: str) -> Renderer | EngineError:
+def _open_engine(engine: str) -> Renderer | RenderEngineError:
     """The engine, while files may be written, since some keep what they compile; or why it does not work."""
     try:
         return engines.engine(engine).open()
-    except EngineError as error:
+    except RenderEngineError as error:
         return error
 
 
-def draw(request: Request, engine: Renderer | EngineError, guard: Guard) -> tuple[Model, Views]:
+def draw_mesh(
+    request: RenderRequest, engine: Renderer | RenderEngineError, guard: FileAccessGuard
+) -> tuple[MeshModel, Views]:
     """One mesh and its views."""
-    if isinstance(engine, EngineError):
-        raise EngineError(str(engine))
+    if isinstance(engine, RenderEngineError):
+        raise RenderEngineError(str(engine))
     path, within = Path(request.path), None if request.within is None else Path(request.within)
     with guard.reading(within or path.parent):
         model = load_model(path, request.limits, request.up, within)
@@ -62,7 +112,7 @@ def draw(request: Request, engine: Renderer | EngineError, guard: Guard) -> tupl
     return model, engine.render(model, rig, request.size, request.background)
 
 
-def _told(model: Model) -> dict[str, object]:
+def _facts(model: MeshModel) -> dict[str, object]:
     """What a user should know about a mesh, cut to what fits into an answer."""
     return {
         "up": model.up,
@@ -72,7 +122,7 @@ def _told(model: Model) -> dict[str, object]:
 
 
 def _answer(answers: BinaryIO, message: dict[str, object], data: bytes = b"") -> None:
-    answers.write(frame(message) + data)
+    answers.write(message_frame(message) + data)
     answers.flush()
 
 

@@ -8,21 +8,21 @@ import pytest
 from jaxtyping import Float32
 from PIL import Image
 
-from multifold import bundle as bundles
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
-from multifold.explanation import Explainer
+from multifold.analysis.explanation import Explainer
+from multifold.bundle import bundle as bundles
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import pixels
 from multifold.metrics import bootstrap
-from multifold.preprocess import pixels
 from multifold.scores import index_scores
-from renderers.base import LOOK, EngineError
 from renderers.cameras import rig
-from renderers.mesh import load_model
+from renderers.contracts import LOOK, RenderEngineError
+from renderers.mesh.load import load_model
+from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
-from renderers.software import SoftwareRenderer
 from training.data import furniture
-from training.evaluate import retrieval
-from training.evaluate.explanation import deleted_cells, deleted_words, matches
+from training.evaluate.explanation import delete_cells, delete_words, matching_pairs
+from training.retrieval import directions
 
 FOLDER = Path(__file__).resolve().parent.parent / "bundles" / "furniture"
 MOST_BYTES = 4_000_000
@@ -60,9 +60,9 @@ def test_its_best_explanations_beat_chance() -> None:
     encoder = open_encoder(FOLDER)
     with np.load(FOLDER / "canary.npz") as stored:
         seen, texts = list(stored["pixels"]), [str(text) for text in stored["texts"]]
-    found = matches(encoder, seen, texts[: len(seen)])
+    found = matching_pairs(encoder, seen, texts[: len(seen)])
     explainer = Explainer(encoder)
-    for left in (deleted_cells(explainer, found).areas, deleted_words(explainer, found).areas):
+    for left in (delete_cells(explainer, found).areas, delete_words(explainer, found).areas):
         assert min(left, key=lambda name: left[name]) == explainer.methods("image")[0]
 
 
@@ -92,7 +92,7 @@ def test_it_knows_furniture_that_it_never_saw(tmp_path: Path) -> None:
         drawn = SoftwareRenderer().render(load_model(tmp_path / "piece.glb"), rig(spec.rig), spec.size)
         views.append(np.stack([pixels(Image.fromarray(view), encoder.bundle.image) for view in drawn]))
     captions = [[caption.text for caption in piece.captions] for piece in pieces]
-    found = retrieval.report(encoder, retrieval.encode(encoder, np.stack(views), captions))
+    found = directions.report(encoder, directions.encode(encoder, np.stack(views), captions))
     assert found["text_to_shape"]["R@5"][0] > 0.8
     assert found["shape_to_text"]["R@5"][0] > 0.8
 
@@ -104,7 +104,7 @@ def test_it_knows_furniture_by_the_views_of_other_engines(name: str) -> None:
     pieces = [furniture.glb(furniture.make(FRESH_SEED, index)) for index in range(12)]
     try:
         seen = seen_by(encoder, name, pieces)
-    except EngineError as error:
+    except RenderEngineError as error:
         pytest.skip(str(error))
     alike = seen @ seen_by(encoder, "numpy", pieces).T
     assert alike.diagonal().min() > 0.995

@@ -6,9 +6,9 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from multifold.canary import open_encoder
+from multifold.analysis.explanation import Explainer
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
-from multifold.explanation import Explainer
 from multifold.manifest import read
 
 RECIPE = """

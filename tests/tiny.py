@@ -13,12 +13,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from multifold import bundle as bundles
-from multifold import canary
-from multifold.bundle import Bundle, GeometrySpec, Tolerance, ViewSpec
-from multifold.encoder import Encoder
-from multifold.preprocess import ImageSpec
-from multifold.tokens import TextSpec
+from multifold.bundle import bundle as bundles
+from multifold.bundle import canary
+from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, ViewSpec
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec
 
 SIZE, GRID, FEATURE = 32, 4, 16
 COLOURS = {

@@ -1,4 +1,4 @@
-"""Groups of observations: each step takes some items, and of each some views and some captions."""
+"""Batches of a training: each step takes some items, and of each some views, augmented, and some captions."""
 
 import hashlib
 import json
@@ -10,19 +10,43 @@ import numpy as np
 import torch
 from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
 
 from multifold.errors import MultifoldError
-from training.augment import moved, places
-from training.data.unopened import Unopened
-from training.ranks import ALONE, Ranks
-from training.recipe import Train
+from training.data.views import LazyViews
+from training.distributed import SINGLE_PROCESS, ProcessRank
+from training.recipes.schema import AugmentSection, TrainSection
+
+
+def augmentation_maps(
+    wanted: AugmentSection, count: int, rng: np.random.Generator
+) -> Float32[Tensor, "b 2 3"] | None:
+    """For each picture, where its pixels are taken from: coordinates run from −1 to 1."""
+    if wanted == AugmentSection():
+        return None
+    angle = np.deg2rad(rng.uniform(-wanted.turn, wanted.turn, count))
+    across = np.where(wanted.mirror & (rng.random(count) < 0.5), -1, 1)
+    down = np.where(wanted.upside_down & (rng.random(count) < 0.5), -1, 1)
+    room = 1 - 1 / wanted.zoom
+    offsets = rng.uniform(-room, room, (2, count))
+    cos, sin = np.cos(angle) / wanted.zoom, np.sin(angle) / wanted.zoom
+    rows = np.array([[across * cos, -down * sin, offsets[0]], [across * sin, down * cos, offsets[1]]])
+    return torch.from_numpy(rows.transpose(2, 0, 1).astype(np.float32))
+
+
+def apply_maps(pixels: UInt8[Tensor, "b h w 3"], where: Float32[Tensor, "b 2 3"]) -> UInt8[Tensor, "b h w 3"]:
+    """The pictures as they are seen through these maps."""
+    planes = pixels.permute(0, 3, 1, 2).float()
+    grid = affine_grid(where, list(planes.shape), align_corners=False)
+    seen = grid_sample(planes, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return seen.permute(0, 2, 3, 1).add(0.5).clamp(0, 255).to(torch.uint8).contiguous()
 
 
 @dataclass(frozen=True)
-class Groups:
+class TrainingItems:
     """Items in memory: their views, and their captions as padded token rows."""
 
-    pixels: UInt8[np.ndarray, "i v h w 3"] | Unopened
+    pixels: UInt8[np.ndarray, "i v h w 3"] | LazyViews
     tokens: Int64[np.ndarray, "c t"]  # all captions of all items
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
     ids: Sequence[str] = ()  # what the items are called, for messages
@@ -39,7 +63,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrainingBatch:
     """One step's observations, and the item that each belongs to.
 
     Where several ranks share a batch, each holds pixels and tokens of its share, and the items of all.
@@ -51,19 +75,21 @@ class Batch:
     text_items: Int64[Tensor, " texts"]
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
 
-    def on(self, device: torch.device) -> "Batch":
+    def on(self, device: torch.device) -> "TrainingBatch":
         """The batch where the model is, its views moved there."""
         pixels = self.pixels.to(device)
         if self.places is not None:
-            pixels = moved(pixels, self.places.to(device))
+            pixels = apply_maps(pixels, self.places.to(device))
         rest = (each.to(device) for each in (self.view_items, self.tokens, self.text_items))
-        return Batch(pixels, *rest)
+        return TrainingBatch(pixels, *rest)
 
 
-class Batches(Iterator[Batch]):
+class BatchStream(Iterator[TrainingBatch]):
     """Endless passes over the items, reshuffled each time, everything decided by the seed."""
 
-    def __init__(self, groups: Groups, train: Train, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self, groups: TrainingItems, train: TrainSection, ranks: ProcessRank = SINGLE_PROCESS
+    ) -> None:
         self.groups, self.train, self.ranks = groups, train, ranks
         self.rng = np.random.default_rng(train.seed)
         self.order = np.empty(0, np.int64)  # of this pass
@@ -73,14 +99,14 @@ class Batches(Iterator[Batch]):
                 f"a step takes {train.items} items, and there are {count}; set items = {count}"
             )
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> TrainingBatch:
         if self.at + self.train.items > len(self.order):
             count, places = len(self.groups.captions), self.groups.places
             self.order, self.at = self.rng.permutation(count if places is None else places), 0
         self.at += self.train.items
         items = self.order[self.at - self.train.items : self.at]
         if self.groups.places is not None:
-            items = with_rivals(np.unique(items), self.groups.rivals, self.train.items, self.rng)
+            items = add_rivals(np.unique(items), self.groups.rivals, self.train.items, self.rng)
         return _batch(self.groups, items, self.train, self.rng, self.ranks)
 
     def state(self) -> dict[str, Any]:
@@ -94,7 +120,7 @@ class Batches(Iterator[Batch]):
         self.order, self.at = state["order"].numpy(), state["at"]
 
 
-def with_rivals(
+def add_rivals(
     items: Int64[np.ndarray, " i"],
     rivals: Mapping[int, Sequence[int]],
     most: int,
@@ -109,22 +135,28 @@ def with_rivals(
     return np.array([*kept, *new, *rest][:most], np.int64)
 
 
-def batches(groups: Groups, train: Train, ranks: Ranks = ALONE) -> Batches:
+def stream_batches(
+    groups: TrainingItems, train: TrainSection, ranks: ProcessRank = SINGLE_PROCESS
+) -> BatchStream:
     """What a run with these options sees, step after step."""
-    return Batches(groups, train, ranks)
+    return BatchStream(groups, train, ranks)
 
 
 def _batch(
-    groups: Groups, items: Int64[np.ndarray, " i"], train: Train, rng: np.random.Generator, ranks: Ranks
-) -> Batch:
+    groups: TrainingItems,
+    items: Int64[np.ndarray, " i"],
+    train: TrainSection,
+    rng: np.random.Generator,
+    ranks: ProcessRank,
+) -> TrainingBatch:
     views = [_some(np.arange(groups.pixels.shape[1]), train.views, rng) for _ in items]
     rows = [_captions(groups, int(item), train.captions, rng) for item in items]
     view_items, text_items = (np.repeat(items, [len(each) for each in found]) for found in (views, rows))
     seen, said = ranks.share(len(view_items)), ranks.share(len(text_items))
     corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
-    move = places(train.augment, len(view_items), rng)
+    move = augmentation_maps(train.augment, len(view_items), rng)
     pixels = groups.pixels[view_items[seen], np.concatenate(views)[seen]]
-    return Batch(
+    return TrainingBatch(
         torch.from_numpy(pixels if corners is None else _shift(pixels, train.shift, corners[seen])),
         torch.from_numpy(view_items),
         torch.from_numpy(groups.tokens[np.concatenate(rows)[said]]),
@@ -133,7 +165,9 @@ def _batch(
     )
 
 
-def _captions(groups: Groups, item: int, most: int, rng: np.random.Generator) -> Int64[np.ndarray, " _"]:
+def _captions(
+    groups: TrainingItems, item: int, most: int, rng: np.random.Generator
+) -> Int64[np.ndarray, " _"]:
     """Captions of an item; where people judged some, those, and as many others."""
     rows = np.arange(*groups.captions[item])
     if item not in groups.judged:

@@ -1,7 +1,7 @@
-"""A trained model on disk: the recipe, the tokenizer and the weights, in one file written whole."""
+"""A trained model on disk (recipe, tokenizer, weights), and what a new run starts with."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import UnpicklingError
@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from multifold.durable import replacing
+from multifold.durable import replace_file
 from multifold.errors import MultifoldError
-from training import recipe as recipes
-from training.recipe import Recipe
-from training.tokenizers import TrainedTokenizer
-from training.towers import Model, build_model
+from training import towers
+from training.recipes import schema as recipes
+from training.recipes.schema import Recipe
+from training.towers import TwoTowerModel, build_model
+from training.towers.tokenizers import TrainedTokenizer
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,11 @@ class Checkpoint:
 
     recipe: Recipe
     tokenizer: TrainedTokenizer
-    model: Model
+    model: TwoTowerModel
 
 
 @dataclass(frozen=True)
-class Stored:
+class CheckpointContent:
     """The same, its model still a table of weights."""
 
     recipe: Recipe
@@ -37,7 +38,7 @@ class Stored:
     run: Mapping[str, Any] | None = None  # all that an unfinished run needs to go on
 
 
-def save(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = None) -> None:
+def save_checkpoint(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = None) -> None:
     """Write the checkpoint, whole or not at all."""
     content: dict[str, Any] = {
         "recipe": checkpoint.recipe.model_dump(mode="json"),
@@ -46,17 +47,17 @@ def save(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = Non
     }
     if run is not None:
         content["run"] = run
-    with replacing(path) as file:
+    with replace_file(path) as file:
         torch.save(content, file)
 
 
-def copy(source: Path, path: Path) -> None:
+def copy_checkpoint(source: Path, path: Path) -> None:
     """The same checkpoint in another place, whole or not at all."""
-    with open(source, "rb") as given, replacing(path) as file:
+    with open(source, "rb") as given, replace_file(path) as file:
         shutil.copyfileobj(given, file)
 
 
-def read(path: Path) -> Stored:
+def read_checkpoint(path: Path) -> CheckpointContent:
     """What a checkpoint says, no model built of it; nothing in it is executed."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
@@ -64,13 +65,53 @@ def read(path: Path) -> Stored:
         raise MultifoldError(f"there is no checkpoint {path}") from None
     except (RuntimeError, EOFError, UnpicklingError) as error:
         raise MultifoldError(f"{path} is no checkpoint, or not a whole one") from error
-    recipe = recipes.parse(content["recipe"], str(path))
-    return Stored(recipe, TrainedTokenizer(**content["tokenizer"]), content["model"], content.get("run"))
+    recipe = recipes.parse_recipe(content["recipe"], str(path))
+    return CheckpointContent(
+        recipe, TrainedTokenizer(**content["tokenizer"]), content["model"], content.get("run")
+    )
 
 
-def load(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint into a model that is ready to answer."""
-    stored = read(path)
+    stored = read_checkpoint(path)
     model = build_model(stored.recipe, stored.tokenizer.vocabulary, pretrained=False)
     model.load_state_dict(stored.weights)
     return Checkpoint(stored.recipe, stored.tokenizer, model.eval())
+
+
+def starting_tokenizer(recipe: Recipe, texts: Iterable[str]) -> TrainedTokenizer:
+    """What the texts are read with: as the checkpoint did, or as the tower wants it, learned from `texts`."""
+    if recipe.train.start is None:
+        return towers.tokenizer_for(recipe.text, texts)
+    return read_checkpoint(Path(recipe.train.start)).tokenizer
+
+
+def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
+    """The recipe's model, with the checkpoint's weights if it names one."""
+    if recipe.train.start is None:
+        return build_model(recipe, vocabulary)
+    fresh = build_model(recipe, vocabulary, pretrained=False)
+    _fill(fresh, read_checkpoint(Path(recipe.train.start)), recipe)
+    return fresh
+
+
+def _fill(fresh: TwoTowerModel, stored: CheckpointContent, recipe: Recipe) -> None:
+    """All weights of the towers; the geometry's own numbers only where it is the same geometry."""
+    wanted, given = fresh.state_dict(), stored.weights
+    if recipe.geometry != stored.recipe.geometry:
+        given = {name: weight for name, weight in given.items() if "geometry." not in name}
+        given |= {name: weight for name, weight in wanted.items() if "geometry." in name}
+    wrong = sorted(
+        name for name in wanted.keys() | given.keys() if _shape(wanted, name) != _shape(given, name)
+    )
+    if wrong:
+        raise MultifoldError(
+            f"{recipe.train.start} holds other towers than this recipe: {wrong[0]} is "
+            f"{_shape(given, wrong[0])} there and {_shape(wanted, wrong[0])} here; "
+            f"take [image], [text] and dim from its recipe, {stored.recipe.name}"
+        )
+    fresh.load_state_dict(given)
+
+
+def _shape(weights: Mapping[str, Tensor], name: str) -> str:
+    return "x".join(map(str, weights[name].shape)) or "a number" if name in weights else "missing"

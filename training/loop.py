@@ -10,16 +10,16 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from multifold.durable import sweep
+from multifold.durable import remove_temporary_files
 from multifold.errors import MultifoldError
 from training import checkpoint
-from training.batches import Batch, Groups
-from training.journal import Journal, Silent
-from training.ranks import ALONE, Ranks
-from training.recipe import Recipe
-from training.run import Run
-from training.tokenizers import TrainedTokenizer
-from training.validation import HeldOut, score
+from training.batches import TrainingBatch, TrainingItems
+from training.distributed import SINGLE_PROCESS, ProcessRank
+from training.recipes.schema import Recipe
+from training.run import TrainingRun
+from training.run_log import RunLog, SilentRunLog
+from training.towers.tokenizers import TrainedTokenizer
+from training.validation import ValidationSet, score
 
 LAST, BEST, DONE = "last.pt", "best.pt", "checkpoint.pt"
 
@@ -30,18 +30,18 @@ class DivergedError(MultifoldError):
 
 def train(
     recipe: Recipe,
-    groups: Groups,
+    groups: TrainingItems,
     tokenizer: TrainedTokenizer,
     out: Path,
-    held_out: HeldOut | None = None,
+    held_out: ValidationSet | None = None,
     resume: bool = False,
     device: str = "cpu",
-    ranks: Ranks = ALONE,
+    ranks: ProcessRank = SINGLE_PROCESS,
 ) -> Path:
     """Follow the recipe, from the start or from `last.pt`; the path of the checkpoint in `out`."""
-    run = Run(recipe, groups, tokenizer, torch.device(device), fresh=not resume, ranks=ranks)
+    run = TrainingRun(recipe, groups, tokenizer, torch.device(device), fresh=not resume, ranks=ranks)
     if ranks.is_first:
-        sweep(out)
+        remove_temporary_files(out)
     if resume:
         run.restore(out / LAST)
     else:
@@ -51,7 +51,7 @@ def train(
     if recipe.train.compile:
         run.model.image.compile()
         run.model.text.compile()
-    with Journal(out, run) if ranks.is_first else Silent() as journal:
+    with RunLog(out, run) if ranks.is_first else SilentRunLog() as journal:
         while run.step < recipe.train.steps:
             batch = next(run.batches)
             run.step += 1
@@ -67,7 +67,7 @@ def train(
     return _finish(run, out)
 
 
-def step(run: Run, batch: Batch) -> float:
+def step(run: TrainingRun, batch: TrainingBatch) -> float:
     """One step down; the loss before it."""
     train = run.recipe.train
     run.ranks.begin(train.seed, run.step)
@@ -90,19 +90,19 @@ def step(run: Run, batch: Batch) -> float:
     return whole.item()
 
 
-def _due(run: Run, every: int) -> bool:
+def _due(run: TrainingRun, every: int) -> bool:
     return run.step % every == 0 or run.step == run.recipe.train.steps
 
 
-def _validate(run: Run, held_out: HeldOut, journal: Journal | Silent, out: Path) -> None:
+def _validate(run: TrainingRun, held_out: ValidationSet, journal: RunLog | SilentRunLog, out: Path) -> None:
     numbers = held_out.measure(run.model)
     journal.validation(run.step, numbers)
     if (found := score(numbers, run.recipe.validation.measure)) > run.best:
         run.best = found
-        checkpoint.save(out / BEST, run.checkpoint)
+        checkpoint.save_checkpoint(out / BEST, run.checkpoint)
 
 
-def _blame(run: Run, groups: Groups, batch: Batch, out: Path) -> str:
+def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: Path) -> str:
     """Write down whose step it was; what is left to go on with."""
     if not run.ranks.is_first:
         return "the first process tells more"
@@ -110,19 +110,19 @@ def _blame(run: Run, groups: Groups, batch: Batch, out: Path) -> str:
     told = {"step": run.step, "items": [groups.ids[item] for item in items] if groups.ids else items}
     names = out / "diverged.json"
     names.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
-    kept = checkpoint.read(out / LAST).run
+    kept = checkpoint.read_checkpoint(out / LAST).run
     assert kept is not None
     return f"its items are named in {names}, and {out / LAST} holds the model after step {kept['step']}"
 
 
-def _finish(run: Run, out: Path) -> Path:
+def _finish(run: TrainingRun, out: Path) -> Path:
     """The best step, or else the last, becomes the checkpoint; nothing is left to go on with."""
     if not run.ranks.is_first:
         return out / DONE
     if (out / BEST).exists():
-        checkpoint.copy(out / BEST, out / DONE)
+        checkpoint.copy_checkpoint(out / BEST, out / DONE)
     else:
-        checkpoint.save(out / DONE, run.checkpoint)
+        checkpoint.save_checkpoint(out / DONE, run.checkpoint)
     (out / LAST).unlink()
     (out / BEST).unlink(missing_ok=True)
     return out / DONE

@@ -9,86 +9,92 @@ from torch.nn.functional import relu
 
 from multifold.errors import MultifoldError
 from training import losses
-from training.batches import Batch
-from training.geometries.base import Entails, Geometry
+from training.batches import TrainingBatch
+from training.distributed import SINGLE_PROCESS, ProcessRank
+from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
 from training.losses.rows import occurrence
-from training.losses.tiled import Logits, Pair, tiled
-from training.ranks import ALONE, Ranks
-from training.recipe import Entailment, Recipe
-from training.recipe import Loss as Options
-from training.sides import Memory, Sides, as_one, look
+from training.recipes.schema import EntailmentSection, Recipe
+from training.recipes.schema import LossSection as Options
+from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
 from training.teacher import Teacher
-from training.towers import Model
+from training.tiled_loss import FeaturePair, Logits, tiled_loss
+from training.towers import TwoTowerModel
 
 
 class Objective:
     """The loss of a step, or this rank's part of it; keeps the teacher and the memory."""
 
-    def __init__(self, recipe: Recipe, model: Model, ranks: Ranks = ALONE) -> None:
+    def __init__(self, recipe: Recipe, model: TwoTowerModel, ranks: ProcessRank = SINGLE_PROCESS) -> None:
         _check(recipe, model.geometry)
         self.recipe, self.ranks = recipe, ranks
         self.loss = losses.build(recipe.loss.name, **recipe.loss.params)
         if self.loss.target == "swapped" and (recipe.loss.block or ranks.count > 1):
             raise MultifoldError(f"{recipe.loss.name} needs the whole matrix: one process, and block = 0")
         self.teacher = Teacher(model, recipe.teacher) if self.loss.target == "teacher" else None
-        self.memory = Memory(recipe.loss.memory) if recipe.loss.memory else None
+        self.memory = FeatureMemory(recipe.loss.memory) if recipe.loss.memory else None
 
-    def __call__(self, model: Model, batch: Batch, progress: float) -> Float[Tensor, ""]:
+    def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all that the recipe asks for; `progress` is the share of the training done."""
         options = self.recipe.loss
         train = self.recipe.train
-        seen = look(model, batch, train.text_parts, train.chunk, self.ranks)
+        seen = encode_batch(model, batch, train.text_parts, train.chunk, self.ranks)
         taught = self._teach(batch)
-        compare = Comparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
-        total = sum_of_ways(compare, options, seen, taught, self.memory)
+        compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
+        total = sum_comparisons(compare, options, seen, taught, self.memory)
         if self.memory is not None:
             self.memory.keep(seen if taught is None else taught)
         if options.entailment.weight:
             total = total + entailment(model.geometry, seen, options.entailment, progress, self.ranks)
         return total
 
-    def after_step(self, model: Model) -> None:
+    def after_step(self, model: TwoTowerModel) -> None:
         """Let the teacher follow."""
         if self.teacher is not None:
             self.teacher.follow(model)
 
-    def _teach(self, batch: Batch) -> Sides | None:
+    def _teach(self, batch: TrainingBatch) -> BatchFeatures | None:
         if self.teacher is None:
             return None
         with self.teacher.teaching() as teacher:
-            return look(teacher, batch, self.recipe.train.text_parts, self.recipe.train.chunk, self.ranks)
+            return encode_batch(
+                teacher, batch, self.recipe.train.text_parts, self.recipe.train.chunk, self.ranks
+            )
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BatchComparison:
     """How views and captions are compared in one step."""
 
     loss: Loss
     geometry: Geometry
     recipe: Recipe
     progress: float
-    ranks: Ranks = ALONE
+    ranks: ProcessRank = SINGLE_PROCESS
 
-    def __call__(self, seen: Sides, taught: Sides | None) -> Float[Tensor, ""]:
+    def __call__(self, seen: BatchFeatures, taught: BatchFeatures | None) -> Float[Tensor, ""]:
         """All images with all texts, as one matrix or in blocks of it."""
         student = _pair(seen, self.geometry.logits)
         teacher = None if taught is None else _pair(taught, self._taught_logits)
         rows, columns = seen.images.items, seen.texts.items
         block = self.recipe.loss.block
         if block or self.ranks.count > 1:
-            return tiled(self.loss, student, rows, columns, block, teacher, self.progress, self.ranks)
+            return tiled_loss(self.loss, student, rows, columns, block, teacher, self.progress, self.ranks)
         return self.loss(
             student.matrix(), rows, columns, None if teacher is None else teacher.matrix(), self.progress
         )
 
-    def with_past(self, seen: Sides, taught: Sides | None, past: Sides) -> Float[Tensor, ""]:
+    def with_past(
+        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures
+    ) -> Float[Tensor, ""]:
         """The same, with what was seen before as more columns in both directions."""
         there = self._beside(seen, taught, past)
         back = self._beside(seen.swapped, None if taught is None else taught.swapped, past.swapped)
         return self.loss.forward * there + (1 - self.loss.forward) * back
 
-    def _beside(self, seen: Sides, taught: Sides | None, past: Sides) -> Float[Tensor, ""]:
+    def _beside(
+        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures
+    ) -> Float[Tensor, ""]:
         query, gallery = seen.images, seen.texts.before(past.texts)
         mine = self.ranks.share(len(query.items))
         logits = self.geometry.logits(query.features[mine], gallery.features)
@@ -109,8 +115,12 @@ class Comparison:
         return self.geometry.similarity(query, gallery) * scale
 
 
-def sum_of_ways(
-    compare: Comparison, options: Options, seen: Sides, taught: Sides | None, memory: Memory | None
+def sum_comparisons(
+    compare: BatchComparison,
+    options: Options,
+    seen: BatchFeatures,
+    taught: BatchFeatures | None,
+    memory: FeatureMemory | None,
 ) -> Float[Tensor, ""]:
     """Views and captions each by themselves or as one of their item: each way with its weight."""
     if memory is not None and memory.past is not None:
@@ -131,10 +141,14 @@ def sum_of_ways(
 
 
 def entailment(
-    geometry: Geometry, seen: Sides, options: Entailment, progress: float, ranks: Ranks = ALONE
+    geometry: Geometry,
+    seen: BatchFeatures,
+    options: EntailmentSection,
+    progress: float,
+    ranks: ProcessRank = SINGLE_PROCESS,
 ) -> Float[Tensor, ""]:
     """How far pictures lie outside the cones of their own texts, on average."""
-    assert isinstance(geometry, Entails)
+    assert isinstance(geometry, EntailmentGeometry)
     end = options.k if options.k_end is None else options.k_end
     mine = ranks.share(len(seen.texts.items))
     energy = geometry.entail(
@@ -144,17 +158,17 @@ def entailment(
     return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
 
 
-def _joined(sides: Sides | None, images: bool, texts: bool, options: Options) -> Sides | None:
+def _joined(sides: BatchFeatures | None, images: bool, texts: bool, options: Options) -> BatchFeatures | None:
     if sides is None:
         return None
-    return Sides(
-        as_one(sides.images, options.pool, options.normalised) if images else sides.images,
-        as_one(sides.texts, "mean", options.normalised) if texts else sides.texts,
+    return BatchFeatures(
+        pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
+        pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
     )
 
 
-def _pair(sides: Sides, logits: Logits) -> Pair:
-    return Pair(sides.images.features, sides.texts.features, logits)
+def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
+    return FeaturePair(sides.images.features, sides.texts.features, logits)
 
 
 def _check(recipe: Recipe, geometry: Geometry) -> None:
@@ -167,5 +181,5 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError(
             "a memory goes with text_image alone, in one piece: set agg_image = 0, block = 0"
         )
-    if options.entailment.weight and not isinstance(geometry, Entails):
+    if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -7,26 +7,25 @@ import numpy as np
 from jaxtyping import UInt8
 
 from multifold import manifest
-from multifold.bundle import ViewSpec
+from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec, Tokenizer
 from multifold.errors import MultifoldError
 from multifold.machine import cores
-from multifold.manifest import Entry
-from multifold.preprocess import ImageSpec
-from multifold.tokens import TextSpec, Tokenizer
-from renderers.base import LOOK
+from multifold.manifest import ManifestEntry
 from renderers.cameras import rig
+from renderers.contracts import LOOK
 from training import towers
-from training.batches import Groups
-from training.data import said
-from training.data.furniture.dataset import Order, write
-from training.data.indexed import index_of, is_shards
-from training.data.unopened import learned_views
-from training.data.views import load_views
-from training.recipe import Recipe
-from training.tokenizers import TrainedTokenizer
+from training.batches import TrainingItems
+from training.data import feedback
+from training.data.furniture.dataset import FurnitureOrder, write_furniture
+from training.data.sources.webdataset import is_shard_pattern, shard_manifest
+from training.data.views import load_views, training_views
+from training.recipes.schema import Recipe
+from training.towers.tokenizers import TrainedTokenizer
 
 
-def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
+def entries(recipe: Recipe, cache: Path, split: str) -> list[ManifestEntry]:
     """The items of one split that have texts."""
     path = manifest_path(recipe, cache)
     found = [entry for entry in manifest.read(path, split) if entry.texts]
@@ -37,13 +36,13 @@ def entries(recipe: Recipe, cache: Path, split: str) -> list[Entry]:
 
 def held_out(
     recipe: Recipe, cache: Path, split: str, most: int
-) -> tuple[list[Entry], UInt8[np.ndarray, "i v h w 3"]]:
+) -> tuple[list[ManifestEntry], UInt8[np.ndarray, "i v h w 3"]]:
     """What a model is measured on: items of a split that it does not learn from, and their views."""
     items = entries(recipe, cache, split)[:most]
     return items, views(recipe, items, cache)
 
 
-def views(recipe: Recipe, items: Sequence[Entry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
+def views(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
     """What the recipe's image tower sees of items."""
     return load_views(items, view_spec(recipe), image_spec(recipe), cache)
 
@@ -53,23 +52,25 @@ def reader(recipe: Recipe, tokenizer: TrainedTokenizer) -> Tokenizer:
     return Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
 
 
-def groups(recipe: Recipe, items: Sequence[Entry], tokenizer: TrainedTokenizer, cache: Path) -> Groups:
+def groups(
+    recipe: Recipe, items: Sequence[ManifestEntry], tokenizer: TrainedTokenizer, cache: Path
+) -> TrainingItems:
     """What the loop draws its batches from."""
     tokens = reader(recipe, tokenizer)
     ends = np.cumsum([len(entry.texts) for entry in items]).tolist()
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
     ids = [entry.id for entry in items]
     texts = tokens([text for entry in items for text in entry.texts]).ids
-    pixels = learned_views(items, view_spec(recipe), image_spec(recipe), cache)
+    pixels = training_views(items, view_spec(recipe), image_spec(recipe), cache)
     if not recipe.train.judged:
-        return Groups(pixels, texts, rows, ids)
+        return TrainingItems(pixels, texts, rows, ids)
     judged = {
-        place: [first + row for row, text in enumerate(entry.texts) if text in said.good(entry)]
+        place: [first + row for row, text in enumerate(entry.texts) if text in feedback.good_texts(entry)]
         for place, (entry, (first, _)) in enumerate(zip(items, rows, strict=True))
-        if said.good(entry)
+        if feedback.good_texts(entry)
     }
-    often = said.places(items, recipe.train.judged)
-    return Groups(pixels, texts, rows, ids, often, said.rivals(items), judged)
+    often = feedback.sample_places(items, recipe.train.judged)
+    return TrainingItems(pixels, texts, rows, ids, often, feedback.rival_places(items), judged)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:
@@ -99,11 +100,13 @@ def manifest_path(recipe: Recipe, cache: Path) -> Path:
     """The recipe's manifest; that of shards, and the furniture set, are made on the spot."""
     data = recipe.data
     if data.manifest is not None:
-        return index_of(data.manifest, cache) if is_shards(data.manifest) else Path(data.manifest)
+        return (
+            shard_manifest(data.manifest, cache) if is_shard_pattern(data.manifest) else Path(data.manifest)
+        )
     name = ["furniture", data.furniture_items, data.furniture_seed, *sorted(data.furniture_unsaid)]
     folder = cache / "-".join(map(str, name))
     path = folder / "manifest.jsonl"
     if not path.exists():
-        order = Order(folder, data.furniture_seed, unsaid=data.furniture_unsaid)
-        write(order, data.furniture_items, workers=cores())
+        order = FurnitureOrder(folder, data.furniture_seed, unsaid=data.furniture_unsaid)
+        write_furniture(order, data.furniture_items, workers=cores())
     return path

@@ -9,18 +9,18 @@ import torch
 from torch import nn
 
 from multifold.errors import MultifoldError
-from training import checkpoint, start
-from training.batches import Groups, batches
+from training import checkpoint
+from training.batches import TrainingItems, stream_batches
 from training.checkpoint import Checkpoint
+from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.objective import Objective
-from training.ranks import ALONE, Ranks
-from training.recipe import Recipe, Train
-from training.sides import Side, Sides
-from training.tokenizers import TrainedTokenizer
+from training.recipes.schema import Recipe, TrainSection
+from training.sides import BatchFeatures, SideFeatures
 from training.towers import build_model
+from training.towers.tokenizers import TrainedTokenizer
 
 
-class Run:
+class TrainingRun:
     """Model, optimizer, teacher, memory, random numbers and the place in the data, after `step` steps.
 
     One that is not `fresh` waits for `restore`, and needs no weights to begin with.
@@ -29,27 +29,27 @@ class Run:
     def __init__(
         self,
         recipe: Recipe,
-        groups: Groups,
+        groups: TrainingItems,
         tokenizer: TrainedTokenizer,
         device: torch.device,
         fresh: bool = True,
-        ranks: Ranks = ALONE,
+        ranks: ProcessRank = SINGLE_PROCESS,
     ) -> None:
         _check_ranks(recipe.train, ranks)
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
-        begin = start.model if fresh else partial(build_model, pretrained=False)
+        begin = checkpoint.starting_model if fresh else partial(build_model, pretrained=False)
         self.model = begin(recipe, tokenizer.vocabulary).to(device)
         _check_chunks(self.model, recipe.train, ranks)
         ranks.agree(self.model)
         self.ranks = ranks
         self.objective = Objective(recipe, self.model, ranks)
-        self.optimizer = optimizer(self.model, recipe.train)
+        self.optimizer = make_optimizer(self.model, recipe.train)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: rate(step, recipe.train)
+            self.optimizer, lambda step: learning_rate(step, recipe.train)
         )
-        self.batches = batches(groups, recipe.train, ranks)
+        self.batches = stream_batches(groups, recipe.train, ranks)
         self.device = device
         self.step, self.seconds, self.best = 0, 0.0, -math.inf
 
@@ -77,11 +77,11 @@ class Run:
             "cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             "draws": self.draws.get_state(),
         }
-        checkpoint.save(path, self.checkpoint, state)
+        checkpoint.save_checkpoint(path, self.checkpoint, state)
 
     def restore(self, path: Path) -> None:
         """Go on from where it was kept, with the same recipe and the same data."""
-        stored = checkpoint.read(path)
+        stored = checkpoint.read_checkpoint(path)
         if stored.run is None:
             raise MultifoldError(f"{path} holds a model, and no run that could go on; name it as train.start")
         self._check(stored.recipe, stored.run["data"], path)
@@ -113,7 +113,7 @@ class Run:
         self.draws.set_state(state["draws"])
 
 
-def rate(step: int, train: Train) -> float:
+def learning_rate(step: int, train: TrainSection) -> float:
     """Linear warm-up, then half a cosine down to nothing."""
     if step < train.warmup:
         return (step + 1) / train.warmup
@@ -121,13 +121,13 @@ def rate(step: int, train: Train) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
-def optimizer(model: nn.Module, train: Train) -> torch.optim.Optimizer:
+def make_optimizer(model: nn.Module, train: TrainSection) -> torch.optim.Optimizer:
     """What the recipe asks for."""
     make = torch.optim.AdamW if train.optimizer == "adamw" else torch.optim.Adam
-    return make(parameters(model, train), lr=train.rate, betas=train.betas, eps=train.eps)
+    return make(parameter_groups(model, train), lr=train.rate, betas=train.betas, eps=train.eps)
 
 
-def parameters(model: nn.Module, train: Train) -> list[dict[str, object]]:
+def parameter_groups(model: nn.Module, train: TrainSection) -> list[dict[str, object]]:
     """Weight decay is for matrices; gains, biases, positions and scalars go without."""
     matrices = [p for n, p in model.named_parameters() if p.ndim >= 2 and "positions" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim < 2 or "positions" in n]
@@ -137,20 +137,20 @@ def parameters(model: nn.Module, train: Train) -> list[dict[str, object]]:
     ]
 
 
-def _tensors(past: Sides | None) -> list[torch.Tensor] | None:
+def _tensors(past: BatchFeatures | None) -> list[torch.Tensor] | None:
     if past is None:
         return None
     return [past.images.features, past.images.items, past.texts.features, past.texts.items]
 
 
-def _sides(kept: list[torch.Tensor] | None, device: torch.device) -> Sides | None:
+def _sides(kept: list[torch.Tensor] | None, device: torch.device) -> BatchFeatures | None:
     if kept is None:
         return None
     images, image_items, texts, text_items = (each.to(device) for each in kept)
-    return Sides(Side(images, image_items), Side(texts, text_items))
+    return BatchFeatures(SideFeatures(images, image_items), SideFeatures(texts, text_items))
 
 
-def _check_chunks(model: nn.Module, train: Train, ranks: Ranks) -> None:
+def _check_chunks(model: nn.Module, train: TrainSection, ranks: ProcessRank) -> None:
     """The statistics of a chunk, or of a rank's share, are not those of the batch."""
     learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
     if (train.chunk or ranks.count > 1) and any(part.training for part in learning):
@@ -160,6 +160,6 @@ def _check_chunks(model: nn.Module, train: Train, ranks: Ranks) -> None:
         )
 
 
-def _check_ranks(train: Train, ranks: Ranks) -> None:
+def _check_ranks(train: TrainSection, ranks: ProcessRank) -> None:
     if train.items < ranks.count:
         raise MultifoldError(f"a step of {train.items} items cannot be shared by {ranks.count} processes")

@@ -6,19 +6,19 @@ from copy import deepcopy
 
 import torch
 
-from training.recipe import Teacher as Options
-from training.towers import Model
+from training.recipes.schema import TeacherSection as Options
+from training.towers import TwoTowerModel
 
 
 class Teacher:
     """t = m·t + (1 − m)·s after every step, s the student; BatchNorm's buffers are copied or averaged."""
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: TwoTowerModel, options: Options) -> None:
         self.model = deepcopy(model).eval().requires_grad_(False)
         self.options = options
 
     @torch.no_grad()
-    def follow(self, model: Model) -> None:
+    def follow(self, model: TwoTowerModel) -> None:
         """Move towards the student."""
         for weight, new in zip(self.model.parameters(), model.parameters(), strict=True):
             weight.lerp_(new, 1 - self.options.momentum)
@@ -29,7 +29,7 @@ class Teacher:
                 buffer.copy_(seen)
 
     @contextmanager
-    def teaching(self) -> Iterator[Model]:
+    def teaching(self) -> Iterator[TwoTowerModel]:
         """The teacher as it answers: without gradient, in the mode that was asked for."""
         with torch.no_grad():
             self.model.train(self.options.mode == "train")

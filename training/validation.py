@@ -7,30 +7,30 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from multifold.bundle.tokenizer import Tokenizer
 from multifold.metrics import ranks, recall_at_k
-from multifold.tokens import Tokenizer
 from training import prepare
-from training.evaluate.live import LiveEncoder
-from training.evaluate.retrieval import CUTS, directions, encode
-from training.recipe import Recipe
-from training.tokenizers import TrainedTokenizer
-from training.towers import Model
+from training.recipes.schema import Recipe
+from training.retrieval.directions import CUTS, directions, encode
+from training.retrieval.encoder import TorchEncoder
+from training.towers import TwoTowerModel
+from training.towers.tokenizers import TrainedTokenizer
 
 CHOOSES = ("text_to_shape", "shape_to_text")
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class ValidationSet:
     """Items that nobody learns from."""
 
     views: UInt8[np.ndarray, "i v h w 3"]
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
 
-    def measure(self, model: Model) -> dict[str, float]:
+    def measure(self, model: TwoTowerModel) -> dict[str, float]:
         """Recalls of every direction; the model goes back to learning afterwards."""
         learning = model.training
-        encoder = LiveEncoder(model, self.reader)
+        encoder = TorchEncoder(model, self.reader)
         asked = directions(encoder, encode(encoder, self.views, self.captions))
         model.train(learning)
         found = {name: ranks(direction.scores, direction.relevant) for name, direction in asked.items()}
@@ -41,12 +41,14 @@ class HeldOut:
         }
 
 
-def held_out(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> HeldOut | None:
+def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> ValidationSet | None:
     """The recipe's validation items, if it wants any."""
     if not recipe.validation.every:
         return None
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
-    return HeldOut(np.asarray(views), [entry.texts for entry in items], prepare.reader(recipe, tokenizer))
+    return ValidationSet(
+        np.asarray(views), [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
+    )
 
 
 def score(numbers: Mapping[str, float], measure: str) -> float:

@@ -1,0 +1,1 @@
+"""The commands of the service: serve, ingest, keys, feedback and pull."""

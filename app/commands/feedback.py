@@ -12,10 +12,10 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.judged import FILE, export, judgements, stored
+from app.feedback.export import MANIFEST_FILE, export_feedback, open_store, read_judgements
 from app.settings import Settings, read_settings
-from index.names import DEFAULT
-from index.truth.feedback import Asked, Judgement
+from index.collection_names import DEFAULT
+from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.errors import MultifoldError
 
 
@@ -33,31 +33,31 @@ def run(args: argparse.Namespace) -> int:
     given = {name: getattr(args, name) for name in ("data", "config")}
     settings = read_settings({name: value for name, value in given.items() if value is not None})
     if args.action == "list":
-        with stored(settings, args.collection) as (store, _):
-            for judgement in judgements(store):
-                print(line(judgement))
+        with open_store(settings, args.collection) as (store, _):
+            for judgement in read_judgements(store):
+                print(format_judgement(judgement))
         return 0
     if args.out is None:
         raise MultifoldError("say where to: multifold feedback export FOLDER")
     return _export(settings, args.collection, args.out)
 
 
-def line(judgement: Judgement) -> str:
+def format_judgement(judgement: Judgement) -> str:
     """A verdict for people."""
     given = datetime.fromtimestamp(judgement.given, UTC).strftime("%Y-%m-%d %H:%M")
-    query = " + ".join(map(_part, judgement.query))
+    query = " + ".join(map(_format_part, judgement.query))
     author = judgement.author or "nobody named"
     return f"{given}  {judgement.verdict:4}  {judgement.item}  for {query}  by {author}"
 
 
-def _part(part: Asked) -> str:
+def _format_part(part: FeedbackQueryPart) -> str:
     said = part.text or part.id or part.blob
     return repr(said) if said and part.means == "text" else f"{part.means} {said or '(not kept)'}"
 
 
 def _export(settings: Settings, name: str, out: Path) -> int:
-    told = export(settings, name, out)
-    print(f"wrote {out / FILE}: {told.items} items, {told.good} good and {told.bad} bad verdicts")
+    told = export_feedback(settings, name, out)
+    print(f"wrote {out / MANIFEST_FILE}: {told.items} items, {told.good} good and {told.bad} bad verdicts")
     for why, count in told.left_out.items():
         if count:
             print(f"left out: {count} {why}")

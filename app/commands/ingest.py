@@ -11,13 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.encoders import fitted
-from app.intake.report import Report
-from app.intake.run import Asked, IngestError, once, skipped_folders
-from app.intake.watch import visits
-from app.observer import encoder_at
+from app.encoding.encoders import with_recorded_bundle
+from app.encoding.observations import open_drawing_encoder
+from app.ingest.run import IngestError, IngestReport, IngestRequest, run_ingest, skipped_folders, watch_folder
 from app.settings import read_settings
-from index.names import MAIN
+from index.collection_names import MAIN
 from multifold import manifest
 from multifold.errors import MultifoldError
 from multifold.machine import cores
@@ -54,8 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Take everything in and say what became of it."""
     given = {name: getattr(args, name) for name in ("data", "bundle", "config")}
-    settings = fitted(read_settings({name: value for name, value in given.items() if value is not None}))
-    asked = Asked(
+    settings = with_recorded_bundle(
+        read_settings({name: value for name, value in given.items() if value is not None})
+    )
+    asked = IngestRequest(
         args.what,
         args.collection,
         args.split,
@@ -67,26 +67,26 @@ def run(args: argparse.Namespace) -> int:
         copy=args.copy,
         workers=args.workers,
     )
-    _check(asked, watch=args.watch)
-    encoder = encoder_at(settings.bundle, settings.threads or 1)
+    _check_request(asked, watch=args.watch)
+    encoder = open_drawing_encoder(settings.bundle, settings.threads or 1)
 
     def take_in() -> int:
-        return _tell(once(asked, settings, encoder), args.report, dry=args.dry_run)
+        return _print_report(run_ingest(asked, settings, encoder), args.report, dry=args.dry_run)
 
     if not args.watch:
         return take_in()
     folder = args.what[0]
-    visited = visits(folder, args.every, skipped_folders(settings))
+    visited = watch_folder(folder, args.every, skipped_folders(settings))
     next(visited)
     take_in()
     print(f"watching {folder}; stop with Ctrl-C", flush=True)
     for _ in visited:
-        while not _done(take_in):
+        while not _try_run(take_in):
             time.sleep(args.every)
     return 0
 
 
-def _done(take_in: Callable[[], int]) -> bool:
+def _try_run(take_in: Callable[[], int]) -> bool:
     """Whether a run came to its end: a service that is away for a while ends no watch."""
     try:
         take_in()
@@ -96,7 +96,7 @@ def _done(take_in: Callable[[], int]) -> bool:
     return True
 
 
-def _check(asked: Asked, *, watch: bool) -> None:
+def _check_request(asked: IngestRequest, *, watch: bool) -> None:
     for path in asked.what:
         if not path.exists():
             kind = "manifest" if path.suffix.lower() in manifest.SUFFIXES else "file or folder"
@@ -110,7 +110,7 @@ def _check(asked: Asked, *, watch: bool) -> None:
         raise IngestError("--split chooses among the items of a manifest")
 
 
-def _tell(report: Report, path: Path | None, *, dry: bool = False) -> int:
+def _print_report(report: IngestReport, path: Path | None, *, dry: bool = False) -> int:
     print(("would be: " if dry else "") + report.counts(), flush=True)
     if dry:
         for name in ("added", "changed", "moved", "deleted"):

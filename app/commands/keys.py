@@ -7,14 +7,23 @@ MULTIFOLD_KEYS_FILE.
 import argparse
 from pathlib import Path
 
-from app.keys import NAME, SCOPES, ApiKeyError, Key, hash_of, new_key, read_keys, write_keys
+from app.http.keys import (
+    KEY_NAME,
+    KEY_SCOPES,
+    ApiKey,
+    ApiKeyError,
+    generate_key,
+    hash_key,
+    read_keys,
+    write_keys,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do with which key."""
     parser.add_argument("action", choices=["add", "list", "remove"])
     parser.add_argument("name", nargs="?", help="of the key")
-    parser.add_argument("--scope", choices=SCOPES, default="read", help="each holds those before it")
+    parser.add_argument("--scope", choices=KEY_SCOPES, default="read", help="each holds those before it")
     parser.add_argument("--file", type=Path, default=Path("keys.toml"), help="the file of keys")
 
 
@@ -34,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _add(args: argparse.Namespace, keys: dict[str, Key]) -> None:
-    if not NAME.fullmatch(args.name):
+def _add(args: argparse.Namespace, keys: dict[str, ApiKey]) -> None:
+    if not KEY_NAME.fullmatch(args.name):
         raise ApiKeyError(f"{args.name!r} is no name of a key: letters, digits, - and _")
     if args.name in keys:
         raise ApiKeyError(f"there is a key {args.name} in {args.file} already; remove it first")
-    secret = new_key()
-    keys[args.name] = Key(args.name, args.scope, hash_of(secret))
+    secret = generate_key()
+    keys[args.name] = ApiKey(args.name, args.scope, hash_key(secret))
     print(f"{secret}\nshown once: it is not kept, only its hash in {args.file}")

@@ -14,13 +14,13 @@ import re
 import shutil
 from pathlib import Path
 
-from app.pull.catalogue import Known, known, table
+from app.pull.catalogue import PublishedEncoder, find_published_encoder, format_catalogue
 from app.pull.layouts import VARIANTS, Variant
-from app.pull.source import PullError, Source, from_folder
-from multifold.bundle import Bundle
+from app.pull.source import PublishedFiles, PullError, open_published_folder
+from multifold.bundle.bundle import Bundle
 
-MOST = 8 * 10**9
-DOWNLOADS = ".download"
+MOST_BYTES = 8 * 10**9
+DOWNLOAD_SUFFIX = ".download"
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -39,60 +39,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rig", default="ring6", help="cameras that draw the views of meshes (default: ring6)"
     )
     parser.add_argument("--hub", metavar="URL", help="address of another hub")
-    parser.add_argument("--most", type=int, default=MOST, metavar="BYTES", help="most that is downloaded")
+    parser.add_argument(
+        "--most", type=int, default=MOST_BYTES, metavar="BYTES", help="most that is downloaded"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Fetch, wrap, check, write; say what it is and how to serve it."""
     if args.list:
-        print(table())
+        print(format_catalogue())
         return 0
     if args.name is None:
         raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
-    entry, folder = known(args.name), args.bundle or Path("bundles") / args.name.split("/")[-1]
+    entry, folder = (
+        find_published_encoder(args.name),
+        args.bundle or Path("bundles") / args.name.split("/")[-1],
+    )
     if entry is None and args.folder is None and not REPOSITORY.fullmatch(args.name):
         raise PullError(f"{args.name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
-    source = _source(args, entry, folder.with_name(folder.name + DOWNLOADS))
+    source = _fetch_source(args, entry, folder.with_name(folder.name + DOWNLOAD_SUFFIX))
     print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)
-    bundle = _make(args, entry, source, folder)
-    shutil.rmtree(folder.with_name(folder.name + DOWNLOADS), ignore_errors=True)
-    _tell(bundle, folder)
+    bundle = _build(args, entry, source, folder)
+    shutil.rmtree(folder.with_name(folder.name + DOWNLOAD_SUFFIX), ignore_errors=True)
+    _print_bundle(bundle, folder)
     return 0
 
 
-def _source(args: argparse.Namespace, entry: Known | None, downloads: Path) -> Source:
-    pins = {} if entry is None or _other(args, entry) else entry.sha256
+def _fetch_source(
+    args: argparse.Namespace, entry: PublishedEncoder | None, downloads: Path
+) -> PublishedFiles:
+    pins = {} if entry is None or _is_other_revision(args, entry) else entry.sha256
     licence = args.licence or (None if entry is None else entry.licence)
     if args.folder is not None:
-        return from_folder(args.folder, licence, pins)
+        return open_published_folder(args.folder, licence, pins)
     from app.pull import hub
 
     repository = args.name if entry is None else entry.repository
     revision = args.revision or (None if entry is None else entry.revision) or "main"
     print(f"fetching {repository} at {revision}", flush=True)
-    wanted = hub.Wanted(repository, revision, _variant(args, entry), licence, args.most)
-    return hub.from_hub(wanted, downloads, pins, args.hub or hub.ADDRESS)
+    wanted = hub.HubRequest(repository, revision, _chosen_variant(args, entry), licence, args.most)
+    return hub.fetch_from_hub(wanted, downloads, pins, args.hub or hub.HUB_ADDRESS)
 
 
-def _make(args: argparse.Namespace, entry: Known | None, source: Source, folder: Path) -> Bundle:
-    from app.pull.making import Wish, make
+def _build(
+    args: argparse.Namespace, entry: PublishedEncoder | None, source: PublishedFiles, folder: Path
+) -> Bundle:
+    from app.pull.build import BundleRequest, build_bundle
 
-    variant = _variant(args, entry)
+    variant = _chosen_variant(args, entry)
     about = f"Published towers {args.name} ({variant})." if entry is None else entry.about
-    return make(source, folder, Wish(args.name.split("/")[-1], about, variant, args.rig))
+    return build_bundle(source, folder, BundleRequest(args.name.split("/")[-1], about, variant, args.rig))
 
 
-def _variant(args: argparse.Namespace, entry: Known | None) -> Variant:
+def _chosen_variant(args: argparse.Namespace, entry: PublishedEncoder | None) -> Variant:
     chosen: Variant | None = args.variant
     return chosen or ("fp32" if entry is None else entry.variant)
 
 
-def _other(args: argparse.Namespace, entry: Known) -> bool:
+def _is_other_revision(args: argparse.Namespace, entry: PublishedEncoder) -> bool:
     """Another revision than the list's has other files, which the list cannot know."""
     return args.revision not in (None, entry.revision)
 
 
-def _tell(bundle: Bundle, folder: Path) -> None:
+def _print_bundle(bundle: Bundle, folder: Path) -> None:
     licence, image, text = bundle.provenance["licence"], bundle.image, bundle.text
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
     size = f"{image.size} x {image.size}"

@@ -7,12 +7,12 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
-from app.encoders import fitted
-from app.running import listening, run_until_stopped
-from app.service import Service
+from app.collections.collections import Collections, open_collections
+from app.collections.service import CollectionService
+from app.encoding.encoders import with_recorded_bundle
+from app.operations.telemetry import log_as_json
+from app.server import bind_port, run_until_stopped
 from app.settings import read_settings
-from app.shelf import Shelf, opened
-from app.telemetry import log_as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until stopped."""
     given = {name: value for name, value in vars(args).items() if value is not None}
-    settings = fitted(read_settings(given))
+    settings = with_recorded_bundle(read_settings(given))
     log_as_json()
-    with listening(settings) as socket:
+    with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
         print(
             f"multifold {version('multifold')}: opening {settings.data} with {settings.bundle} …", flush=True
         )
-        with opened(settings) as shelf:
-            _introduce(shelf)
+        with open_collections(settings) as shelf:
+            _print_settings(shelf)
             return run_until_stopped(shelf, socket)
 
 
-def _introduce(shelf: Shelf) -> None:
+def _print_settings(shelf: Collections) -> None:
     for service in shelf.services():
-        _introduce_one(service)
+        _print_collection(service)
     for name, trouble in shelf.troubles.items():
         print(f"  collection  {name} is not served: {trouble}")
     skipped = {"data", "bundle", "host", "port"}
@@ -51,7 +51,7 @@ def _introduce(shelf: Shelf) -> None:
     print("  settings    " + ", ".join(f"{name} {value}" for name, value in rest), flush=True)
 
 
-def _introduce_one(service: Service) -> None:
+def _print_collection(service: CollectionService) -> None:
     encoder, collection = service.encoder, service.collection
     bundle, seen = encoder.bundle, collection.observations()
     print(f"  encoder     {bundle.name}: {bundle.about}")

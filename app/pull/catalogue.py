@@ -12,7 +12,7 @@ from app.pull.layouts import Variant
 
 
 @dataclass(frozen=True)
-class Known:
+class PublishedEncoder:
     """One encoder of the list."""
 
     name: str
@@ -49,8 +49,8 @@ def _hashes(suffix: str, vision: str, text: str, **configurations: str) -> dict[
 CLIP = "Xenova/clip-vit-base-patch32", "d15189d7028b43f1d3e65039190477f6af591c2a"
 CLIP_TOKENS = "f7f3b7af117d467b58374797691a6438d3e6b9e9cef800dfd5dced7f697a90cd"
 RECOMMENDED = "siglip2-b16-small"
-KNOWN = (
-    Known(
+PUBLISHED_ENCODERS = (
+    PublishedEncoder(
         name="siglip2-b16-small",
         repository="onnx-community/siglip2-base-patch16-224-ONNX",
         revision="ba1f3b0843f24bc5417d38e19c37b287d719b2f4",
@@ -68,7 +68,7 @@ KNOWN = (
             config="e43a9f7692d3819886a82cb2097048258d444f123c67d37ec825f9345b019cf2",
         ),
     ),
-    Known(
+    PublishedEncoder(
         name="siglip2-b16",
         repository="immich-app/ViT-B-16-SigLIP2__webli",
         revision=None,
@@ -79,7 +79,7 @@ KNOWN = (
         memory=3038,
         recall=75.19,
     ),
-    Known(
+    PublishedEncoder(
         name="clip-b32-small",
         repository=CLIP[0],
         revision=CLIP[1],
@@ -94,7 +94,7 @@ KNOWN = (
             tokenizer=CLIP_TOKENS,
         ),
     ),
-    Known(
+    PublishedEncoder(
         name="clip-b32",
         repository=CLIP[0],
         revision=CLIP[1],
@@ -111,7 +111,7 @@ KNOWN = (
             tokenizer=CLIP_TOKENS,
         ),
     ),
-    Known(
+    PublishedEncoder(
         name="siglip-b16",
         repository="Xenova/siglip-base-patch16-224",
         revision="4649052661e53c7000355844105f8a1792088239",
@@ -126,7 +126,7 @@ KNOWN = (
             "tokenizer.json": "4a17c975210be5ab4c36b47d8dae4eefb866dbfb1e676e394aad85dc30a3ae08",
         },
     ),
-    Known(
+    PublishedEncoder(
         name="xlm-b32",
         repository="immich-app/XLM-Roberta-Base-ViT-B-32__laion5b_s13b_b90k",
         revision=None,
@@ -140,21 +140,21 @@ KNOWN = (
 )
 
 
-def known(name: str) -> Known | None:
+def find_published_encoder(name: str) -> PublishedEncoder | None:
     """The encoder of this name, if the list has it."""
-    return next((one for one in KNOWN if one.name == name), None)
+    return next((one for one in PUBLISHED_ENCODERS if one.name == name), None)
 
 
-def table() -> str:
+def format_catalogue() -> str:
     """The list, for people."""
     head = ("name", "variant", "graphs", "memory", "recall", "languages", "licence", "hashes", "repository")
-    rows = [head, *(_row(one) for one in KNOWN)]
+    rows = [head, *(_row(one) for one in PUBLISHED_ENCODERS)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*lines, "", *NOTES])
+    return "\n".join([*lines, "", *CATALOGUE_NOTES])
 
 
-NOTES = (
+CATALOGUE_NOTES = (
     f"For a laptop: {RECOMMENDED}. Licences are those of the weights. `-`: not known.",
     "memory, recall: immich's measurements of fp32 graphs (peak of its process; mean of recall@1, 5 and 10,",
     "text to picture, Crossmodal-3600, English). Nobody measured int8 so: compare it on your own things.",
@@ -162,7 +162,7 @@ NOTES = (
 )
 
 
-def _row(one: Known) -> tuple[str, ...]:
+def _row(one: PublishedEncoder) -> tuple[str, ...]:
     size = "-" if one.download is None else f"{one.download / 1e6:.0f} MB"
     memory = "-" if one.memory is None else f"{one.memory / 1024:.1f} GiB"
     recall = "-" if one.recall is None else f"{one.recall:.1f} %"

@@ -1,5 +1,7 @@
-"""A repository of the model hub: its revision is pinned, its files are listed, fetched and verified."""
+"""Files of a model hub: the revision is pinned, each file is listed, downloaded, resumed and verified."""
 
+import hashlib
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -7,18 +9,117 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from tqdm import tqdm
 
 from app.pull import graphs
-from app.pull.download import Promised, fetch
-from app.pull.layouts import Variant, recognise
-from app.pull.source import PullError, Source
+from app.pull.layouts import Variant, recognise_layout
+from app.pull.source import PublishedFiles, PullError
+from multifold.bundle.bundle import file_hash
 
-ADDRESS = "https://huggingface.co"
-TIMEOUT = httpx.Timeout(30.0)
+DOWNLOAD_TRIES = 5  # without a single new byte
+PARTIAL_SUFFIX = ".partial"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ListedFile:
+    """A file as its repository lists it. `blob` is git's own hash, which small files have instead."""
+
+    name: str
+    size: int
+    sha256: str | None
+    blob: str | None = None
+
+
+def download_file(client: httpx.Client, url: str, promised: ListedFile, path: Path) -> None:
+    """Download into `path`, unless the very file is there; what was begun before is finished."""
+    if path.is_file() and _matches(promised, path):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    _check_room(partial, promised)
+    with tqdm(total=promised.size, unit="B", unit_scale=True, desc=promised.name) as bar:
+        _download_with_retries(client, url, promised, partial, bar)
+    if not _matches(promised, partial):
+        partial.unlink()
+        raise PullError(
+            f"{promised.name} came damaged: its hash is not the listed one. It is gone; pull again"
+        )
+    partial.replace(path)
+
+
+def _download_with_retries(
+    client: httpx.Client, url: str, promised: ListedFile, partial: Path, bar: "tqdm[None]"
+) -> None:
+    """Ask again after each break, as long as anything comes."""
+    tries = DOWNLOAD_TRIES
+    while (before := _size_on_disk(partial)) < promised.size or not partial.exists():
+        try:
+            _resume(client, url, promised, partial, bar)
+            failure = "the server ended early"
+        except httpx.HTTPError as error:
+            failure = str(error) or type(error).__name__
+        tries = DOWNLOAD_TRIES if _size_on_disk(partial) > before else tries - 1
+        if not tries:
+            raise PullError(
+                f"{promised.name} broke off ({failure}); pull again to go on from {before:,} bytes"
+            )
+
+
+def _resume(client: httpx.Client, url: str, promised: ListedFile, partial: Path, bar: "tqdm[None]") -> None:
+    have = _size_on_disk(partial)
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+    with client.stream("GET", url, headers=headers) as answer:
+        goes_on = _is_resumed(answer, have, promised)
+        with open(partial, "ab" if goes_on else "wb") as file:
+            bar.n = have if goes_on else 0
+            for piece in answer.iter_raw():  # as it comes: a break loses nothing that came
+                if file.tell() + len(piece) > promised.size:
+                    raise PullError(f"{promised.name} is longer than the promised {promised.size:,} bytes")
+                file.write(piece)
+                bar.update(len(piece))
+
+
+def _is_resumed(answer: httpx.Response, have: int, promised: ListedFile) -> bool:
+    """Whether the rest comes, or all of it again."""
+    if answer.status_code == 200:
+        return False
+    if answer.status_code == 206 and answer.headers.get("content-range", "").startswith(f"bytes {have}-"):
+        return True
+    raise PullError(f"{promised.name} cannot be had: the server answers {answer.status_code}")
+
+
+def _matches(promised: ListedFile, path: Path) -> bool:
+    if path.stat().st_size != promised.size:
+        return False
+    if promised.sha256 is not None:
+        return file_hash(path) == promised.sha256
+    return promised.blob is None or _git_hash(path) == promised.blob
+
+
+def _git_hash(path: Path) -> str:
+    """The name that git gives a file's content."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _size_on_disk(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _check_room(path: Path, promised: ListedFile) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if free < promised.size - _size_on_disk(path):
+        raise PullError(
+            f"{promised.name} has {promised.size:,} bytes, but only {free:,} are free in {path.parent}"
+        )
+
+
+HUB_ADDRESS = "https://huggingface.co"
+HUB_TIMEOUT = httpx.Timeout(30.0)
+
+
+@dataclass(frozen=True)
+class HubRequest:
     """Which files of which repository, and no more bytes than this."""
 
     repository: str
@@ -34,38 +135,40 @@ class _Repository:
     name: str
     commit: str
     licence: str | None
-    files: Mapping[str, Promised]
+    files: Mapping[str, ListedFile]
 
     def fetch(self, name: str, folder: Path) -> None:
         """One of its files, at its pinned commit."""
         url = f"/{self.name}/resolve/{self.commit}/{quote(name)}"
-        fetch(self.client, url, self.files[name], folder / name)
+        download_file(self.client, url, self.files[name], folder / name)
 
 
-def from_hub(wanted: Wanted, folder: Path, pins: Mapping[str, str], address: str = ADDRESS) -> Source:
+def fetch_from_hub(
+    wanted: HubRequest, folder: Path, pins: Mapping[str, str], address: str = HUB_ADDRESS
+) -> PublishedFiles:
     """Download what a bundle needs into a folder, which keeps what came if the line breaks."""
-    with httpx.Client(base_url=address, timeout=TIMEOUT, follow_redirects=True) as client:
-        found = _repository(client, wanted)
-        layout = recognise(found.files, wanted.variant)
+    with httpx.Client(base_url=address, timeout=HUB_TIMEOUT, follow_redirects=True) as client:
+        found = _read_repository(client, wanted)
+        layout = recognise_layout(found.files, wanted.variant)
         names = [*layout.files]
-        _check(found, names, pins, wanted.most)
+        _check_files(found, names, pins, wanted.most)
         for name in names:
             found.fetch(name, folder)
         for graph in (layout.image_graph, layout.text_graph):
-            for weights in sorted(graphs.beside(folder / graph)):
-                names.append(_beside(graph, weights, found))
-                _check(found, names, pins, wanted.most)
+            for weights in sorted(graphs.weight_files(folder / graph)):
+                names.append(_weights_name(graph, weights, found))
+                _check_files(found, names, pins, wanted.most)
                 found.fetch(names[-1], folder)
     origin = {"hub": address, "repository": wanted.repository, "revision": found.commit}
     stated = {} if found.licence is None else {"licence": found.licence}
-    return Source(folder, {**origin, **stated}, wanted.licence or found.licence, pins)
+    return PublishedFiles(folder, {**origin, **stated}, wanted.licence or found.licence, pins)
 
 
-def _repository(client: httpx.Client, wanted: Wanted) -> _Repository:
-    said = _ask(client, f"/api/models/{wanted.repository}/revision/{quote(wanted.revision, safe='')}")
+def _read_repository(client: httpx.Client, wanted: HubRequest) -> _Repository:
+    said = _get_json(client, f"/api/models/{wanted.repository}/revision/{quote(wanted.revision, safe='')}")
     try:
         commit, card = str(said["sha"]), said.get("cardData") or {}
-        files = _listed(client, f"/api/models/{wanted.repository}/tree/{commit}?recursive=true")
+        files = _list_files(client, f"/api/models/{wanted.repository}/tree/{commit}?recursive=true")
         licence = card.get("license")
         return _Repository(
             client, wanted.repository, commit, licence if isinstance(licence, str) else None, files
@@ -76,9 +179,9 @@ def _repository(client: httpx.Client, wanted: Wanted) -> _Repository:
         ) from error
 
 
-def _listed(client: httpx.Client, url: str | None) -> dict[str, Promised]:
+def _list_files(client: httpx.Client, url: str | None) -> dict[str, ListedFile]:
     """Every file of a commit; long lists come in pages."""
-    found: dict[str, Promised] = {}
+    found: dict[str, ListedFile] = {}
     while url is not None:
         answer = _get(client, url)
         for entry in answer.json():
@@ -86,12 +189,14 @@ def _listed(client: httpx.Client, url: str | None) -> dict[str, Promised]:
                 large = entry.get("lfs")
                 sha256 = str(large["oid"]).removeprefix("sha256:") if large else None
                 size = int(large["size"] if large else entry["size"])
-                found[entry["path"]] = Promised(entry["path"], size, sha256, None if large else entry["oid"])
+                found[entry["path"]] = ListedFile(
+                    entry["path"], size, sha256, None if large else entry["oid"]
+                )
         url = answer.links.get("next", {}).get("url")
     return found
 
 
-def _check(found: _Repository, names: list[str], pins: Mapping[str, str], most: int) -> None:
+def _check_files(found: _Repository, names: list[str], pins: Mapping[str, str], most: int) -> None:
     """Before anything large is fetched: the files are those that are pinned, and not too many bytes."""
     for name in names:
         listed, pinned = found.files[name].sha256, pins.get(name)
@@ -106,7 +211,7 @@ def _check(found: _Repository, names: list[str], pins: Mapping[str, str], most: 
         )
 
 
-def _beside(graph: str, weights: str, found: _Repository) -> str:
+def _weights_name(graph: str, weights: str, found: _Repository) -> str:
     name = str(PurePosixPath(graph).with_name(PurePosixPath(weights).name))
     if PurePosixPath(weights).name != weights or name not in found.files:
         raise PullError(
@@ -115,7 +220,7 @@ def _beside(graph: str, weights: str, found: _Repository) -> str:
     return name
 
 
-def _ask(client: httpx.Client, url: str) -> dict[str, Any]:
+def _get_json(client: httpx.Client, url: str) -> dict[str, Any]:
     said: dict[str, Any] = _get(client, url).json()
     return said
 

@@ -12,11 +12,11 @@ from app.pull.source import PullError
 
 Variant: TypeAlias = Literal["fp32", "fp16", "int8"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
-SUFFIXES: dict[Variant, str] = {"fp32": "", "fp16": "_fp16", "int8": "_quantized"}
+VARIANT_SUFFIXES: dict[Variant, str] = {"fp32": "", "fp16": "_fp16", "int8": "_quantized"}
 
 
 @dataclass(frozen=True)
-class Layout:
+class TowerLayout:
     """Which file is what."""
 
     kind: Literal["immich", "transformers.js"]
@@ -34,7 +34,7 @@ class Layout:
         return (*small, self.image_graph, self.text_graph)
 
 
-def recognise(names: Collection[str], variant: Variant) -> Layout:
+def recognise_layout(names: Collection[str], variant: Variant) -> TowerLayout:
     """The layout of a repository with these files; refuses with what is there instead."""
     if "visual/model.onnx" in names or "textual/model.onnx" in names:
         found = _immich(variant)
@@ -46,10 +46,10 @@ def recognise(names: Collection[str], variant: Variant) -> Layout:
     return found
 
 
-def _immich(variant: Variant) -> Layout:
+def _immich(variant: Variant) -> TowerLayout:
     if variant != "fp32":
         raise PullError(f"towers in immich's layout come as fp32 alone, not as {variant}")
-    return Layout(
+    return TowerLayout(
         kind="immich",
         image_graph="visual/model.onnx",
         text_graph="textual/model.onnx",
@@ -60,15 +60,15 @@ def _immich(variant: Variant) -> Layout:
     )
 
 
-def _transformers_js(names: Collection[str], variant: Variant) -> Layout:
-    graphs = [f"onnx/{tower}_model{SUFFIXES[variant]}.onnx" for tower in ("vision", "text")]
+def _transformers_js(names: Collection[str], variant: Variant) -> TowerLayout:
+    graphs = [f"onnx/{tower}_model{VARIANT_SUFFIXES[variant]}.onnx" for tower in ("vision", "text")]
     if not any(name in names for name in graphs):
         there = sorted(name for name in names if name.endswith(".onnx")) or ["no ONNX graph at all"]
         raise PullError(
             f"no separate vision and text towers of the variant {variant} are here: looked for {graphs[0]} "
             f"and visual/model.onnx, and found {', '.join(there[:8])}"
         )
-    return Layout(
+    return TowerLayout(
         kind="transformers.js",
         image_graph=graphs[0],
         text_graph=graphs[1],

@@ -1,4 +1,4 @@
-"""Published files on this disk, and what is known of where they came from."""
+"""Published files on this disk, and where they came from."""
 
 import json
 import re
@@ -18,7 +18,7 @@ class PullError(MultifoldError):
 
 
 @dataclass(frozen=True)
-class Source:
+class PublishedFiles:
     """A folder of published files. `origin` says where they come from, for the bundle's provenance."""
 
     folder: Path
@@ -56,11 +56,11 @@ class Source:
         return said
 
 
-def from_folder(folder: Path, licence: str | None, pins: Mapping[str, str]) -> Source:
+def open_published_folder(folder: Path, licence: str | None, pins: Mapping[str, str]) -> PublishedFiles:
     """Files that were brought by hand; their licence is the one stated, else what their README says."""
     if not folder.is_dir():
         raise PullError(f"there is no folder {folder}")
-    return Source(folder, {"folder": folder.resolve().name}, licence or _stated_licence(folder), pins)
+    return PublishedFiles(folder, {"folder": folder.resolve().name}, licence or _stated_licence(folder), pins)
 
 
 def _stated_licence(folder: Path) -> str | None:

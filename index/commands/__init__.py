@@ -1,0 +1,1 @@
+"""The command `multifold index` and its actions."""

@@ -12,11 +12,11 @@ commands that change something name it and leave. Those that only look may run a
 import argparse
 from pathlib import Path
 
-from index.commands import change, fill, keep, look
-from index.names import MAIN, Located
-from index.registry import located
+from index.collection_names import MAIN, CollectionLocation
+from index.commands import add_remove, import_build, inspect_collection, maintain
+from index.registry import locate_collection
 
-PARTS = (look, keep, change, fill)
+PARTS = (inspect_collection, maintain, add_remove, import_build)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     if args.collection != MAIN:
-        place = located(Located(args.data, None, getattr(args, "bucket", None)), args.collection)
+        place = locate_collection(
+            CollectionLocation(args.data, None, getattr(args, "bucket", None)), args.collection
+        )
         args.data, args.bucket = place.folder, place.bucket
     status: int = args.run_it(args)
     return status

@@ -18,33 +18,30 @@ from typing import TypeAlias
 
 import numpy as np
 
-from index.base import Block, Found, Ids, Paired, Ranked
-from index.engines import gpu, neighbours, scoring, segments
-from index.engines.ann import Start, Stopped, check, use_threads
-from index.engines.batcher import Batcher
-from index.engines.build import Builder
-from index.engines.exact import ExactEngine
-from index.engines.parts import Part
-from index.engines.report import Report
-from index.engines.rowbuffer import refuse_known
-from index.engines.rowview import RowView, rising
-from index.engines.savedparts import Shelf
-from index.plan import Plan
-from multifold.machine import cores, stand_back
+from index.contracts import Ids, IndexPlan, PairedIds, RowBlock, RowRanking, RowRankings
+from index.engines import exact_search, faiss_library, segments
+from index.engines.builder import SegmentBuilder
+from index.engines.exact_engine import ExactEngine, refuse_known
+from index.engines.exact_search import RowView, sort_unique
+from index.engines.faiss_index import BuildStopped, IndexStart, check_types, set_threads
+from index.engines.search_batcher import SearchBatcher
+from index.engines.segment_files import SegmentFiles
+from index.engines.segments import Segment, SegmentReport
+from multifold.machine import cores, lower_thread_priority
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
 
-SLOW = 1 << 20  # numbers in fresh rows that get a first index
-HASTE, SEAL = "haste", "seal"
-Build: TypeAlias = Callable[[RowView, Start | None, Callable[[], bool]], Part]
+SLOW_NUMBERS = 1 << 20  # numbers in fresh rows that get a first index
+FIRST_INDEX, SEAL = "haste", "seal"
+Build: TypeAlias = Callable[[RowView, IndexStart | None, Callable[[], bool]], Segment]
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
     """What becomes of some parts, in the background."""
 
-    chosen: list[Part]
+    chosen: list[Segment]
     future: Future[None]
 
     @property
@@ -64,28 +61,28 @@ class FaissEngine:
         self,
         dim: int,
         metric: Metric,
-        plan: Plan | None = None,
+        plan: IndexPlan | None = None,
         *,
         ask: Callable[[int], Vectors | None] = no_queries,
         signs: Vector | None = None,
         home: Path | None = None,
     ) -> None:
-        self._dim, self._metric, self._plan = dim, metric, plan or Plan()
-        on_gpu = gpu.chosen(self._plan.device)
-        check(self._plan, dim, on_gpu=on_gpu)
-        self._shelf = Shelf(metric, dim, self._plan.device, home)
-        self._builder = Builder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
-        self._batcher = Batcher(self._look, lanes=1 if on_gpu else _threads(), cores=_threads())
-        self._workers = ThreadPoolExecutor(2, "seal", stand_back)
-        self._workers.submit(scoring.compiled)  # there before somebody waits for it
+        self._dim, self._metric, self._plan = dim, metric, plan or IndexPlan()
+        on_gpu = faiss_library.uses_gpu(self._plan.device)
+        check_types(self._plan, dim, on_gpu=on_gpu)
+        self._shelf = SegmentFiles(metric, dim, self._plan.device, home)
+        self._builder = SegmentBuilder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
+        self._batcher = SearchBatcher(self._look, lanes=1 if on_gpu else _threads(), cores=_threads())
+        self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
+        self._workers.submit(exact_search.load_compiled)  # there before somebody waits for it
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._jobs: dict[str, _Job] = {}
-        self._parts: tuple[Part, ...] = ()
+        self._parts: tuple[Segment, ...] = ()
         self.seals = 0
         self._start_afresh()
 
-    def add(self, ids: Paired, vectors: Vectors) -> None:
+    def add(self, ids: PairedIds, vectors: Vectors) -> None:
         """Add rows; an id that is already there is an error, and nothing is added."""
         with self._changing:
             refuse_known(np.sort(ids), *(part.rows for part in self._parts))
@@ -95,7 +92,7 @@ class FaissEngine:
 
     def remove(self, ids: Ids) -> None:
         """Remove rows; ids that are not there are ignored."""
-        ids = rising(ids)
+        ids = sort_unique(ids)
         with self._changing:
             self._fresh.remove(ids)
             self._show([_without(part, ids) for part in self._sealed])
@@ -103,22 +100,23 @@ class FaissEngine:
 
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> Ranked:
+    ) -> RowRankings:
         """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
         if allowed is None and not exact:
             return self._batcher.search(queries, limit)
-        return self._gathered(queries, limit, None if allowed is None else rising(allowed), exact=exact)
+        return self._gathered(queries, limit, None if allowed is None else sort_unique(allowed), exact=exact)
 
-    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> Found:
+    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is looked at."""
         found = [
-            neighbours.within(self._metric, part.rows, query, threshold, allowed) for part in self._parts
+            exact_search.rows_within(self._metric, part.rows, query, threshold, allowed)
+            for part in self._parts
         ]
         scores, ids = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
 
-    def blocks(self, allowed: Ids | None = None) -> Iterator[Block]:
+    def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row, some at a time."""
         return chain.from_iterable(part.rows.blocks(allowed) for part in self._parts)
 
@@ -153,12 +151,12 @@ class FaissEngine:
                 if list(self._jobs.values()) == jobs:
                     return
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[SegmentReport]:
         """What the sealed parts are, find and cost."""
         return [part.report for part in self._parts if part.report is not None]
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Segment, ...]:
         """What is searched now, the fresh part last."""
         return self._parts
 
@@ -170,19 +168,19 @@ class FaissEngine:
             self._start_afresh()
 
     @property
-    def _sealed(self) -> list[Part]:
+    def _sealed(self) -> list[Segment]:
         return list(self._parts[:-1])
 
     def _start_afresh(self) -> None:
         self._fresh = ExactEngine(self._dim, self._metric)
         self._show([])
 
-    def _show(self, parts: list[Part]) -> None:
-        self._parts = (*parts, Part(self._fresh.view))
+    def _show(self, parts: list[Segment]) -> None:
+        self._parts = (*parts, Segment(self._fresh.view))
 
     def _gathered(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> Ranked:
+    ) -> RowRankings:
         """The best of all parts together; ties go to the smaller id."""
         queries = queries[:]  # an array of its own: what is found for it serves all parts (cells.py)
         parts = [part for part in self._parts if len(part.rows)] or self._parts[-1:]
@@ -193,23 +191,25 @@ class FaissEngine:
         order = np.lexsort((ids, -scores))[:, :limit]
         return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
 
-    def _look(self, queries: Vectors, limit: int, threads: int) -> Ranked:
-        use_threads(threads if len(queries) > 1 else 1)
+    def _look(self, queries: Vectors, limit: int, threads: int) -> RowRankings:
+        set_threads(threads if len(queries) > 1 else 1)
         return self._gathered(queries, limit)
 
     def _seal_if_due(self) -> None:
         """Start what there is reason for and does not run: a first index of fresh rows, a merge."""
         if self._closing.is_set():
             return
-        hastens = self._plan.seal_at * self._dim >= SLOW and self._builder.indexes(self.count())
-        if hastens and self._fresh.count() * self._dim >= SLOW and not self._runs(HASTE):
+        hastens = self._plan.seal_at * self._dim >= SLOW_NUMBERS and self._builder.indexes(self.count())
+        if hastens and self._fresh.count() * self._dim >= SLOW_NUMBERS and not self._runs(FIRST_INDEX):
             self._freeze()
-            self._begin(HASTE, segments.hasty(self._free()), self._builder.hasten)
+            self._begin(FIRST_INDEX, segments.segments_to_hasten(self._free()), self._builder.hasten)
         if self._runs(SEAL):
             return
-        if self._fresh.count() and segments.due([*self._free(), self._parts[-1]], self._plan.seal_at):
+        if self._fresh.count() and segments.segments_to_merge(
+            [*self._free(), self._parts[-1]], self._plan.seal_at
+        ):
             self._freeze()
-        if chosen := segments.due(self._free(), self._plan.seal_at):
+        if chosen := segments.segments_to_merge(self._free(), self._plan.seal_at):
             self._begin(SEAL, chosen, self._sealed_part)
 
     def _freeze(self) -> None:
@@ -217,7 +217,7 @@ class FaissEngine:
         frozen, self._fresh = self._parts, ExactEngine(self._dim, self._metric)
         self._show(list(frozen))
 
-    def _free(self) -> list[Part]:
+    def _free(self) -> list[Segment]:
         """Frozen and sealed parts that nobody is making something of."""
         held = {id(part.rows.ids) for job in self._jobs.values() for part in job.chosen if job.runs}
         return [part for part in self._sealed if id(part.rows.ids) not in held]
@@ -225,28 +225,28 @@ class FaissEngine:
     def _runs(self, name: str) -> bool:
         return name in self._jobs and self._jobs[name].runs
 
-    def _begin(self, name: str, chosen: list[Part], build: Build) -> None:
+    def _begin(self, name: str, chosen: list[Segment], build: Build) -> None:
         self._jobs[name] = _Job(chosen, self._workers.submit(self._replace, name, chosen, build))
 
-    def _replace(self, name: str, chosen: list[Part], build: Build) -> None:
+    def _replace(self, name: str, chosen: list[Segment], build: Build) -> None:
         """Runs in the background; what it replaces is searched until it is done."""
         try:
-            rows = segments.merged(chosen)
-            start = segments.start(self._sealed, chosen, rows)
-            new = build(rows, start, self._closing.is_set) if len(rows) else Part(rows)
-        except Stopped:
+            rows = segments.merge_rows(chosen)
+            start = segments.index_start(self._sealed, chosen, rows)
+            new = build(rows, start, self._closing.is_set) if len(rows) else Segment(rows)
+        except BuildStopped:
             return
         except BaseException:
             log.exception("rows could not be sealed; they stay exact, and the next change tries again")
             raise
         with self._changing:
-            self._show(segments.replaced(self._sealed, chosen, new))
+            self._show(segments.replace_segments(self._sealed, chosen, new))
             self.seals += name == SEAL
             del self._jobs[name]
             self._seal_if_due()
         self._shelf.forget(chosen)
 
-    def _sealed_part(self, rows: RowView, start: Start | None, stopped: Callable[[], bool]) -> Part:
+    def _sealed_part(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
         return self._shelf.keep(self._builder.build(rows, start, stopped))
 
 
@@ -256,6 +256,6 @@ def _threads() -> int:
     return min(cores(), int(wanted)) if wanted.isdigit() and int(wanted) else cores()
 
 
-def _without(part: Part, ids: Ids) -> Part:
+def _without(part: Segment, ids: Ids) -> Segment:
     rows: RowView = part.rows.without(ids)
-    return part if rows is part.rows else Part(rows, part.ann, part.report)
+    return part if rows is part.rows else Segment(rows, part.ann, part.report)

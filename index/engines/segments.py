@@ -1,37 +1,202 @@
-"""Which parts are merged when, and how a merged part takes the place of those it was made of. Pure."""
+"""Segments of an engine: their rows, index and report, how they are searched, and which are merged when.
+
+With an index: candidates come from FAISS, the dead and the not allowed are dropped, the rest is scored
+exactly. Where dropping leaves too few, the search reaches further; where so few rows are allowed that
+looking at each of them is cheaper, it does that. So neither a filter nor a removal costs a hit.
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Bool, Int64
 
-from index.base import Ids
-from index.engines.ann import Start
-from index.engines.parts import Part
-from index.engines.rowview import RowView, view_of
+from index.contracts import NO_ROW, Ids, RowRankings
+from index.engines import exact_search
+from index.engines.exact_search import RowView, view_of
+from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
+from multifold.types import Metric, Vectors
+
+
+@dataclass(frozen=True)
+class RejectedType:
+    """A type that was tried and missed the target."""
+
+    type: str
+    recall: float
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentReport:
+    """A sealed segment in figures."""
+
+    type: str
+    rows: int
+    target: float
+    probes: int
+    probed_with: str  # queries | rows
+    settings: tuple[SearchSetting, ...]  # none: every row is looked at
+    bytes_per_row: float  # of the index and the stored vector
+    build_seconds: float
+    missed: tuple[RejectedType, ...] = ()
+
+    @property
+    def recall(self) -> float:
+        """Recall of the first ten."""
+        return self.settings[0].recall if self.settings else 1.0
+
+    def __str__(self) -> str:
+        """One sentence for people."""
+        told = f"{self.rows} rows as {self.type}, {self.bytes_per_row:.0f} bytes a row"
+        for setting in self.settings:
+            told += f"; recall@{setting.limit} {setting.recall:.3f} in {setting.seconds * 1e3:.2f} ms"
+        if not self.settings:
+            told += "; exact"
+        for trial in self.missed:
+            told += f"; {trial.type} reached only {trial.recall:.3f} of {self.target}"
+        return told
+
+    def as_json(self) -> dict[str, Any]:
+        """For files and the service."""
+        return asdict(self)
+
+
+@runtime_checkable
+class SealingEngine(Protocol):
+    """An engine that seals its rows into parts in the background."""
+
+    seals: int  # how often it did, since it was made
+
+    def settle(self) -> None:
+        """Wait until nothing is left to seal."""
+
+    def reports(self) -> list[SegmentReport]:
+        """What the sealed parts are, find and cost."""
+
+
+def report_from_json(told: dict[str, Any]) -> SegmentReport:
+    """The report that `as_json` wrote."""
+    settings = tuple(SearchSetting(**setting) for setting in told["settings"])
+    missed = tuple(RejectedType(**trial) for trial in told["missed"])
+    return SegmentReport(**{**told, "settings": settings, "missed": missed})
+
+
+SCAN = 16  # a candidate costs as much as looking at so many rows
+WIDER = 4  # how much further a search that found too few reaches
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Rows and, where it pays, their index; sealed once a report says what it is."""
+
+    rows: RowView
+    ann: FaissIndex | None = None
+    report: SegmentReport | None = None
+
+    @property
+    def seal(self) -> SegmentReport:
+        """The report of a part that has one."""
+        assert self.report is not None
+        return self.report
+
+    def search(
+        self, metric: Metric, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRankings:
+        """The best rows of each query, best first, padded; `allowed` ids rise."""
+        if self.ann is None or exact:
+            return exact_search.nearest_rows(metric, self.rows, queries, limit, allowed)
+        chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
+        share = max(chosen / len(self.rows.ids), 1e-9)
+        return self._reach(metric, queries, self.ann.setting(limit).within(share), limit, allowed, chosen)
+
+    def _reach(
+        self,
+        metric: Metric,
+        queries: Vectors,
+        how: SearchSetting,
+        limit: int,
+        allowed: Ids | None,
+        chosen: int,
+    ) -> RowRankings:
+        """Look as `how` says, and further for those queries that find too few."""
+        assert self.ann is not None
+        if how.candidates * SCAN >= chosen or how.candidates > self.ann.most():
+            return exact_search.nearest_rows(metric, self.rows, queries, limit, allowed)
+        positions = self.ann.candidates(queries, how.candidates, how.effort)
+        good = self._good(positions, allowed)
+        short = good.sum(axis=1) < how.needed
+        scores, ids = rescore(metric, self.rows, queries, positions, good, limit)
+        if short.any():
+            scores[short], ids[short] = self._reach(
+                metric, queries[short], how.wider(WIDER), limit, allowed, chosen
+            )
+        return scores, ids
+
+    def _good(self, positions: Int64[np.ndarray, "q c"], allowed: Ids | None) -> Bool[np.ndarray, "q c"]:
+        """Which candidates are there, alive and allowed."""
+        good = positions >= 0
+        if self.rows.alive is not None:
+            good &= self.rows.alive[positions]
+        if allowed is not None:
+            ids = self.rows.ids[positions]
+            places = np.minimum(np.searchsorted(allowed, ids), len(allowed) - 1)
+            good &= allowed[places] == ids
+        return good
+
+
+def search_once(
+    ann: FaissIndex, metric: Metric, rows: RowView, queries: Vectors, setting: SearchSetting
+) -> RowRankings:
+    """One search of rows that are all alive, as this setting says."""
+    positions = ann.candidates(queries, setting.candidates, setting.effort)
+    return rescore(metric, rows, queries, positions, positions >= 0, setting.limit)
+
+
+def rescore(
+    metric: Metric,
+    rows: RowView,
+    queries: Vectors,
+    positions: Int64[np.ndarray, "q c"],
+    good: Bool[np.ndarray, "q c"],
+    limit: int,
+) -> RowRankings:
+    """The best of the good candidates by their exact scores; ties go to the smaller id."""
+    scores = exact_search.exact_scores_at(metric, queries, rows.vectors, positions)
+    scores[~good] = -np.inf
+    scores, places = exact_search.best_scores(scores, positions, limit)
+    ids = rows.ids[places]
+    ids[np.isneginf(scores)] = NO_ROW
+    return _padded(scores, -np.inf, limit), _padded(ids, NO_ROW, limit)
+
+
+def _padded(array: np.ndarray, filler: float | int, limit: int) -> np.ndarray:
+    missing = limit - array.shape[1]
+    return np.pad(array, ((0, 0), (0, missing)), constant_values=filler) if missing > 0 else array
+
 
 TIER = 4  # a sealed part joins a merge that has a quarter of its rows
-HASTY_TIER = 8  # a first index is cheap to make again
-ROTTEN = 4  # and so does one of whose rows a quarter is dead
+FIRST_INDEX_TIER = 8  # a first index is cheap to make again
+DEAD_SHARE = 4  # and so does one of whose rows a quarter is dead
 
 
-def due(parts: Sequence[Part], seal_at: int) -> list[Part]:
+def segments_to_merge(parts: Sequence[Segment], seal_at: int) -> list[Segment]:
     """The parts to merge now: loose rows if they are enough, and beside them small or rotten sealed parts."""
     loose = [part for part in parts if part.report is None]
     size = sum(len(part.rows) for part in loose)
-    rotten = [part for part in parts if part.report and part.rows.dead * ROTTEN > len(part.rows.ids)]
+    rotten = [part for part in parts if part.report and part.rows.dead * DEAD_SHARE > len(part.rows.ids)]
     if size < seal_at and not rotten:
         return []
     return _joined(loose + rotten, parts, TIER)
 
 
-def hasty(parts: Sequence[Part]) -> list[Part]:
+def segments_to_hasten(parts: Sequence[Segment]) -> list[Segment]:
     """The parts to give a first index together: loose rows that have none, and loose parts that are small."""
     loose = [part for part in parts if part.report is None]
-    return _joined([part for part in loose if part.ann is None], loose, HASTY_TIER)
+    return _joined([part for part in loose if part.ann is None], loose, FIRST_INDEX_TIER)
 
 
-def _joined(chosen: list[Part], parts: Sequence[Part], tier: int) -> list[Part]:
+def _joined(chosen: list[Segment], parts: Sequence[Segment], tier: int) -> list[Segment]:
     """And those of the parts that are not many times as large as what is chosen, the smallest first."""
     size = sum(len(part.rows) for part in chosen)
     for part in sorted(parts, key=lambda part: len(part.rows)):
@@ -41,13 +206,13 @@ def _joined(chosen: list[Part], parts: Sequence[Part], tier: int) -> list[Part]:
     return chosen
 
 
-def merged(parts: Sequence[Part]) -> RowView:
+def merge_rows(parts: Sequence[Segment]) -> RowView:
     """The living rows of these parts together."""
     ids, vectors = zip(*(part.rows.living() for part in parts), strict=True)
     return view_of(np.concatenate(ids), np.concatenate(vectors))
 
 
-def start(parts: Sequence[Part], chosen: Sequence[Part], rows: RowView) -> Start | None:
+def index_start(parts: Sequence[Segment], chosen: Sequence[Segment], rows: RowView) -> IndexStart | None:
     """The cells of the largest part, with the first of these rows where a chosen part has them there."""
     others = [part for part in parts if part.ann and part.ann.cells and part not in chosen]
     largest = max(others, key=lambda part: len(part.rows), default=None)
@@ -57,11 +222,11 @@ def start(parts: Sequence[Part], chosen: Sequence[Part], rows: RowView) -> Start
         size = len(part.rows.ids)
         there = part.ann and part.ann.cells is largest.ann.cells
         if part.ann and there and np.array_equal(rows.ids[:size], part.rows.ids):
-            return Start(part.ann, size)
-    return Start(largest.ann, 0)
+            return IndexStart(part.ann, size)
+    return IndexStart(largest.ann, 0)
 
 
-def replaced(now: Sequence[Part], chosen: Sequence[Part], new: Part) -> list[Part]:
+def replace_segments(now: Sequence[Segment], chosen: Sequence[Segment], new: Segment) -> list[Segment]:
     """The parts after a merge; what was removed from the old parts meanwhile is dead in the new one."""
     sources = {id(part.rows.ids) for part in chosen}  # a part keeps its ids when rows of it die
     old = [part for part in now if id(part.rows.ids) in sources]

@@ -1,0 +1,1 @@
+"""The command `multifold render`."""

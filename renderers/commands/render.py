@@ -18,11 +18,11 @@ from tqdm import tqdm
 from multifold.errors import MultifoldError
 from multifold.machine import cores
 from renderers import batch, cameras, doctor, engines
-from renderers.backdrop import Background
-from renderers.base import check_size
-from renderers.mesh import Up
-from renderers.record import FILE, Record
-from renderers.sheet import pages_of, sheets
+from renderers.batch import RECORD_FILE, RenderRecord
+from renderers.contact_sheets import contact_sheets, page_count
+from renderers.contracts import check_view_size
+from renderers.images.color import Background
+from renderers.mesh.load import Up
 
 _MOST_LINES = 20
 
@@ -56,22 +56,22 @@ def run(args: argparse.Namespace) -> int:
         return _examine()
     if not args.paths or args.out is None:
         raise MultifoldError("say what to render and where to: multifold render PATH… --out DIR")
-    check_size(args.size)
+    check_view_size(args.size)
     order = _order(args)
     meshes = batch.find_meshes(args.paths)
     views = len(cameras.rig(order.rig))
     print(f"{len(meshes)} meshes, {views} views each ({order.rig}) at {order.size} pixels -> {order.out}")
     order.out.mkdir(parents=True, exist_ok=True)
-    record = Record.read(order.out)
-    outcome = batch.render(order, meshes, record)
+    record = RenderRecord.read(order.out)
+    outcome = batch.render_meshes(order, meshes, record)
     if args.sheet and outcome.done:
         _write_sheets(order, outcome, record)
     _tell(outcome, record)
     return 0 if outcome.done else 1
 
 
-def _order(args: argparse.Namespace) -> batch.Order:
-    return batch.Order(
+def _order(args: argparse.Namespace) -> batch.RenderSettings:
+    return batch.RenderSettings(
         out=args.out,
         rig=args.rig,
         size=args.size,
@@ -86,22 +86,24 @@ def _order(args: argparse.Namespace) -> batch.Order:
 
 def _examine() -> int:
     works = False
-    for finding in doctor.examine():
+    for finding in doctor.check_engines():
         print(finding, flush=True)
         works = works or finding.works
     return 0 if works else 1
 
 
-def _write_sheets(order: batch.Order, outcome: batch.Outcome, record: Record) -> None:
+def _write_sheets(order: batch.RenderSettings, outcome: batch.RenderOutcome, record: RenderRecord) -> None:
     """Anew if a picture is new, or the pages are not there."""
-    pages = [order.out / f"sheet_{page:03}.{order.format}" for page in range(pages_of(record, outcome.done))]
+    pages = [
+        order.out / f"sheet_{page:03}.{order.format}" for page in range(page_count(record, outcome.done))
+    ]
     if outcome.rendered or not all(page.is_file() for page in pages):
-        drawn = tqdm(sheets(record, outcome.done), "sheets", len(pages), delay=2)
+        drawn = tqdm(contact_sheets(record, outcome.done), "sheets", len(pages), delay=2)
         for path, page in zip(pages, drawn, strict=True):
             page.save(path, quality=90)
 
 
-def _tell(outcome: batch.Outcome, record: Record) -> None:
+def _tell(outcome: batch.RenderOutcome, record: RenderRecord) -> None:
     """How it went, which axes were taken for up, and what was odd."""
     print(f"{outcome.rendered} rendered, {len(outcome.done)} in all")
     drawn = {name: record.drawn[name] for name in outcome.done}
@@ -111,7 +113,7 @@ def _tell(outcome: batch.Outcome, record: Record) -> None:
     odd += [f"skipped {name}: {reason}" for name, reason in outcome.skipped.items()]
     print(*odd[-_MOST_LINES:], sep="\n", end="\n" if odd else "")
     if len(odd) > _MOST_LINES:
-        print(f"and {len(odd) - _MOST_LINES} more, in {FILE}")
+        print(f"and {len(odd) - _MOST_LINES} more, in {RECORD_FILE}")
 
 
 def _up_of(text: str) -> tuple[str, Up]:

@@ -19,11 +19,11 @@ from PIL import Image
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
+from app.collections.collections import Collections, open_collections
+from app.collections.service import CollectionService
 from app.main import create_app
-from app.running import listening
-from app.service import Service
+from app.server import bind_port
 from app.settings import Settings
-from app.shelf import Shelf, opened
 from tests import tiny
 from tests.waiting import until
 
@@ -34,13 +34,13 @@ BOXES = ("red", "green", "blue", "yellow")
 class House:
     """A running service, and a client of it."""
 
-    shelf: Shelf
+    shelf: Collections
     client: httpx.Client
     url: str
     server: uvicorn.Server
 
     @property
-    def service(self) -> Service:
+    def service(self) -> CollectionService:
         """The main collection."""
         return self.shelf.main
 
@@ -73,9 +73,9 @@ class House:
 def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa: ANN401 (any setting)
     """Open it, run it in a thread, close it."""
     settings = Settings(data=data, bundle=bundle, port=0, threads=1, **changes)
-    with listening(settings) as socket:
+    with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
-        with opened(settings) as shelf:
+        with open_collections(settings) as shelf:
             config = uvicorn.Config(create_app(settings, shelf), log_level="critical", lifespan="on")
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})

@@ -9,8 +9,8 @@ import pytest
 import trimesh
 from PIL import Image
 
-from app.alike import alike, thumbnail
-from multifold.client import Client
+from app.search.duplicates import comparison_thumbnail, shows_same
+from multifold.client.client import Client
 from tests.app.house import House, box, house, png
 
 
@@ -38,11 +38,13 @@ def saved(picture: Image.Image, form: str, **how: int) -> bytes:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_another_size_and_quality_is_the_same(seed: int) -> None:
-    first = thumbnail(scene(seed))[None]
+    first = comparison_thumbnail(scene(seed))[None]
     small = Image.open(io.BytesIO(saved(scene(seed).resize((320, 240)), "JPEG", quality=50)))
-    assert alike(first, thumbnail(small)[None])
-    assert not alike(first, thumbnail(scene(seed + 100))[None])
-    assert not alike(first, thumbnail(Image.eval(scene(seed), lambda level: level * 3 // 4))[None])
+    assert shows_same(first, comparison_thumbnail(small)[None])
+    assert not shows_same(first, comparison_thumbnail(scene(seed + 100))[None])
+    assert not shows_same(
+        first, comparison_thumbnail(Image.eval(scene(seed), lambda level: level * 3 // 4))[None]
+    )
 
 
 def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:

@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
-from index.truth.database import StoreError
-from index.truth.store import Store
+from index.store.database import StoreError
+from index.store.store import Store
 from tests.app.house import House, box, encoded, glb, png, triangle_with
 
 JSON = {"content-type": "application/json"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.batching import Batcher, Busy
-from app.pools import Pool
+from app.concurrency.batching import Batcher, QueueFullError
+from app.concurrency.pools import ThreadPool
 
 
 class Kitchen:
@@ -99,7 +99,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
     async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
         first = await occupied(kitchen, batcher)
         waiting = await asked(batcher, 2, 3)
-        with pytest.raises(Busy, match="2 requests are waiting") as caught:
+        with pytest.raises(QueueFullError, match="2 requests are waiting") as caught:
             await batcher.ask(4)
         assert (caught.value.status, caught.value.code) == (429, "busy")
         assert (caught.value.retry_after or 0) >= 1
@@ -130,7 +130,7 @@ def test_closing_finishes_what_was_accepted_and_takes_no_more() -> None:
         closing = asyncio.create_task(asyncio.to_thread(batcher.close))
         while not batcher._closing:
             await asyncio.sleep(0.001)
-        with pytest.raises(Busy):
+        with pytest.raises(QueueFullError):
             await batcher.ask(4)
         kitchen.open.set()
         await closing
@@ -167,13 +167,13 @@ def test_a_pool_is_bounded_and_drops_what_nobody_waits_for() -> None:
         assert door.wait(10)
 
     async def whole() -> None:
-        pool = Pool("test", threads=1, room=2)
+        pool = ThreadPool("test", threads=1, room=2)
         running = asyncio.create_task(pool.run(first))
         while not inside.is_set():
             await asyncio.sleep(0.001)
         gone, stays = (asyncio.create_task(pool.run(lambda n=n: done.append(n))) for n in (1, 2))  # type: ignore[misc]
         await asyncio.sleep(0)
-        with pytest.raises(Busy):
+        with pytest.raises(QueueFullError):
             await pool.run(lambda: done.append(3))
         gone.cancel()
         await asyncio.sleep(0)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Keys
 
-from app import readiness
 from app.errors import ApiError
+from app.operations import readiness
 from tests.app import browser
 from tests.app.browser import Page
 from tests.app.house import House, box, house, png

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.patching import merged
-from multifold.client import Client, Search
+from app.collections.service import merge_patch
+from multifold.client.client import Client, Search
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused, uri
 
@@ -256,4 +256,4 @@ def test_a_merge_patch_does_what_rfc_7396_says(target: dict[str, Any], patch: di
                 target[name] = reference(target.get(name), value)
         return target
 
-    assert merged(target, patch) == reference(target, patch)
+    assert merge_patch(target, patch) == reference(target, patch)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from multifold.answers import Range, Refused, SearchResult
-from multifold.client import Client, Clue, NewItem, Search, ServiceError
-from multifold.preprocess import decode
+from multifold.bundle.preprocess import decode
+from multifold.client.client import Client, MixPart, NewItem, Search, ServiceError
+from multifold.client.response_models import NumberRange, Refusal, SearchResult
 from tests.app.house import House, box
 
 
@@ -75,7 +75,7 @@ def test_every_way_to_ask(client: Client) -> None:
     red = client.embed(["a red box"])[0]
     assert client.search(vector=red.tolist(), limit=1).hits[0].id == "red-box"
     assert client.search(id="blue-box", side="text").hits[0].id == "blue-box"
-    mix = [Clue(text="green"), Clue(image=Image.new("RGB", (40, 40), "red"), weight=-0.5)]
+    mix = [MixPart(text="green"), MixPart(image=Image.new("RGB", (40, 40), "red"), weight=-0.5)]
     assert client.search(mix=mix, target="any").hits[0].id == "green-box"
     found = client.search(text="red", filter={"is": {"in": ["blue", "green"]}}, offset=1, min_score=-9.0)
     assert len(found.hits) == 1
@@ -91,7 +91,7 @@ def test_several_searches_and_their_troubles(client: Client) -> None:
     good, bad = client.search_many([Search(text="red", limit=1), Search(id="nobody")])
     assert isinstance(good, SearchResult)
     assert good.hits[0].id == "red-box"
-    assert isinstance(bad, Refused)
+    assert isinstance(bad, Refusal)
     assert bad.code == "not_found"
 
 
@@ -110,14 +110,14 @@ def test_many_items_are_written_changed_counted_and_removed(client: Client) -> N
     items = [NewItem(f"many/{n}", texts=["black"], images=[picture], payload={"n": n}) for n in range(5)]
     bulk = client.upsert_many([*items, NewItem("bad"), NewItem("mesh", mesh=box("black"), mesh_format="glb")])
     assert (bulk.written, bulk.refused, bulk.ids[5]) == (6, 1, "bad")
-    assert isinstance(bulk.results[5], Refused)
+    assert isinstance(bulk.results[5], Refusal)
     mine = {"n": {"gte": 0}}
     assert client.count(mine) == 5
     assert [item.id for item in client.items(mine, page=2)] == [item.id for item in items]
     assert client.update("many/0", payload={"n": 7}, texts=["white"]).observations["photo"] == 1
     assert client.get("many/0").payload == {"n": 7}
     assert {facet.value for facet in client.facets(["n"], mine)["n"]} == {1, 2, 3, 4, 7}
-    assert client.ranges(["n", "none"], mine) == {"n": Range(1.0, 7.0, 5)}
+    assert client.ranges(["n", "none"], mine) == {"n": NumberRange(1.0, 7.0, 5)}
     assert [item.payload["n"] for item in client.items(mine, page=2, sort="-payload.n")] == [7, 4, 3, 2, 1]
     assert client.delete_many(["many/0", "mesh"]) == 2
     assert client.delete_many(filter=mine) == 4

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from app.collections.collections import open_collections
 from app.settings import Settings
-from app.shelf import opened
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
-from multifold.client import Client, ServiceError
+from multifold.client.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, house, png
 from tests.app.test_bad_input import refused
@@ -265,7 +265,7 @@ def test_readers_never_see_a_mix_while_an_alias_moves(client: Client) -> None:
 def test_an_older_folder_opens_as_the_main_collection(tmp_path: Path, bundle: Path) -> None:
     encoder = open_encoder(bundle)
     Collection.open(tmp_path, encoder).close()
-    with opened(Settings(data=tmp_path, bundle=bundle)) as shelf:
+    with open_collections(Settings(data=tmp_path, bundle=bundle)) as shelf:
         assert shelf.default == "main"
         assert shelf.services() == [shelf.main]
 
@@ -292,7 +292,7 @@ with opened(Settings(data=Path(sys.argv[1]), bundle=Path(sys.argv[2]))) as shelf
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2, 5, 9])
 def test_a_kill_leaves_one_or_the_other(tmp_path: Path, bundle: Path, after: int) -> None:
-    with opened(Settings(data=tmp_path, bundle=bundle)) as shelf:
+    with open_collections(Settings(data=tmp_path, bundle=bundle)) as shelf:
         for name in ("one", "two"):
             shelf.create(name, None, None)
         shelf.set_alias("shop", "one")
@@ -306,7 +306,7 @@ def test_a_kill_leaves_one_or_the_other(tmp_path: Path, bundle: Path, after: int
         lines = [process.stdout.readline() for _ in range(1 + after)]
         process.kill()
         last = (lines + process.stdout.readlines())[-1].strip()
-    with opened(Settings(data=tmp_path, bundle=bundle)) as shelf:
+    with open_collections(Settings(data=tmp_path, bundle=bundle)) as shelf:
         listing = shelf.listing()
         assert listing.aliases["shop"] in ("one", "two")
         if listing.aliases["shop"] != last:  # what was not told yet may have been done

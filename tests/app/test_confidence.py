@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app import confidence
-from multifold import calibration
-from multifold.calibration import SHARES, Curve
+from app.collections import confidence
+from multifold.bundle import calibration
+from multifold.bundle.calibration import SHARES, CalibrationCurve
 from tests import tiny
 from tests.app import browser
 from tests.app.browser import Page, browsing
@@ -17,9 +17,9 @@ from tests.app.test_bad_input import refused
 
 STRANGERS = tuple(score / 20 for score in range(len(SHARES)))
 PAIRS = {
-    "text/shape/mean": Curve(20.0, -18.0, 4, 100, STRANGERS),
-    "text/text/mean": Curve(10.0, -12.0, 4, 100, STRANGERS),
-    "image/shape/mean": Curve(15.0, -14.0, 8, 100, STRANGERS),
+    "text/shape/mean": CalibrationCurve(20.0, -18.0, 4, 100, STRANGERS),
+    "text/text/mean": CalibrationCurve(10.0, -12.0, 4, 100, STRANGERS),
+    "image/shape/mean": CalibrationCurve(15.0, -14.0, 8, 100, STRANGERS),
 }
 
 
@@ -100,7 +100,7 @@ def test_a_mix_of_one_is_that_one(sure: House) -> None:
 def test_the_service_says_what_it_knows(sure: House, shop: House) -> None:
     assert sure.client.get("/v1/info").json()["bundle"]["calibrated"] == sorted(PAIRS)
     assert shop.client.get("/v1/info").json()["bundle"]["calibrated"] == []
-    assert confidence.of({}, "text", "mean") is None
+    assert confidence.calibration_of({}, "text", "mean") is None
 
 
 @pytest.fixture(scope="module")

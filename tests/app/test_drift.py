@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from app.drift import matched, probe
-from multifold import canary
-from multifold.bundle import BundleError
+from app.operations.drift import probe_collection, rate_match
+from multifold.bundle import canary
+from multifold.bundle.bundle import BundleError
 from multifold.types import Hit, Observation
 from tests.app.house import BOXES, House, house
 from tests.index.things import feature
 
 
 def test_known_captions_find_their_items(shop: House) -> None:
-    found = probe(shop.service)
+    found = probe_collection(shop.service)
     assert (found.sound, found.asked, found.found) == (True, len(BOXES), len(BOXES))
 
 
@@ -23,7 +23,7 @@ def test_an_encoder_that_answers_otherwise_is_told(shop: House, monkeypatch: pyt
         raise BundleError("it differs")
 
     monkeypatch.setattr(canary, "check", differ)
-    assert not probe(shop.service).sound
+    assert not probe_collection(shop.service).sound
 
 
 def test_it_is_looked_at_again_and_again(tmp_path: Path, bundle: Path) -> None:
@@ -53,7 +53,7 @@ def hit(confidence: float | None) -> Hit:
     ],
 )
 def test_searches_are_told_apart(confidences: list[float | None], how: str) -> None:
-    assert matched([hit(one) for one in confidences]) == how
+    assert rate_match([hit(one) for one in confidences]) == how
 
 
 def test_searches_are_counted(shop: House) -> None:

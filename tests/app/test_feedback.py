@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from index.collection import Collection
-from index.upkeep.restore import restore
-from multifold.asking import Clue, Search
-from multifold.client import Client
-from multifold.uploads import data_uri, image
+from index.maintenance.restore import restore_snapshot
+from multifold.client.client import Client
+from multifold.client.request_models import MixPart, Search, data_uri, image_part
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
 
@@ -81,7 +80,7 @@ def test_pages_hold_every_verdict_once(shop: House) -> None:
 
 
 def test_pictures_are_not_kept_unless_that_is_allowed(shop: House, open_house: House) -> None:
-    query = {"image": data_uri(image("image", png("red")))}
+    query = {"image": data_uri(image_part("image", png("red")))}
     assert judge(shop, query)["query"][0]["url"] is None
     kept = judge(open_house, query)["query"][0]["url"]
     assert open_house.client.get(kept).content == png("red")
@@ -157,7 +156,7 @@ def test_an_observation_that_is_not_there_is_refused(shop: House) -> None:
 def test_the_client_judges(open_house: House) -> None:
     with Client(open_house.url) as client:
         said = client.judge(Search(text="red"), "red-box", "good", kind="view", index=1, by="ann")
-        client.judge(Search(mix=[Clue(text="red"), Clue(text="blue", weight=-1.0)]), "blue-box", "bad")
+        client.judge(Search(mix=[MixPart(text="red"), MixPart(text="blue", weight=-1.0)]), "blue-box", "bad")
         assert {one.verdict for one in client.judgements()} == {"good", "bad"}
         assert client.withdraw(said.id) == 1
         assert client.withdraw(said.id) == 0
@@ -175,9 +174,9 @@ def test_verdicts_are_counted_and_written_down(open_house: House) -> None:
 
 
 def test_a_snapshot_holds_them(open_house: House, tmp_path: Path) -> None:
-    judge(open_house, {"image": data_uri(image("image", png("yellow")))})
+    judge(open_house, {"image": data_uri(image_part("image", png("yellow")))})
     name = open_house.client.post("/v1/snapshots").json()["name"]
-    restore(open_house.shelf.settings.data / "snapshots" / name, tmp_path / "copy")
+    restore_snapshot(open_house.shelf.settings.data / "snapshots" / name, tmp_path / "copy")
     with Collection.open(tmp_path / "copy", open_house.service.encoder) as collection:
         (kept,) = collection.judgements()
         assert kept.query[0].blob is not None
@@ -186,7 +185,7 @@ def test_a_snapshot_holds_them(open_house: House, tmp_path: Path) -> None:
 
 
 def test_a_collection_made_anew_has_them(open_house: House) -> None:
-    judge(open_house, {"image": data_uri(image("image", png("red")))}, by="ann")
+    judge(open_house, {"image": data_uri(image_part("image", png("red")))}, by="ann")
     with Client(open_house.url) as client:
         assert client.wait(client.rebuild("main", "anew").id).state == "done"
     (kept,) = open_house.client.get("/v1/collections/anew/feedback").json()["feedback"]

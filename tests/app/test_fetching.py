@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from app.errors import ApiError
-from app.fetching import REDIRECTIONS, Fetcher, is_public
-from multifold.client import Client, NewItem
+from app.ingest.uploads import MOST_REDIRECTIONS, FileFetcher, is_public
+from multifold.client.client import Client, NewItem
 from tests.answering import answering
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
@@ -159,9 +159,9 @@ def test_a_redirection_is_checked_like_an_address(shelf: House, site: Site) -> N
     site.keep("/round", b"", status=302, location="/round")
     assert trouble(shelf, f"{site.address}/round") == (
         "url_failed",
-        f"the file of 'image' is redirected more than {REDIRECTIONS} times",
+        f"the file of 'image' is redirected more than {MOST_REDIRECTIONS} times",
     )
-    assert site.asked.count(f"{site.host}/round") == 1 + REDIRECTIONS
+    assert site.asked.count(f"{site.host}/round") == 1 + MOST_REDIRECTIONS
     assert photo
 
 
@@ -214,7 +214,7 @@ def test_the_host_that_was_checked_is_the_one_that_is_asked(
     monkeypatch.setattr(socket, "getaddrinfo", found)
 
     async def fetched(allowed: str) -> bytes:
-        fetcher = Fetcher(allowed, LARGEST)
+        fetcher = FileFetcher(allowed, LARGEST)
         return (await fetcher.fetch(f"http://assets.example:{port}/red.png", "image", LARGEST)).data
 
     assert asyncio.run(fetched(f"assets.example:{port}")) == png("red")
@@ -227,4 +227,4 @@ def test_a_name_with_one_private_address_is_not_public(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(socket, "getaddrinfo", found)
     with pytest.raises(ApiError, match="no public host"):
-        asyncio.run(Fetcher("public", LARGEST).fetch("http://both.example/a.png", "image", LARGEST))
+        asyncio.run(FileFetcher("public", LARGEST).fetch("http://both.example/a.png", "image", LARGEST))

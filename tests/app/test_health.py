@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from multifold.canary import FILE
+from multifold.bundle.canary import CANARY_FILE
 from tests.app.house import House, house
 
 
@@ -46,7 +46,7 @@ def test_an_empty_collection_is_ready_and_finds_nothing(tmp_path: Path, bundle: 
 
 def test_an_encoder_that_answers_otherwise_is_not_ready(tmp_path: Path, bundle: Path) -> None:
     with house(tmp_path, bundle) as ours:
-        canaries = bundle / FILE
+        canaries = bundle / CANARY_FILE
         kept = canaries.read_bytes()
         try:
             canaries.write_bytes(b"something else")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.openapi import document
+from app.openapi import openapi_document
 from tests.app.house import BOXES, House, box, encoded, glb, house, png, triangle_with
 
 JSON = st.recursive(
@@ -20,7 +20,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-DESCRIBED = json.loads(document())
+DESCRIBED = json.loads(openapi_document())
 SCHEMAS = DESCRIBED["components"]["schemas"]
 POSTS = {
     "/v1/search": "SearchBody",

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from app.drawn import Drawn
-from app.intake import manifest as intake_manifest
-from app.intake.content import Contents
-from app.intake.pipeline import Intake
-from app.intake.report import report_of
+from app.ingest import plan as intake_manifest
+from app.ingest.caches import ContentCache, ViewCache
+from app.ingest.pipeline import IngestPipeline
+from app.ingest.run import make_report
 from app.settings import Settings
 from index.collection import Collection
-from index.truth.blobfolder import FolderBlobs
-from index.truth.blobs import BlobError
-from multifold.canary import open_encoder
+from index.store.blobs.contracts import BlobError
+from index.store.blobs.places import FolderBlobs
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.manifest import read
 from renderers.sandbox import Sandbox
@@ -55,12 +54,12 @@ def take(bundle: Path, sandbox: Sandbox, manifest: Path) -> Callable[[], Counts]
     settings = Settings(data=manifest.parent / "data", bundle=bundle)
 
     def taken() -> Counts:
-        with Collection.open(settings.data, encoder) as collection, Contents(None) as contents:
-            drawn = Drawn(settings.data / "drawn", encoder.bundle.views)
-            plan = intake_manifest.plan(read(manifest), collection, drawn, contents)
-            intake = Intake(encoder, collection, sandbox, settings)
+        with Collection.open(settings.data, encoder) as collection, ContentCache(None) as contents:
+            drawn = ViewCache(settings.data / "drawn", encoder.bundle.views)
+            plan = intake_manifest.plan_manifest(read(manifest), collection, drawn, contents)
+            intake = IngestPipeline(encoder, collection, sandbox, settings)
             assert sum(intake.take(plan.works())) == len(plan.works())
-        report = report_of(plan, intake.skipped)
+        report = make_report(plan, intake.skipped)
         told: Counts = {"added": report.added, "changed": report.changed, "unchanged": report.unchanged}
         return {name: value for name, value in told.items() if value}
 
@@ -228,10 +227,12 @@ def test_views_that_cannot_be_stored_keep_their_item_out(
         return plain(self, data, suffix, copy=copy)
 
     monkeypatch.setattr(FolderBlobs, "put", full)
-    with Collection.open(manifest.parent / "data", encoder) as collection, Contents(None) as contents:
-        drawn = Drawn(manifest.parent / "data" / "drawn", encoder.bundle.views)
-        works = intake_manifest.plan(read(manifest), collection, drawn, contents).works()
-        intake = Intake(encoder, collection, sandbox, Settings(data=manifest.parent / "data", bundle=bundle))
+    with Collection.open(manifest.parent / "data", encoder) as collection, ContentCache(None) as contents:
+        drawn = ViewCache(manifest.parent / "data" / "drawn", encoder.bundle.views)
+        works = intake_manifest.plan_manifest(read(manifest), collection, drawn, contents).works()
+        intake = IngestPipeline(
+            encoder, collection, sandbox, Settings(data=manifest.parent / "data", bundle=bundle)
+        )
         assert sum(intake.take(works)) == len(works)
         drawn_ones = {work.id for work in works if work.mesh is not None}
         assert {problem.name for problem in intake.skipped} == drawn_ones != set()

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.benches.twins import close, differences
+from benches.ingest.comparison import differences, is_close
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from multifold.cli import main
-from multifold.encoder import Encoder
 from multifold.types import Item, captions_of, pictures_of
 from tests.app.house import png
 
@@ -80,9 +80,9 @@ def test_what_one_lacks_is_told(twins: tuple[Collection, Collection], encoder: E
 
 def test_last_bits_are_close_and_more_is_not() -> None:
     one = np.array([[1.0, 1e-9, 0.0]], np.float32)
-    assert close(one, one + np.float32(1e-6))
-    assert not close(one, one + np.float32(1e-4))
-    assert not close(one * np.float32(1e-9), one * np.float32(1.1e-9))
+    assert is_close(one, one + np.float32(1e-6))
+    assert not is_close(one, one + np.float32(1e-4))
+    assert not is_close(one * np.float32(1e-9), one * np.float32(1.1e-9))
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.intake.content import Contents
-from app.intake.drawers import Drawers
+from app.ingest.caches import ContentCache
+from app.ingest.run import LazySandbox
 
 TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 {}\n3 0 1 2\n"
 
@@ -18,13 +18,13 @@ def meshes(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def looked_at(meshes: list[Path], drawers: Drawers, contents: Contents) -> None:
+def looked_at(meshes: list[Path], drawers: LazySandbox, contents: ContentCache) -> None:
     for mesh in drawers.watching(meshes, contents):
         contents.of(mesh)
 
 
 def test_new_meshes_start_them_once(meshes: list[Path]) -> None:
-    with Drawers(2, 60.0) as drawers, Contents(None) as contents:
+    with LazySandbox(2, 60.0) as drawers, ContentCache(None) as contents:
         looked_at(meshes, drawers, contents)
         early = drawers.for_meshes(1)
         assert early.workers == 2
@@ -34,13 +34,16 @@ def test_new_meshes_start_them_once(meshes: list[Path]) -> None:
 
 def test_meshes_that_are_known_start_none(meshes: list[Path], tmp_path: Path) -> None:
     for _ in range(2):
-        with Drawers(2, 60.0) as drawers, Contents(tmp_path / "contents.sqlite", settled=0) as contents:
+        with (
+            LazySandbox(2, 60.0) as drawers,
+            ContentCache(tmp_path / "contents.sqlite", settled=0) as contents,
+        ):
             looked_at(meshes, drawers, contents)
             started = drawers.for_meshes(0).workers
     assert started == 0
 
 
 def test_few_meshes_start_few(meshes: list[Path]) -> None:
-    with Drawers(8, 60.0) as drawers, Contents(None) as contents:
+    with LazySandbox(8, 60.0) as drawers, ContentCache(None) as contents:
         looked_at(meshes, drawers, contents)
         assert drawers.for_meshes(3).workers == 3

@@ -18,28 +18,27 @@ import pytest
 import trimesh
 from PIL import Image
 
-from app.intake import metadata as intake_metadata
-from app.intake import names as intake_names
-from app.intake import plan as intake_plan
-from app.intake.content import Contents
-from app.intake.pipeline import Intake
-from app.intake.report import Report, report_of
-from app.intake.sources import remember, source_of
-from app.intake.watch import glance
+from app.ingest import captions as intake_metadata
+from app.ingest import captions as intake_names
+from app.ingest import plan as intake_plan
+from app.ingest.caches import ContentCache
+from app.ingest.pipeline import IngestPipeline
+from app.ingest.run import IngestReport, hash_folder_state, make_report
+from app.ingest.sources import find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
-from multifold import folder
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.preprocess import decode
 from multifold.cli import main
-from multifold.folder import Layout
-from multifold.preprocess import decode
+from multifold.files import folder
+from multifold.files.folder import FolderLayout
 from multifold.types import Item
-from renderers.files.container import EXTENSIONS
+from renderers.mesh.formats.mesh_file import EXTENSIONS
 from renderers.sandbox import Sandbox
 from tests import tiny
 from tests.app.house import box, glb, house, png
 
-Take = Callable[..., Report]
+Take = Callable[..., IngestReport]
 CUBE = "mtllib m.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"
 
 
@@ -64,19 +63,19 @@ def take(bundle: Path, sandbox: Sandbox, root: Path) -> Take:
     encoder = open_encoder(bundle, threads=1)
     settings = Settings(data=root.parent / "data", bundle=bundle)
 
-    def taken(below: Path = root, *, names: bool = True, metadata: bool = True) -> Report:
-        source = source_of(settings.data, below)
+    def taken(below: Path = root, *, names: bool = True, metadata: bool = True) -> IngestReport:
+        source = find_source(settings.data, below)
         with Collection.open(settings.data, encoder) as collection:
-            remember(settings.data, source)
-            with Contents(settings.data / "contents.sqlite", settled=0) as contents:
-                found = folder.read(source.root, Layout(EXTENSIONS, contents.companions), below=below)
-                plan = intake_plan.plan(
+            record_source(settings.data, source)
+            with ContentCache(settings.data / "contents.sqlite", settled=0) as contents:
+                found = folder.read(source.root, FolderLayout(EXTENSIONS, contents.companions), below=below)
+                plan = intake_plan.plan_folder(
                     found, source, below, collection, contents, names=names, metadata=metadata
                 )
             collection.delete(plan.deleted)
-            intake = Intake(encoder, collection, sandbox, settings)
+            intake = IngestPipeline(encoder, collection, sandbox, settings)
             assert sum(intake.take(plan.works())) == len(plan.works())
-        return report_of(plan, intake.skipped)
+        return make_report(plan, intake.skipped)
 
     return taken
 
@@ -104,7 +103,7 @@ def texts(item: Item) -> list[str | None]:
 
 
 def test_a_folder_becomes_items(take: Take, stored: Callable[[], dict[str, Item]]) -> None:
-    assert take() == Report(added=["more/one", "red box"])
+    assert take() == IngestReport(added=["more/one", "red box"])
     items = stored()
     assert texts(items["more/one"]) == ["a green thing"]
     assert texts(items["red box"]) == ["red box"]
@@ -118,7 +117,7 @@ def test_a_folder_becomes_items(take: Take, stored: Callable[[], dict[str, Item]
         "format": "png",
         "size": size,
     }
-    assert take() == Report(unchanged=2)
+    assert take() == IngestReport(unchanged=2)
 
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -171,19 +170,19 @@ def test_large_photos_are_made_small_at_once(root: Path, take: Take) -> None:
 def test_names_can_be_switched_off(take: Take, stored: Callable[[], dict[str, Item]]) -> None:
     take(names=False)
     assert texts(stored()["red box"]) == []
-    assert take() == Report(changed=["red box"], unchanged=1)
+    assert take() == IngestReport(changed=["red box"], unchanged=1)
 
 
 def test_only_what_changed_goes_in_again(take: Take, root: Path) -> None:
     take()
     put(root / "more" / "one.txt", b"other words\n")
-    assert take() == Report(changed=["more/one"], unchanged=1)
+    assert take() == IngestReport(changed=["more/one"], unchanged=1)
     before = (root / "red box.png").stat()
     put(root / "red box.png", png("black"))
     os.utime(root / "red box.png", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert take() == Report(changed=["red box"], unchanged=1)
+    assert take() == IngestReport(changed=["red box"], unchanged=1)
     os.utime(root / "red box.png")
-    assert take() == Report(unchanged=2)
+    assert take() == IngestReport(unchanged=2)
 
 
 def test_what_moved_keeps_its_item(take: Take, root: Path, stored: Callable[[], dict[str, Item]]) -> None:
@@ -191,23 +190,23 @@ def test_what_moved_keeps_its_item(take: Take, root: Path, stored: Callable[[], 
     seen = [one.blob for one in stored()["red box"].observations if one.kind == "photo"]
     (root / "deep").mkdir()
     (root / "red box.png").rename(root / "deep" / "crate.png")
-    assert take() == Report(moved=["red box"], unchanged=1)
+    assert take() == IngestReport(moved=["red box"], unchanged=1)
     item = stored()["red box"]
     assert item.payload["path"] == "deep/crate.png"
     assert texts(item)[0] == "crate"
     assert [one.blob for one in item.observations if one.kind == "photo"] == seen
     put(root / "red box.png", png("yellow"))
     assert len(take().added) == 1
-    assert take() == Report(unchanged=3)
+    assert take() == IngestReport(unchanged=3)
 
 
 def test_what_is_gone_goes(take: Take, root: Path, stored: Callable[[], dict[str, Item]]) -> None:
     other = put(root.parent / "other" / "red box.png", png("blue")).parent
     take()
-    assert take(other) == Report(added=["other/red box"])
+    assert take(other) == IngestReport(added=["other/red box"])
     (root / "red box.png").unlink()
-    assert take(root / "more") == Report(unchanged=1)
-    assert take() == Report(deleted=["red box"], unchanged=1)
+    assert take(root / "more") == IngestReport(unchanged=1)
+    assert take() == IngestReport(deleted=["red box"], unchanged=1)
     assert set(stored()) == {"more/one", "other/red box"}
 
 
@@ -215,14 +214,14 @@ def test_a_part_of_a_known_folder_is_no_new_source(take: Take, root: Path) -> No
     take()
     put(root / "more" / "two.png", png("black"))
     put(root / "three.png", png("white"))
-    assert take(root / "more") == Report(added=["more/two"], unchanged=1)
+    assert take(root / "more") == IngestReport(added=["more/two"], unchanged=1)
 
 
 def test_a_copy_is_an_item_of_its_own(take: Take, root: Path) -> None:
     take()
     put(root / "more" / "copy.png", png("red"))
-    assert take(root / "more") == Report(added=["more/copy"], unchanged=1)
-    assert take() == Report(unchanged=3)
+    assert take(root / "more") == IngestReport(added=["more/copy"], unchanged=1)
+    assert take() == IngestReport(unchanged=3)
 
 
 def test_the_side_files_of_a_mesh_are_its_content(take: Take, root: Path) -> None:
@@ -231,11 +230,11 @@ def test_the_side_files_of_a_mesh_are_its_content(take: Take, root: Path) -> Non
     put(root / "blue.glb", box("blue"))
     assert take().added == ["blue", "m", "more/one", "red box"]
     put(root / "m.mtl", b"newmtl m\nKd 0 0 1\n")
-    assert take() == Report(changed=["m"], unchanged=3)
+    assert take() == IngestReport(changed=["m"], unchanged=3)
     put(root / "m.mtl", b"newmtl m\nmap_Kd t.png\n")
     assert take().changed == ["m"]
     put(root / "t.png", png("green"))
-    assert take() == Report(changed=["m"], unchanged=3)
+    assert take() == IngestReport(changed=["m"], unchanged=3)
 
 
 def test_a_broken_file_is_skipped_and_its_item_stays(
@@ -336,7 +335,7 @@ def test_a_killed_run_goes_on_where_it_was(root: Path, bundle: Path) -> None:
     [("a/lamp.gltf.glb", "a/lamp"), ("lamp.v2.GLB", "lamp.v2"), ("photo.jpg", "photo"), ("lamp", "lamp")],
 )
 def test_suffixes_are_no_words(name: str, bare: str) -> None:
-    assert str(intake_names.bare(PurePosixPath(name))) == bare
+    assert str(intake_names.strip_suffixes(PurePosixPath(name))) == bare
 
 
 @pytest.mark.parametrize(
@@ -349,16 +348,16 @@ def test_suffixes_are_no_words(name: str, bare: str) -> None:
     ],
 )
 def test_names_are_split_into_words(name: str, told: tuple[str, ...]) -> None:
-    assert intake_names.captions(Path(name)) == told
+    assert intake_names.name_captions(Path(name)) == told
 
 
 def test_a_glance_sees_every_change(root: Path) -> None:
-    first = glance(root, frozenset())
-    assert glance(root, frozenset()) == first
+    first = hash_folder_state(root, frozenset())
+    assert hash_folder_state(root, frozenset()) == first
     put(root / "new.png", b"x")
-    second = glance(root, frozenset())
+    second = hash_folder_state(root, frozenset())
     assert second != first
-    assert glance(root, frozenset([(root / "more").resolve()])) != second
+    assert hash_folder_state(root, frozenset([(root / "more").resolve()])) != second
 
 
 @pytest.mark.parametrize("suffix", [".glb", ".gltf"])
@@ -373,9 +372,9 @@ def test_a_gltf_says_what_it_is(tmp_path: Path, suffix: str) -> None:
     }
     data = glb(said) if suffix == ".glb" else json.dumps(said).encode()
     path = put(tmp_path / f"a{suffix}", data)
-    assert intake_metadata.captions(path) == ("Reading chair KX-42", "oak", "Q7", "back rest 2")
-    assert intake_metadata.captions(put(path, data[: len(data) // 2])) == ()
-    assert intake_metadata.captions(put(tmp_path / "a.obj", data)) == ()
+    assert intake_metadata.metadata_captions(path) == ("Reading chair KX-42", "oak", "Q7", "back rest 2")
+    assert intake_metadata.metadata_captions(put(path, data[: len(data) // 2])) == ()
+    assert intake_metadata.metadata_captions(put(tmp_path / "a.obj", data)) == ()
 
 
 def test_what_a_gltf_says_is_a_caption_of_what_has_none(

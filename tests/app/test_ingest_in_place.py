@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app import rebuild
+from app.runtime import rebuild
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
-from multifold.client import Client
+from multifold.client.client import Client
 from multifold.types import Item
 from tests import tiny
 from tests.app.house import box, house, png

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.intake.send import patch
+from app.ingest.destination import diff_patch
 from multifold.cli import main
-from multifold.client import Client
+from multifold.client.client import Client
 from tests.app.house import House, box, house, png
 
 
@@ -145,7 +145,7 @@ def test_settings_come_from_everywhere(
 
 
 def test_a_patch_makes_one_object_another() -> None:
-    assert patch({"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 3}, "e": [1]}) == {
+    assert diff_patch({"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 3}, "e": [1]}) == {
         "a": None,
         "b": {"c": None, "d": 3},
         "e": [1],

@@ -11,9 +11,9 @@ from threading import Thread
 
 import pytest
 
-from app.intake.watch import visits
+from app.ingest.run import watch_folder
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from tests.app.house import house, png
 
 PATIENCE = 120
@@ -37,7 +37,7 @@ def within_reason(wait: Callable[[], object]) -> bool:
 
 
 def test_what_changes_during_a_run_is_seen_after_it(root: Path) -> None:
-    visited = visits(root, 0.01, frozenset())
+    visited = watch_folder(root, 0.01, frozenset())
     for name in ("first", "second"):
         assert within_reason(lambda: next(visited))
         (root / f"{name}.png").write_bytes(b"while the run goes on")
@@ -45,7 +45,7 @@ def test_what_changes_during_a_run_is_seen_after_it(root: Path) -> None:
 
 
 def test_a_file_that_grows_is_waited_for(root: Path) -> None:
-    visited = visits(root, 0.05, frozenset())
+    visited = watch_folder(root, 0.05, frozenset())
     next(visited)
     seen: list[int] = []
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from multifold.bundle import GeometrySpec
-from multifold.client import Client, Clue
+from multifold.bundle.bundle import GeometrySpec
+from multifold.client.client import Client, MixPart
 from tests import tiny
 from tests.app.house import House, house, png
 
@@ -105,7 +105,7 @@ def test_each_pair_of_tokens_has_its_share_and_its_maps(tmp_path: Path) -> None:
         assert refused.status_code == 422
         assert "4 are compared pair by pair" in refused.json()["error"]["message"]
         with Client(shop.url) as client:
-            why = client.explain(Clue(text="a red box"), "red-box", kind="photo", token=0)
+            why = client.explain(MixPart(text="a red box"), "red-box", kind="photo", token=0)
             assert why.tokens == pytest.approx(whole["tokens"])
 
 
@@ -135,13 +135,13 @@ def test_what_cannot_be_explained_says_why(shop: House, body: dict[str, Any], st
 
 def test_the_client_walks_and_explains(shop: House) -> None:
     with Client(shop.url) as client:
-        walk = client.traverse(Clue(text="a red box"), captions="collection")
+        walk = client.traverse(MixPart(text="a red box"), captions="collection")
         assert walk.paths[0].met[0].text in ("a red box", "red thing")
         why = client.explain(
-            Clue(image=Image.new("RGB", (40, 40), "red")), "red-box", kind="caption", index=0
+            MixPart(image=Image.new("RGB", (40, 40), "red")), "red-box", kind="caption", index=0
         )
         assert why.observation.text == "a red box"
         assert why.why.words is not None
         assert why.query.heat_map is not None
         assert len(why.query.heat_map.grid) == 7
-        assert len(client.explain(Clue(id="blue-box"), "red-box", maps=False).observations) == 9
+        assert len(client.explain(MixPart(id="blue-box"), "red-box", maps=False).observations) == 9

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app import workers
-from app.ingest import Made
-from app.service import Service
-from multifold.client import Client, NewItem, ServiceError
+from app.collections.service import CollectionService
+from app.http import job_handlers
+from app.ingest.preparation import PreparedItem
+from multifold.client.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
 from tests.app.test_serve import serve
@@ -45,14 +45,14 @@ def test_items_are_written_after_the_answer(client: Client) -> None:
 def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.create_collection("few")
     few = client.collection("few")
-    monkeypatch.setattr(workers, "STEP", 1)
-    go_on, plain = threading.Event(), Service.put
+    monkeypatch.setattr(job_handlers, "STEP", 1)
+    go_on, plain = threading.Event(), CollectionService.put
 
-    def slow(self: Service, made: list[Made]) -> object:
+    def slow(self: CollectionService, made: list[PreparedItem]) -> object:
         go_on.wait(30)
         return plain(self, made)
 
-    monkeypatch.setattr(Service, "put", slow)
+    monkeypatch.setattr(CollectionService, "put", slow)
     job = few.upsert_later(items(5))
     waiting = few.upsert_later(items(5))
     assert few.cancel(waiting.id).state == "cancelled"
@@ -75,7 +75,7 @@ def test_a_job_goes_on_when_the_service_is_back(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with house(tmp_path, bundle) as shop, Client(shop.url) as client, monkeypatch.context() as patched:
-        patched.setattr(workers, "STEP", 1)
+        patched.setattr(job_handlers, "STEP", 1)
         job = client.upsert_later(items(200))
         while client.count() < 3:
             time.sleep(0.01)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.judged import Exported, Opinion, rivals_of, weighed
-from index.truth.feedback import Asked, Judgement, Verdict
-from multifold.asking import Clue, Search
+from app.feedback.export import ExportReport, ItemOpinion, find_rivals, weigh_judgements
+from index.store.feedback import FeedbackQueryPart, Judgement, Verdict
 from multifold.cli import main
-from multifold.client import Client
-from multifold.manifest import Entry, read
+from multifold.client.client import Client
+from multifold.client.request_models import MixPart, Search
+from multifold.manifest import ManifestEntry, read
 from tests.app.house import House, house, png
 
 
@@ -26,13 +26,13 @@ def judged(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[H
             client.judge(Search(text="like a fire engine"), "blue-box", "bad", by="ann")
             client.judge(Search(text="a red box"), "red-box", "good", by="bob")
             client.judge(Search(image=png("yellow")), "plain", "good")
-            client.judge(Search(mix=[Clue(text="red"), Clue(text="blue")]), "plain", "good")
+            client.judge(Search(mix=[MixPart(text="red"), MixPart(text="blue")]), "plain", "good")
             client.judge(Search(text="gone"), "red-box", "bad", by="ann")
             client.judge(Search(text="gone"), "red-box", "good", by="bob")
         yield opened
 
 
-def exported(at: House, out: Path) -> dict[str, Entry]:
+def exported(at: House, out: Path) -> dict[str, ManifestEntry]:
     data = str(at.shelf.settings.data)
     assert main(["feedback", "export", str(out), "--data", data]) == 0
     return {entry.id: entry for entry in read(out / "manifest.jsonl")}
@@ -73,21 +73,23 @@ def test_verdicts_are_listed(judged: House, capsys: pytest.CaptureFixture[str]) 
 
 
 def said(item: str, verdict: Verdict, text: str, author: str = "ann") -> Judgement:
-    return Judgement("0" * 32, item, verdict, "shape", (Asked("text", text=text),), author, None, 0.0)
+    return Judgement(
+        "0" * 32, item, verdict, "shape", (FeedbackQueryPart("text", text=text),), author, None, 0.0
+    )
 
 
 def test_most_people_are_right() -> None:
-    told = Exported()
+    told = ExportReport()
     votes = [said("a", "good", "q", "1"), said("a", "good", "q", "2"), said("a", "bad", "q", "3")]
-    assert weighed([*votes, said("b", "bad", "q")], told) == {
-        "a": Opinion([("text", "q")], []),
-        "b": Opinion([], [("text", "q")]),
+    assert weigh_judgements([*votes, said("b", "bad", "q")], told) == {
+        "a": ItemOpinion([("text", "q")], []),
+        "b": ItemOpinion([], [("text", "q")]),
     }
 
 
 def test_rivals_are_bad_where_another_is_good() -> None:
-    opinions = weighed(
+    opinions = weigh_judgements(
         [said("a", "good", "q"), said("b", "bad", "q"), said("c", "bad", "other"), said("d", "good", "q")],
-        Exported(),
+        ExportReport(),
     )
-    assert rivals_of(opinions) == {"a": {"b"}, "d": {"b"}}
+    assert find_rivals(opinions) == {"a": {"b"}, "d": {"b"}}

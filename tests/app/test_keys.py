@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from app.guard import scope_of
-from app.keys import ApiKeyError, Key, hash_of, parse_keys, read_keys
-from app.openapi import document
+from app.http.keys import ApiKey, ApiKeyError, hash_key, parse_keys, read_keys
+from app.http.middleware import required_scope
+from app.openapi import openapi_document
 from multifold.cli import main
-from multifold.client import Client, ServiceError
+from multifold.client.client import Client, ServiceError
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
 
@@ -81,11 +81,11 @@ def locked(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[H
 
 
 def test_every_resource_has_the_scope_that_it_should() -> None:
-    paths = json.loads(document())["paths"]
+    paths = json.loads(openapi_document())["paths"]
     assert {(path, method) for path, methods in paths.items() for method in methods} == set(NEEDED)
     for (path, method), scope in NEEDED.items():
         real = path.replace("{item_id}", "a/b").replace("{place}/{index}", "views/0").replace("{name}", "x")
-        assert scope_of(method.upper(), real) == scope, path
+        assert required_scope(method.upper(), real) == scope, path
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_every_resource_has_the_scope_that_it_should() -> None:
     ],
 )
 def test_what_is_not_known_is_never_open(method: str, path: str) -> None:
-    assert scope_of(method, path) in ("write", "admin")
-    assert scope_of(method, "/unknown") == "admin"
+    assert required_scope(method, path) in ("write", "admin")
+    assert required_scope(method, "/unknown") == "admin"
 
 
 @pytest.mark.parametrize("key", [None, "?", "wrong", READ[:-1], READ + "x", "\u00e9"])
@@ -195,7 +195,7 @@ class TestFiles:
         secret = capsys.readouterr().out.splitlines()[0]
         assert secret not in file.read_text()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert read_keys(file) == [Key("ci", "write", hash_of(secret))]
+        assert read_keys(file) == [ApiKey("ci", "write", hash_key(secret))]
         assert main(["keys", "add", "ci", "--file", str(file)]) == 2
         assert main(["keys", "list", "--file", str(file)]) == 0
         assert "ci: write" in capsys.readouterr().out

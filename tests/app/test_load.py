@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.benches.load import post
-from multifold.encoder import EncodedTexts, Encoder
+from benches.service.load import post_request
+from multifold.bundle.encoder import EncodedTexts, Encoder
 from tests.app.house import House, house
 from tests.waiting import until
 
@@ -92,7 +92,7 @@ def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None
         assert port is not None
         for _ in range(5):  # more than the queue holds
             with socket.create_connection(("127.0.0.1", port)) as line:
-                line.sendall(post("/v1/search", body, "application/json"))
+                line.sendall(post_request("/v1/search", body, "application/json"))
                 time.sleep(0.02)
         stays = people.submit(ask, small, "somebody waits for this")
         time.sleep(0.05)

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lru import Lru
+from app.search.query import LruCache
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 6))
 def test_it_keeps_those_used_last(keys: list[int], most: int) -> None:
-    lru: Lru[int, int] = Lru(most)
+    lru: LruCache[int, int] = LruCache(most)
     used: list[int] = []
     for key in keys:
         assert lru.get(key) == (key * 7 + 1 if key in used[-most:] else None)

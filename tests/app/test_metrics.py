@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from app.metrics import Counter, Histogram, Reading, Registry
-from app.telemetry import JsonLines, request_id
-from multifold import bundle as bundles
+from app.operations.metrics import CallbackMetric, MetricCounter, MetricHistogram, MetricRegistry
+from app.operations.telemetry import JsonLogFormatter, request_id
+from multifold.bundle import bundle as bundles
 from tests import tiny
 from tests.app.house import House, house
 
@@ -29,11 +29,11 @@ def scrape(shop: House) -> dict[str, float]:
 
 
 def test_a_family_is_written_as_prometheus_reads_it() -> None:
-    registry = Registry()
-    counter, histogram = Counter("kind"), Histogram((0.1, 1.0), "work")
+    registry = MetricRegistry()
+    counter, histogram = MetricCounter("kind"), MetricHistogram((0.1, 1.0), "work")
     registry.add("asked_total", "Asked.", counter)
     registry.add("took_seconds", "Took.", histogram)
-    registry.add("now", "Now.", Reading(lambda: [({}, 1.5)]))
+    registry.add("now", "Now.", CallbackMetric(lambda: [({}, 1.5)]))
     counter.add('a"b\\c\nd')
     counter.add('a"b\\c\nd', by=2.0)
     for value in (0.05, 0.1, 0.5, 7.0):
@@ -91,7 +91,7 @@ def test_a_log_line_is_json_with_the_request_it_belongs_to() -> None:
     token = request_id.set("r-1")
     try:
         record = logging.LogRecord("multifold.app", logging.ERROR, "", 1, "it %s", ("broke",), None)
-        line = json.loads(JsonLines().format(record))
+        line = json.loads(JsonLogFormatter().format(record))
     finally:
         request_id.reset(token)
     assert (line["message"], line["level"], line["request_id"]) == ("it broke", "error", "r-1")
@@ -103,7 +103,7 @@ def test_all_requests_are_logged_if_wanted(
     caplog.set_level(logging.INFO, "multifold.access")
     with house(tmp_path, bundle, log="all") as shop:
         shop.client.get("/v1/items/none?secret=1", headers={"x-request-id": "r-2"})
-    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    lines = [json.loads(JsonLogFormatter().format(record)) for record in caplog.records]
     assert lines, caplog.text
     mine = next(line for line in lines if line.get("route") == "/v1/items/{item_id:path}")
     assert (mine["event"], mine["status"], mine["method"], mine["key"]) == ("request", 404, "GET", None)

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from app.openapi import document
+from app.openapi import openapi_document
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 
 @pytest.fixture(scope="module")
 def described() -> Any:  # noqa: ANN401 (JSON)
-    return json.loads(document())
+    return json.loads(openapi_document())
 
 
 def test_the_committed_description_is_current() -> None:
     message = "run: python -m app.openapi > docs/openapi.json"
-    assert COMMITTED.read_text(encoding="utf-8") == document(), message
+    assert COMMITTED.read_text(encoding="utf-8") == openapi_document(), message
 
 
 def test_every_resource_is_described(described: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.benches import peer
+from benches.service import peer
 from multifold.errors import MultifoldError
 from tests import tiny
 from tests.app.house import house

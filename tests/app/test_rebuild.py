@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app import rebuild
-from app.ingest import Draft, Made
-from app.rebuild import Carrier
-from app.service import Service
-from multifold import calibration
-from multifold.bundle import Tolerance
-from multifold.client import Client, ServiceError
+from app.collections.service import CollectionService
+from app.ingest.preparation import ItemDraft, PreparedItem
+from app.runtime import rebuild
+from app.runtime.rebuild import CollectionCopier
+from multifold.bundle import calibration
+from multifold.bundle.bundle import Tolerance
+from multifold.client.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
@@ -111,13 +111,13 @@ def test_a_move_is_taken_back_with_what_was_written_since(
     client.update("red-box", payload={"is": "changed"})
     client.delete("blue-box")
     made: list[str] = []
-    plain = Service.make
+    plain = CollectionService.make
 
-    def noted(self: Service, draft: Draft) -> Made:
+    def noted(self: CollectionService, draft: ItemDraft) -> PreparedItem:
         made.append(draft.id)
         return plain(self, draft)
 
-    monkeypatch.setattr(Service, "make", noted)
+    monkeypatch.setattr(CollectionService, "make", noted)
     moved = int(str(done.result["moved_at"]))
     back = client.wait(client.rebuild("second", "main", alias="default", since=moved).id, 0.05)
     assert (back.state, back.errors) == ("done", ())
@@ -145,15 +145,15 @@ def test_a_move_back_that_would_lose_items_moves_nothing(
 
 
 def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached, go_on, plain = threading.Event(), threading.Event(), Service.make
+    reached, go_on, plain = threading.Event(), threading.Event(), CollectionService.make
 
-    def slow(self: Service, draft: Draft) -> Made:
+    def slow(self: CollectionService, draft: ItemDraft) -> PreparedItem:
         if self.name == "second":
             reached.set()
             assert go_on.wait(30)
         return plain(self, draft)
 
-    monkeypatch.setattr(Service, "make", slow)
+    monkeypatch.setattr(CollectionService, "make", slow)
     job = client.rebuild("main", "second", bundle="second", alias="default")
     assert reached.wait(30)
     client.upsert("new", texts=["a yellow box"])
@@ -170,15 +170,15 @@ def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: 
 
 def test_a_straggler_is_not_lost(mall: House, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """It had asked for the alias before that was moved, and writes after the first look at the log since."""
-    plain = Carrier.catch_up
+    plain = CollectionCopier.catch_up
     to_write = [partial(client.collection("main").upsert, "late", texts=["a black box"])]
 
-    async def caught_up(self: Carrier) -> None:
+    async def caught_up(self: CollectionCopier) -> None:
         await plain(self)
         if to_write and "alias" in self._progress.result:
             await asyncio.to_thread(to_write.pop())
 
-    monkeypatch.setattr(Carrier, "catch_up", caught_up)
+    monkeypatch.setattr(CollectionCopier, "catch_up", caught_up)
     job = client.rebuild("main", "second", bundle="second", alias="default")
     assert client.wait(job.id, 0.05).state == "done"
     assert client.info()["bundle"]["name"] == "second"

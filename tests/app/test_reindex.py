@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.plan import Plan
-from multifold.client import Client
+from index.contracts import IndexPlan
+from multifold.client.client import Client
 from multifold.types import Item, Observation
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
@@ -47,7 +47,7 @@ def test_a_job_builds_another_index(shop: House) -> None:
 
 def test_nothing_is_lost_or_missed_while_an_index_is_built(tmp_path: Path) -> None:
     rng, stop, failed = np.random.default_rng(1), threading.Event(), list[str]()
-    with Collection.open(tmp_path, Sphere(FEATURE), plan=Plan(type="exact")) as collection:
+    with Collection.open(tmp_path, Sphere(FEATURE), plan=IndexPlan(type="exact")) as collection:
         collection.upsert([thing(f"{n}", rng) for n in range(600)])
 
         def ask() -> None:
@@ -67,7 +67,7 @@ def test_nothing_is_lost_or_missed_while_an_index_is_built(tmp_path: Path) -> No
         asking = threading.Thread(target=ask)
         asking.start()
         try:
-            reports = collection.reindex(Plan(type="HNSW16,Flat", recall=0.9, seal_at=256), meanwhile)
+            reports = collection.reindex(IndexPlan(type="HNSW16,Flat", recall=0.9, seal_at=256), meanwhile)
         finally:
             stop.set()
             asking.join()
@@ -85,10 +85,10 @@ def test_an_index_that_is_called_off_leaves_the_former_one(tmp_path: Path) -> No
     def stop(_: int) -> None:
         raise InterruptedError
 
-    with Collection.open(tmp_path, Sphere(FEATURE), plan=Plan(type="exact")) as collection:
+    with Collection.open(tmp_path, Sphere(FEATURE), plan=IndexPlan(type="exact")) as collection:
         collection.upsert([thing(f"{n}", np.random.default_rng(n)) for n in range(20)])
         with pytest.raises(InterruptedError):
-            collection.reindex(Plan(recall=0.5), stop)
+            collection.reindex(IndexPlan(recall=0.5), stop)
         assert collection.plan.type == "exact"
         assert len(collection.search(query(feature(1)))) == 10
         assert collection.upsert([thing("more", np.random.default_rng(0))]) == 21

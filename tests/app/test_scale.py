@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.benches import scale
-from app.benches.scale import PHOTO, SHAPE, Figures, Thing
+from benches.service import scale
+from benches.service.scale import PHOTO, SHAPE, ItemKind, MeasuredFigures
 from multifold.cli import main
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
@@ -25,24 +25,24 @@ def test_the_document_names_the_figures() -> None:
 
 
 def test_by_hand() -> None:
-    figures = Figures()
+    figures = MeasuredFigures()
     assert PHOTO.rows == 4
     assert SHAPE.rows == 19
-    assert scale.memory(figures, PHOTO, MILLION) == pytest.approx(4e6 * 2572 / 1e9)
-    assert scale.shards(figures, PHOTO, 1e9) == 67  # 10,288 GB by 153.6
-    assert scale.rendering(figures, SHAPE, MILLION) == pytest.approx(12e6 / 113.7 / 3600)
-    assert scale.rendering(figures, PHOTO, MILLION) == 0
-    assert scale.embedding(figures, PHOTO, MILLION) == pytest.approx(1e6 * (3.39 + 1.44) / 3.6e6)
-    assert scale.search(figures, PHOTO, MILLION) == pytest.approx(0.99)
-    assert scale.search(figures, PHOTO, MILLION / 4) == pytest.approx(0.99 / 2)
-    assert scale.build(figures, PHOTO, MILLION) == pytest.approx(4 * 58 / 3600)
-    assert scale.cores(figures, PHOTO, MILLION) == pytest.approx(0.2 * 3.07)
+    assert scale.memory_gb(figures, PHOTO, MILLION) == pytest.approx(4e6 * 2572 / 1e9)
+    assert scale.shard_count(figures, PHOTO, 1e9) == 67  # 10,288 GB by 153.6
+    assert scale.rendering_hours(figures, SHAPE, MILLION) == pytest.approx(12e6 / 113.7 / 3600)
+    assert scale.rendering_hours(figures, PHOTO, MILLION) == 0
+    assert scale.embedding_hours(figures, PHOTO, MILLION) == pytest.approx(1e6 * (3.39 + 1.44) / 3.6e6)
+    assert scale.search_ms(figures, PHOTO, MILLION) == pytest.approx(0.99)
+    assert scale.search_ms(figures, PHOTO, MILLION / 4) == pytest.approx(0.99 / 2)
+    assert scale.build_hours(figures, PHOTO, MILLION) == pytest.approx(4 * 58 / 3600)
+    assert scale.query_cores(figures, PHOTO, MILLION) == pytest.approx(0.2 * 3.07)
 
 
 @pytest.mark.parametrize("thing", [PHOTO, SHAPE], ids=lambda thing: thing.name)
 @pytest.mark.parametrize("column", scale.COLUMNS)
-def test_more_items_never_cost_less(thing: Thing, column: str) -> None:
-    costs = [scale.COLUMNS[column](Figures(), thing, 10.0**decade) for decade in scale.DECADES]
+def test_more_items_never_cost_less(thing: ItemKind, column: str) -> None:
+    costs = [scale.COLUMNS[column](MeasuredFigures(), thing, 10.0**decade) for decade in scale.DECADES]
     assert costs == sorted(costs)
 
 

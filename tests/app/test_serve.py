@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.encoders import Encoders, fitted
+from app.encoding.encoders import OpenEncoders, with_recorded_bundle
 from app.settings import Settings
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from renderers.sandbox import Sandbox
 from tests import tiny
@@ -241,7 +241,7 @@ def test_a_collection_is_served_with_the_bundle_that_made_it(tmp_path: Path, two
         pass
 
     def taken(data: Path, bundle: Path) -> Path:
-        return fitted(Settings(data=data, bundle=bundle)).bundle
+        return with_recorded_bundle(Settings(data=data, bundle=bundle)).bundle
 
     assert taken(data, two_bundles / "tiny") == two_bundles / "former"
     assert taken(data, two_bundles / "former") == two_bundles / "former"
@@ -253,7 +253,7 @@ def test_a_collection_is_served_with_the_bundle_that_made_it(tmp_path: Path, two
 def test_of_bundles_with_one_name_the_folder_says_which(tmp_path: Path, two_bundles: Path) -> None:
     settings = Settings(data=tmp_path, bundle=two_bundles / "former", bundles=two_bundles)
     with Sandbox(workers=1) as sandbox:
-        encoders = Encoders(settings, sandbox)
+        encoders = OpenEncoders(settings, sandbox)
         assert encoders.first.encoder.bundle.name == "tiny"
         assert encoders.named("tiny").encoder.bundle.folder.name == "tiny"
         assert encoders.named("former") is encoders.first

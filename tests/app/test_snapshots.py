@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from index.upkeep.restore import restore
+from index.maintenance.restore import restore_snapshot
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
 
@@ -23,7 +23,7 @@ def test_a_snapshot_holds_what_was_there(tmp_path: Path, bundle: Path) -> None:
         assert file.stat().st_size == taken["bytes"]
         assert shop.client.delete(path).json() == {"snapshots": []}
         refused(shop.client.get(path), 404, "not_found")
-    restore(file, tmp_path / "again")
+    restore_snapshot(file, tmp_path / "again")
     with house(tmp_path / "again", bundle) as shop:
         assert shop.best(text="red") == "a"
         assert shop.client.post("/v1/items/count", json={}).json() == {"count": 1}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app import sureness
-from app.sureness import fitted, sample
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
-from multifold.preprocess import pixels
+from app.collections import confidence
+from app.collections.confidence import fit_confidence, sample_items
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import pixels
 from multifold.types import Item, captions_of, pictures_of
 from tests import tiny
 from tests.app.house import House, house
@@ -39,7 +39,7 @@ def items(encoder: Encoder, count: int, *, said: bool) -> list[Item]:
 
 
 def test_captions_give_curves(encoder: Encoder) -> None:
-    found = fitted(encoder, items(encoder, 40, said=True))
+    found = fit_confidence(encoder, items(encoder, 40, said=True))
     assert (found.by, found.items) == ("collection", 40)
     assert set(found.curves) == {
         f"{a}/{b}/{p}" for a, b in (("text", "image"), ("image", "text")) for p in ("mean", "max")
@@ -48,7 +48,7 @@ def test_captions_give_curves(encoder: Encoder) -> None:
 
 
 def test_without_words_only_chance_is_known(encoder: Encoder) -> None:
-    found = fitted(encoder, items(encoder, 40, said=False))
+    found = fit_confidence(encoder, items(encoder, 40, said=False))
     assert (found.by, dict(found.curves)) == ("chance", {})
     assert "text/image/mean" in found.chance
     scores = found.chance["text/image/mean"]
@@ -57,7 +57,7 @@ def test_without_words_only_chance_is_known(encoder: Encoder) -> None:
 
 def test_of_few_items_nothing_is_said(encoder: Encoder) -> None:
     for said in (True, False):
-        found = fitted(encoder, items(encoder, sureness.LEAST - 1, said=said))
+        found = fit_confidence(encoder, items(encoder, confidence.FEWEST_ITEMS - 1, said=said))
         assert (found.by, dict(found.curves), dict(found.chance)) == (None, {}, {})
 
 
@@ -72,7 +72,7 @@ def test_it_is_fitted_anew_when_the_collection_has_grown(crowd: House, encoder: 
     sure.fit()
     assert sure.now().by is None
     collection.upsert(items(encoder, 40, said=True))
-    assert len(sample(collection)) == 40
+    assert len(sample_items(collection)) == 40
     sure.fit()
     assert sure.now().by == "collection"
 

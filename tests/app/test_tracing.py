@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app import tracing
-from app.tracing import Tracing
+from app.operations import telemetry
+from app.operations.telemetry import Tracing
 from tests.answering import answering
 from tests.app.house import House, box, house
 
@@ -36,7 +36,7 @@ def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
 
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tracing.ENDPOINTS:
+    for name in telemetry.ENDPOINT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -73,7 +73,7 @@ def test_refusals_are_told_and_are_no_fault_of_ours(shop: House, kept: Any) -> N
 
 
 def test_nobody_listens_unless_told(unset: None) -> None:
-    quiet = tracing.tracing()
+    quiet = telemetry.open_tracing()
     assert quiet._tracer is None
     with quiet.request("GET", {}, "x") as answered, quiet.span("encode", clues=1):
         answered("/v1/info", 200)
@@ -92,7 +92,7 @@ def test_spans_go_where_the_environment_says(unset: None, monkeypatch: pytest.Mo
     with answering(Collector) as port:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-        told = tracing.tracing()
+        told = telemetry.open_tracing()
         with told.span("encode"):
             pass
         told.close()
@@ -109,6 +109,6 @@ def test_without_the_extra_it_says_what_to_install(
         raise ModuleNotFoundError(name="opentelemetry.sdk")
 
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://nowhere:4318")
-    monkeypatch.setattr(tracing, "_sending", missing)
-    assert tracing.tracing()._tracer is None
+    monkeypatch.setattr(telemetry, "_sending", missing)
+    assert telemetry.open_tracing()._tracer is None
     assert "multifold[otel]" in caplog.text

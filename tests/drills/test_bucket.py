@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from index.truth.blobfolder import blobs_at
-from index.truth.blobs import BlobError
-from multifold.client import Client
+from index.store.blobs.contracts import BlobError
+from index.store.blobs.places import open_blobs
+from multifold.client.client import Client
 from tests import tiny
 from tests.app.house import png
 from tests.app.test_serve import serve
@@ -56,7 +56,7 @@ def test_the_bucket_is_away_and_full(tmp_path: Path, bundle: Path, s3: BucketSer
 
 def fill(folder: Path, place: str) -> None:
     """Until it takes no more."""
-    blobs = blobs_at(folder, place)
+    blobs = open_blobs(folder, place)
     many = (blobs.put(number.to_bytes(4) * 250_000) for number in range(1000))
     with pytest.raises(BlobError):
         list(many)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from multifold.asking import NewItem
-from multifold.client import Client
+from multifold.client.client import Client
+from multifold.client.request_models import NewItem
 from tests import tiny
 from tests.app.house import box
 from tests.app.test_serve import Process, serve

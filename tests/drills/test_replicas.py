@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from multifold.client import Client
+from multifold.client.client import Client
 from tests import tiny
 from tests.app.test_serve import serve
 from tests.docker.test_proxy import nginx

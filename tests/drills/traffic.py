@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from types import TracebackType
 
-from multifold.client import Client
+from multifold.client.client import Client
+from multifold.client.transport import ServiceError
 from multifold.errors import MultifoldError
-from multifold.wire import ServiceError
 
 WRITERS, PARTS = ("a", "b"), 3
 PAUSE = 0.05  # before somebody who was refused tries again

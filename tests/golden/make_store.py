@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from index.collection import Collection
-from index.truth.schema import VERSION
+from index.store.schema import VERSION
 from multifold.types import Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import thing

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from index.engines.cluster import Cluster
-from index.engines.milvus_engine import MilvusEngine
-from index.engines.milvus_link import Link
+from index.cluster.contracts import MilvusAddress
+from index.cluster.milvus_connection import MilvusConnection
+from index.cluster.milvus_engine import MilvusEngine
 from multifold.types import Metric
 
 PATIENCE = 120
@@ -45,10 +45,12 @@ _initialize_data_files(config.base_data_dir)
 
 
 @cache
-def embedded() -> Link:
+def embedded() -> MilvusConnection:
     """The embedded engine; its file is its process's own."""
     pytest.importorskip("milvus_lite", reason="milvus-lite is not installed (extra 'lite')")
-    return Link(Cluster(str(Path(tempfile.mkdtemp(prefix="multifold-milvus-")) / "rows.db")))
+    return MilvusConnection(
+        MilvusAddress(str(Path(tempfile.mkdtemp(prefix="multifold-milvus-")) / "rows.db"))
+    )
 
 
 def milvus_of(dim: int, metric: Metric) -> MilvusEngine:
@@ -82,7 +84,7 @@ class MilvusServer:
         self.folder = Path(tempfile.mkdtemp(prefix="multifold-milvus-"))
         *ports, self._health, client, peer = _free_ports(len(ROLES) + 3)
         named = {f"{role}_port": port for role, port in zip(ROLES, ports, strict=True)}
-        self.cluster = Cluster(f"http://127.0.0.1:{named['proxy_port']}")
+        self.cluster = MilvusAddress(f"http://127.0.0.1:{named['proxy_port']}")
         told = [str(self.folder), json.dumps(named), json.dumps(SETTINGS)]
         # once: after a kill the package cannot always do it again
         subprocess.run([python, "-c", PREPARE, *told], check=True, timeout=PATIENCE)

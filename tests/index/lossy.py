@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from index.collection import Collection
-from index.truth.sqlite import SQLite
+from index.store.database import SQLite
 from multifold import durable
 from tests.index.shots import SPACE
 from tests.index.storm import change

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import bitmaps
-from index.bitmaps import Bitmaps
 from index.collection import Collection
-from index.plan import Plan
-from index.truth import candidates
-from index.truth.filters import parse
-from multifold.types import Item, Observation, Pool, Query
+from index.contracts import IndexPlan
+from index.search import candidates as bitmaps
+from index.search.candidates import FilterCache
+from index.store import filters
+from index.store.filters import parse_filter
+from multifold.types import Item, Observation, Pooling, Query
 from tests.index.filtering import Raw, lets_through, random_filter
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import feature, query, view
@@ -61,7 +61,7 @@ def test_what_is_remembered_is_what_the_store_says(
         for where in FILTERS[: 1 + turn % len(FILTERS)]:
             wanted = {name for name, item in held.items() if lets_through(where, item.payload)}
             for pooled in ("mean", "max"):
-                hits = collection.search(query(feature(1), limit=100, pool=pooled), parse(where))
+                hits = collection.search(query(feature(1), limit=100, pool=pooled), parse_filter(where))
                 assert {hit.id for hit in hits} == wanted
                 assert len(hits) == len(wanted)
 
@@ -70,15 +70,15 @@ def test_a_filter_is_read_once_and_then_only_what_is_new(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int | None] = []
-    editions_of = candidates.editions_of
+    editions_of = filters.matching_editions
 
     def counted(now: object, leaf: object, after: int | None) -> np.ndarray:
         read.append(after)
         return editions_of(now, leaf, after)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(candidates, "editions_of", counted)
+    monkeypatch.setattr(filters, "editions_of", counted)
     collection.upsert([numbered(n, n) for n in range(100)])
-    where = parse({"even": True, "n": {"lt": 50}})
+    where = parse_filter({"even": True, "n": {"lt": 50}})
     for _ in range(3):
         assert len(collection.search(query(feature(1), limit=100), where)) == 25
     assert read == [None, None]
@@ -86,23 +86,23 @@ def test_a_filter_is_read_once_and_then_only_what_is_new(
     for _ in range(3):
         assert len(collection.search(query(feature(1), limit=100), where)) == 26
     assert read == [None, None, 100, 100]
-    collection.search(query(feature(1)), parse({"even": True}))
+    collection.search(query(feature(1)), parse_filter({"even": True}))
     assert len(read) == 4  # the condition is known from the other filter
 
 
 def test_little_is_remembered_for_long(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     collection.upsert([numbered(n, n) for n in range(200)])
-    remembered: Bitmaps = collection._bitmaps
+    remembered: FilterCache = collection._bitmaps
     for n in range(150):
-        assert len(collection.search(query(feature(1)), parse({"n": n}))) == 1
-    assert len(remembered._leaves) == len(remembered._filters) == bitmaps.MOST
+        assert len(collection.search(query(feature(1)), parse_filter({"n": n}))) == 1
+    assert len(remembered._leaves) == len(remembered._filters) == bitmaps.MAX_REMEMBERED
     monkeypatch.setattr(bitmaps, "MOST_BITS", 1000)
     monkeypatch.setattr(bitmaps, "MOST_EDITIONS", 100)
     for n in range(50):
-        assert len(collection.search(query(feature(1), limit=99), parse({"n": {"lt": n}}))) == n
+        assert len(collection.search(query(feature(1), limit=99), parse_filter({"n": {"lt": n}}))) == n
     assert len(remembered._leaves) == 5
     assert [len(one) for one in remembered._filters.values()] == [48, 49]
-    many = parse({"or": [{"n": n} for n in range(100)]})
+    many = parse_filter({"or": [{"n": n} for n in range(100)]})
     assert len(collection.search(query(feature(1), limit=200), many)) == 100
 
 
@@ -122,13 +122,16 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collecti
         features = (middle[:, None] + 0.6 * rng.standard_normal((len(names), 2, DIM))).astype(np.float32)
         return [one(name, some, float(rng.random())) for name, some in zip(names, features, strict=True)]
 
-    plan = Plan("HNSW16,SQ8", "cpu", RECALL, seal_at=ITEMS, flat_below=0)
+    plan = IndexPlan("HNSW16,SQ8", "cpu", RECALL, seal_at=ITEMS, flat_below=0)
     with Collection.open(tmp_path_factory.mktemp("indexed"), Sphere(DIM), plan=plan) as collection:
         held = items(range(ITEMS))
         collection.upsert(held)
         for engine in collection._derived._engines.values():
             engine.settle()  # type: ignore[attr-defined]
-        assert len(collection.search(Query(feature(1).repeat(4), "shape"), parse({"u": {"gte": 0}}))) == 10
+        assert (
+            len(collection.search(Query(feature(1).repeat(4), "shape"), parse_filter({"u": {"gte": 0}})))
+            == 10
+        )
         changed = items(range(ITEMS // 2, ITEMS // 2 + 300))
         collection.upsert(changed)
         gone = {f"i{name}" for name in range(0, ITEMS, 10)}
@@ -140,7 +143,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collecti
 @pytest.mark.parametrize("pooled", ["mean", "max"])
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.01, 0.001, 0.0001])
 def test_a_filter_costs_no_hit(
-    indexed: tuple[Collection, dict[str, Item]], share: float, pooled: Pool
+    indexed: tuple[Collection, dict[str, Item]], share: float, pooled: Pooling
 ) -> None:
     collection, held = indexed
     rng = np.random.default_rng(int(1 / share))
@@ -150,13 +153,13 @@ def test_a_filter_costs_no_hit(
         passing = [item for item in held.values() if lets_through(where, item.payload)]
         vector = _unit(rng.standard_normal(DIM))
         asked = Query(vector, "shape", limit=10, pool=pooled)
-        hits = collection.search(asked, parse(where))
+        hits = collection.search(asked, parse_filter(where))
         assert len(hits) == min(10, len(passing))
         scores = sorted((POOLED[pooled](vector, item) for item in passing), reverse=True)[:10]
         good += sum(hit.score >= scores[-1] - 1e-6 for hit in hits)
         total += len(hits)
         assert all(lets_through(where, hit.payload) for hit in hits)
-        exact = collection.search(asked, parse(where), exact=True)
+        exact = collection.search(asked, parse_filter(where), exact=True)
         assert [hit.score for hit in exact] == pytest.approx(scores, abs=1e-6)
     assert good >= (RECALL - MARGIN) * total
 
@@ -169,7 +172,7 @@ def _seen(item: Item) -> np.ndarray:
     return np.stack([one.feature for one in item.observations]).astype(np.float64)
 
 
-POOLED: dict[Pool, Callable[[np.ndarray, Item], float]] = {
+POOLED: dict[Pooling, Callable[[np.ndarray, Item], float]] = {
     "mean": lambda asked, item: float(_unit(_seen(item).mean(axis=0)) @ asked),
     "max": lambda asked, item: max(float(_unit(row) @ asked) for row in _seen(item)),
 }

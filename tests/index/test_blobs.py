@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.truth.blobfolder import FolderBlobs
-from index.truth.blobs import BlobError
+from index.store.blobs.contracts import BlobError
+from index.store.blobs.places import FolderBlobs
 from multifold import durable
 
 DATA = b"a picture"
@@ -78,7 +78,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
     blobs = FolderBlobs(tmp_path)
     path = blobs.path(blobs.put(DATA))
-    left = path.with_name(f"{durable.ASIDE}0123")
+    left = path.with_name(f"{durable.TEMPORARY_PREFIX}0123")
     left.write_bytes(b"half a pic")
     blobs.sweep()
     assert not left.exists()
@@ -99,6 +99,6 @@ def test_bytes_are_synced_before_they_are_named(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "replace", name)
-    with durable.replacing(tmp_path / "file") as out:
+    with durable.replace_file(tmp_path / "file") as out:
         out.write(DATA)
     assert order == ["sync", "name", "sync"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.names import Located
-from index.registry import Registry, ensured, located
-from index.truth.blobfolder import blobs_at
-from index.truth.blobs import BlobError, Blobs, DamagedBlobError
-from index.upkeep.compact import compact
-from index.upkeep.restore import restore
+from index.collection_names import CollectionLocation
+from index.maintenance.compact import compact_collection
+from index.maintenance.restore import restore_snapshot
+from index.registry import CollectionRegistry, ensure_collection, locate_collection
+from index.store.blobs.contracts import BlobError, Blobs, DamagedBlobError
+from index.store.blobs.places import open_blobs
 from multifold.cli import main
 from tests.index.buckets import BucketServer, free_ports
 from tests.index.shots import SPACE, equal, furnish, held
@@ -32,7 +32,7 @@ def bucket(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture
 def blobs(tmp_path: Path, bucket: str | None) -> Blobs:
-    return blobs_at(tmp_path / "things", bucket)
+    return open_blobs(tmp_path / "things", bucket)
 
 
 def test_bytes_come_back(blobs: Blobs) -> None:
@@ -56,7 +56,7 @@ def test_a_new_place_is_empty(blobs: Blobs) -> None:
 
 def test_another_opener_sees_the_same(blobs: Blobs, bucket: str | None, tmp_path: Path) -> None:
     keys = {blobs.put(b"%d" % number, ".bin") for number in range(30)}
-    again = blobs_at(tmp_path / "things", bucket)
+    again = open_blobs(tmp_path / "things", bucket)
     assert set(again.all()) == keys
     assert again.size() == sum(len(again.get(key)) for key in keys)
 
@@ -100,7 +100,7 @@ def test_many_threads(blobs: Blobs) -> None:
 
 
 def test_the_bucket_checks_what_it_is_sent(s3: BucketServer, tmp_path: Path) -> None:
-    blobs = blobs_at(tmp_path, s3.place())
+    blobs = open_blobs(tmp_path, s3.place())
     blobs.put(DATA)
     with pytest.raises(BlobError, match="does not do its work"):
         blobs.write("0" * 64, b"not what its name says")
@@ -110,12 +110,12 @@ def test_the_bucket_checks_what_it_is_sent(s3: BucketServer, tmp_path: Path) -> 
 @pytest.mark.parametrize("address", ["", "s3://", "s3://B", "http://shop", "s3://shop/a b", "s3://a/b?c"])
 def test_an_address_that_is_none(tmp_path: Path, address: str) -> None:
     with pytest.raises(BlobError, match="no address of a bucket"):
-        blobs_at(tmp_path, address)
+        open_blobs(tmp_path, address)
 
 
 def test_two_prefixes_of_a_bucket_share_nothing(s3: BucketServer, tmp_path: Path) -> None:
     place = s3.place()
-    outer, inner = blobs_at(tmp_path, place), blobs_at(tmp_path, f"{place}/collections/c_1")
+    outer, inner = open_blobs(tmp_path, place), open_blobs(tmp_path, f"{place}/collections/c_1")
     outer.put(DATA)
     inner.put(b"another")
     assert list(outer.all()) == [KEY]
@@ -126,20 +126,20 @@ def test_wrong_keys_are_told(s3: BucketServer, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "keys").write_text("[default]\naws_access_key_id = us\naws_secret_access_key = wrong\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "keys"))
     with pytest.raises(BlobError, match=r"does not do its work.*signature"):
-        blobs_at(tmp_path, s3.place()).put(DATA)
+        open_blobs(tmp_path, s3.place()).put(DATA)
 
 
 def test_no_keys_are_told(s3: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     with pytest.raises(BlobError, match="credentials"):
-        blobs_at(tmp_path, s3.place()).put(DATA)
+        open_blobs(tmp_path, s3.place()).put(DATA)
 
 
 def test_a_server_that_is_away_is_told(
     tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_ports(1)[0]}")
-    blobs = blobs_at(tmp_path, s3.place())
+    blobs = open_blobs(tmp_path, s3.place())
     for ask in (lambda: blobs.put(DATA), lambda: blobs.get(KEY), lambda: blobs.exists(KEY), blobs.size):
         with pytest.raises(BlobError, match=r"does not do its work.*Nothing was changed"):
             ask()
@@ -148,11 +148,11 @@ def test_a_server_that_is_away_is_told(
 def test_a_server_that_hangs_is_given_up(
     tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.truth.bucket.ANSWER", 0.2)
+    monkeypatch.setattr("index.store.blobs.bucket.ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(BlobError, match=r"(?i)time.?out"):
-            blobs_at(tmp_path, s3.place()).get(KEY)
+            open_blobs(tmp_path, s3.place()).get(KEY)
 
 
 def test_a_collection_keeps_its_pictures_in_a_bucket(s3: BucketServer, tmp_path: Path) -> None:
@@ -162,26 +162,26 @@ def test_a_collection_keeps_its_pictures_in_a_bucket(s3: BucketServer, tmp_path:
         before, lost = held(collection), collection.blobs.put(b"nobody's")
         assert not (tmp_path / "things" / "blobs").exists()
         collection.snapshot(tmp_path / "things.tar")
-    assert compact(tmp_path / "things", bucket=place).blobs == 1
-    assert not blobs_at(tmp_path, place).exists(lost)
+    assert compact_collection(tmp_path / "things", bucket=place).blobs == 1
+    assert not open_blobs(tmp_path, place).exists(lost)
     verify = ["index", "verify", "--no-index", "--data", str(tmp_path / "things")]
     assert main([*verify, "--bucket", place]) == 0
     assert main(verify) == 1  # without the bucket the pictures are missed
-    restore(tmp_path / "things.tar", tmp_path / "copy")
+    restore_snapshot(tmp_path / "things.tar", tmp_path / "copy")
     with Collection.open(tmp_path / "copy", SPACE) as copy:
         assert equal(held(copy), before)
         assert copy.blobs.get(str(before["chair"].observations[0].blob)) == b"a picture"
 
 
 def test_a_dropped_collection_takes_its_pictures_along(s3: BucketServer, tmp_path: Path) -> None:
-    home = Located(tmp_path, None, s3.place())
+    home = CollectionLocation(tmp_path, None, s3.place())
     Collection.open(tmp_path, SPACE, bucket=home.bucket).close()
-    lies = ensured(home, "more", SPACE.vector_id, "us")
-    assert lies == located(home, "more")
-    blobs_at(lies.folder, lies.bucket).put(DATA)
-    blobs_at(tmp_path, home.bucket).put(b"main's")
-    registry = Registry(tmp_path, None, home.bucket)
+    lies = ensure_collection(home, "more", SPACE.vector_id, "us")
+    assert lies == locate_collection(home, "more")
+    open_blobs(lies.folder, lies.bucket).put(DATA)
+    open_blobs(tmp_path, home.bucket).put(b"main's")
+    registry = CollectionRegistry(tmp_path, None, home.bucket)
     registry.clear(registry.drop("more"))
     registry.close()
-    assert list(blobs_at(lies.folder, lies.bucket).all()) == []
-    assert len(list(blobs_at(tmp_path, home.bucket).all())) == 1
+    assert list(open_blobs(lies.folder, lies.bucket).all()) == []
+    assert len(list(open_blobs(tmp_path, home.bucket).all())) == 1

@@ -9,27 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.benches.data import sphere
+from benches.index.generated_vectors import sphere_vectors
+from index.contracts import IndexPlan
 from index.engines import faiss_engine, segments
-from index.engines.ann import Ann, Start, construct, extended
-from index.engines.cells import LINE
-from index.engines.exact import ExactEngine
+from index.engines.exact_engine import ExactEngine
+from index.engines.exact_search import view_of
 from index.engines.faiss_engine import FaissEngine
-from index.engines.faisslib import Index, faiss
-from index.engines.parts import Part
-from index.engines.reduction import reduction
-from index.engines.rowview import view_of
-from index.plan import Plan
+from index.engines.faiss_index import LINE, FaissIndex, IndexStart, build_index, extend_index
+from index.engines.faiss_library import Index, faiss
+from index.engines.l2_reduction import reduction_for
+from index.engines.segments import Segment
 from multifold.types import Metric, Vectors
 
 DIM = 32
-SCENE = sphere(19_000, DIM, 64)
+SCENE = sphere_vectors(19_000, DIM, 64)
 TYPES = ("IVF32,SQ8", "IVF32,Flat", "IVF32_HNSW8,SQ8")
 
 
-def learned(name: str, rows: Vectors, metric: Metric = "ip") -> Ann:
+def learned(name: str, rows: Vectors, metric: Metric = "ip") -> FaissIndex:
     view = view_of(np.arange(len(rows)), rows)
-    return construct(name, view, reduction(metric, DIM, view.lengths), on_gpu=False, stopped=lambda: False)
+    return build_index(
+        name, view, reduction_for(metric, DIM, view.lengths), on_gpu=False, stopped=lambda: False
+    )
 
 
 def address(index: Index) -> int:
@@ -49,10 +50,10 @@ PARENT = learned("IVF32,SQ8", SCENE.rows[:4000])
 @pytest.mark.parametrize("begun", [0, 700])
 def test_later_rows_lie_where_the_learned_index_would_have_put_them(name: str, begun: int) -> None:
     parent, rows = learned(name, SCENE.rows[:4000]), SCENE.rows[4000:6000]
-    first = extended(Start(parent, 0), view_of(np.arange(begun), rows[:begun]), never)
+    first = extend_index(IndexStart(parent, 0), view_of(np.arange(begun), rows[:begun]), never)
     assert first is not None
     assert first.index.ntotal == begun
-    later = extended(Start(first, begun), view_of(np.arange(len(rows)), rows), never)
+    later = extend_index(IndexStart(first, begun), view_of(np.arange(len(rows)), rows), never)
     assert later is not None
     assert later.cells is parent.cells
     assert (first.index.ntotal, parent.index.ntotal) == (begun, 4000)
@@ -73,7 +74,7 @@ def test_centroids_begin_where_a_cache_line_does(name: str) -> None:
 
 def test_later_parts_have_the_centroids_of_the_first_which_they_outlive() -> None:
     parent, rows = learned("IVF32,SQ8", SCENE.rows[:4000]), SCENE.rows[4000:6000]
-    later = extended(Start(parent, 0), view_of(np.arange(len(rows)), rows), never)
+    later = extend_index(IndexStart(parent, 0), view_of(np.arange(len(rows)), rows), never)
     assert later is not None
     assert address(later.index) == address(parent.index)
     index = later.index
@@ -131,11 +132,11 @@ def test_only_rows_that_can_be_reduced_alike_go_to_known_cells(lengths: float | 
     even = isinstance(lengths, float)
     for factor, fits in ((0.9, not even), (0.999995, True), (1.1, False)):
         rows = SCENE.rows[4000:6000] * np.float32(factor)
-        there = extended(Start(parent, 0), view_of(np.arange(len(rows)), rows), never)
+        there = extend_index(IndexStart(parent, 0), view_of(np.arange(len(rows)), rows), never)
         assert (there is not None) is fits
     by_distance = learned("IVF32,SQ8", SCENE.rows[:4000], "l2")
     assert (
-        extended(Start(by_distance, 0), view_of(np.arange(2000), 3 * SCENE.rows[4000:6000]), never)
+        extend_index(IndexStart(by_distance, 0), view_of(np.arange(2000), 3 * SCENE.rows[4000:6000]), never)
         is not None
     )
 
@@ -143,29 +144,29 @@ def test_only_rows_that_can_be_reduced_alike_go_to_known_cells(lengths: float | 
 def test_types_without_cells_to_share_start_afresh() -> None:
     graph = learned("HNSW8,SQ8", SCENE.rows[:4000])
     rows = view_of(np.arange(2000), SCENE.rows[4000:6000])
-    assert extended(Start(graph, 0), rows, never) is None
-    assert segments.start([Part(rows, graph)], [], rows) is None
+    assert extend_index(IndexStart(graph, 0), rows, never) is None
+    assert segments.index_start([Segment(rows, graph)], [], rows) is None
 
 
 def test_a_merge_starts_from_the_rows_that_are_there() -> None:
     parent = learned("IVF32,SQ8", SCENE.rows[:4000])
-    largest = Part(view_of(np.arange(4000), SCENE.rows[:4000]), parent)
+    largest = Segment(view_of(np.arange(4000), SCENE.rows[:4000]), parent)
     some, more = (view_of(np.arange(*ids), SCENE.rows[slice(*ids)]) for ids in ((4000, 4500), (4500, 5000)))
-    in_cells = extended(Start(parent, 0), some, never)
+    in_cells = extend_index(IndexStart(parent, 0), some, never)
     assert in_cells is not None
-    there = Part(some, in_cells)
-    now, chosen = [largest, there, Part(more)], [there, Part(more)]
-    start = segments.start(now, chosen, segments.merged(chosen))
-    assert start == Start(in_cells, 500)
-    dead = [Part(some.without(np.array([4007])), there.ann), Part(more)]
-    start = segments.start([largest, *dead], dead, segments.merged(dead))
-    assert start == Start(parent, 0)
-    assert segments.start(now, now, segments.merged(now)) is None
+    there = Segment(some, in_cells)
+    now, chosen = [largest, there, Segment(more)], [there, Segment(more)]
+    start = segments.index_start(now, chosen, segments.merge_rows(chosen))
+    assert start == IndexStart(in_cells, 500)
+    dead = [Segment(some.without(np.array([4007])), there.ann), Segment(more)]
+    start = segments.index_start([largest, *dead], dead, segments.merge_rows(dead))
+    assert start == IndexStart(parent, 0)
+    assert segments.index_start(now, now, segments.merge_rows(now)) is None
 
 
 def lively() -> FaissEngine:
     """Most of the rows sealed, with cells of their own; then the others in small steps, some removed."""
-    plan = Plan("IVF256,SQ8", "cpu", 0.8, seal_at=2000, flat_below=0)
+    plan = IndexPlan("IVF256,SQ8", "cpu", 0.8, seal_at=2000, flat_below=0)
     live = FaissEngine(DIM, "ip", plan, ask=lambda count: SCENE.probes[:count])
     live.add(np.arange(16_000), SCENE.rows[:16_000])
     live.settle()
@@ -208,7 +209,7 @@ def test_rows_unlike_those_there_get_cells_of_their_own() -> None:
     far[:, 0] = -abs(far[:, 0])
     rows = np.concatenate([near, far])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    plan = Plan("IVF128,SQ8", "cpu", 0.95, seal_at=300, flat_below=0)
+    plan = IndexPlan("IVF128,SQ8", "cpu", 0.95, seal_at=300, flat_below=0)
     live, exact = FaissEngine(DIM, "ip", plan), ExactEngine(DIM, "ip")
     for ids in (np.arange(4000), np.arange(4000, 4600)):
         for one in (live, exact):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.check import ItemError, QueryError
 from index.collection import Collection, CollectionError
+from index.validation import ItemError, QueryError
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere, Unguarded
 from tests.index.things import caption, feature, query, thing, view

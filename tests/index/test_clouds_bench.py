@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from index.benches import clouds
+from benches.index import clouds
 from multifold.cli import main
 
-SCENE = clouds.scene(items=60, points=6, dim=16, queries=10)
+SCENE = clouds.make_clouds(items=60, points=6, dim=16, queries=10)
 
 
 def test_scores_by_plain_loops() -> None:
@@ -21,7 +21,9 @@ def test_fourier_features_come_near_the_kernel_sum() -> None:
     truth = clouds.kernel_sums(SCENE.queries, SCENE.items)
     errors = []
     for floats in (64, 4096):
-        estimate = clouds.fourier(SCENE.queries, floats) @ clouds.fourier(SCENE.items, floats).T
+        estimate = (
+            clouds.fourier_vectors(SCENE.queries, floats) @ clouds.fourier_vectors(SCENE.items, floats).T
+        )
         errors.append(float(np.abs(estimate - truth).mean()))
     assert errors[1] < 0.3 * errors[0]
 
@@ -32,14 +34,14 @@ def test_encodings_sum_a_query_and_average_an_item_in_each_cell() -> None:
     signs = np.random.default_rng(2)
     signs.standard_normal((16, 0))
     low = points @ (signs.choice(np.array([-1, 1], np.float32), (16, 32)) / np.float32(np.sqrt(32)))
-    made = [clouds.encoded(points, 32, 0, 32, query=query) for query in (True, False)]
+    made = [clouds.muvera_vectors(points, 32, 0, 32, query=query) for query in (True, False)]
     assert made[0] == pytest.approx(low.sum(axis=1), abs=1e-5)
     assert made[1] == pytest.approx(low.mean(axis=1), abs=1e-5)
 
 
 def test_an_empty_cell_takes_the_point_of_the_nearest_cell() -> None:
     point = SCENE.items[:1, :1]
-    made = clouds.encoded(point, 4 * 8, 2, 8, query=False).reshape(4, 8)
+    made = clouds.muvera_vectors(point, 4 * 8, 2, 8, query=False).reshape(4, 8)
     assert (made == made[0]).all()
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.check import QueryError
 from index.collection import Collection, CollectionError
-from index.derived import pool
-from index.engines.exact import ExactEngine
-from index.searching import Ask
-from index.truth.database import StoreError
-from index.truth.filters import parse
-from index.truth.lock import LockError, writer_of
-from index.truth.schema import VERSION
-from index.truth.stamp import ForeignStoreError
-from index.wording.lexical import RULES
-from multifold.types import Item, Pool, Words, pool_mean
+from index.engines.exact_engine import ExactEngine
+from index.search.engine_set import pool_features
+from index.search.search import SearchRequest
+from index.store.database import StoreError
+from index.store.filters import parse_filter
+from index.store.folder_locks import LockError, writer_of
+from index.store.lexical_index import RULES
+from index.store.metadata import ForeignStoreError
+from index.store.schema import VERSION
+from index.validation import QueryError
+from multifold.types import Item, LexicalQuery, Pooling, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view
 
@@ -93,7 +93,7 @@ def test_query_signs_are_applied(tmp_path: Path, database: str | None) -> None:
 
 @pytest.mark.parametrize("pooled", ["mean", "max"])
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
-def test_search_is_brute_force(tmp_path: Path, space: Space, pooled: Pool, database: str | None) -> None:
+def test_search_is_brute_force(tmp_path: Path, space: Space, pooled: Pooling, database: str | None) -> None:
     rng = np.random.default_rng(4)
     items = [thing(f"item {n}", rng, views=int(rng.integers(0, 5)), captions=1) for n in range(120)]
     with Collection.open(tmp_path, space, database=database) as collection:
@@ -126,7 +126,7 @@ def test_pooling_in_bulk_is_pooling_one_by_one() -> None:
     sizes = rng.integers(1, 9, 60)
     editions = np.repeat(np.arange(60) * 3 + 1, sizes)
     features = (rng.standard_normal((sizes.sum(), 33)) * 10.0 ** rng.integers(-6, 6, 33)).astype(np.float32)
-    names, means = pool(editions, features)
+    names, means = pool_features(editions, features)
     assert names.tolist() == (np.arange(60) * 3 + 1).tolist()
     for name, mean in zip(names, means, strict=True):
         np.testing.assert_allclose(mean, pool_mean(features[editions == name]), rtol=1e-6)
@@ -255,13 +255,13 @@ def test_engines_that_fail_halfway_are_rebuilt(
 def test_many_queries_are_answered_as_each_alone(collection: Collection) -> None:
     rng = np.random.default_rng(3)
     collection.upsert([thing(f"{n}", rng, captions=n % 2) for n in range(20)])
-    where = parse({"name": {"in": ["1", "2"]}})
+    where = parse_filter({"name": {"in": ["1", "2"]}})
     asks = [
-        Ask(query(feature(1), limit=3)),
-        Ask(query(feature(0, 1), target="any", pool="max", offset=2)),
-        Ask(query(feature(0, 0, 1), words=Words("13")), exact=True),
-        Ask(query(feature(1, 1)), where, calibration=lambda _side, scores, _gallery: scores),
-        Ask(query(feature(1), target="image")),
+        SearchRequest(query(feature(1), limit=3)),
+        SearchRequest(query(feature(0, 1), target="any", pool="max", offset=2)),
+        SearchRequest(query(feature(0, 0, 1), words=LexicalQuery("13")), exact=True),
+        SearchRequest(query(feature(1, 1)), where, calibration=lambda _side, scores, _gallery: scores),
+        SearchRequest(query(feature(1), target="image")),
     ]
     together = collection.search_many(asks)
     for ask, hits in zip(asks, together, strict=True):
@@ -270,5 +270,5 @@ def test_many_queries_are_answered_as_each_alone(collection: Collection) -> None
         assert [(hit.words, hit.confidence) for hit in hits] == [(hit.words, hit.confidence) for hit in alone]
     assert [len(hits) for hits in together] == [3, 10, 10, 2, 0]
     with pytest.raises(QueryError):
-        collection.search_many([asks[0], Ask(query([1.0]))])
+        collection.search_many([asks[0], SearchRequest(query([1.0]))])
     assert collection.search_many([]) == []

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from index import derived
 from index.collection import Collection
-from index.plain import Plain, PlainError, plain_of
+from index.plain_space import PlainSpace, PlainSpaceError, parse_plain_space
+from index.search import engine_set
 from multifold.cli import main
-from multifold.shards import Row, ShardWriter
+from multifold.files.feature_shards import FeatureRow, ShardWriter
 from multifold.types import Item, Query
 from tests import tiny
 from tests.index.things import view
@@ -63,7 +63,7 @@ def test_own_embeddings_need_no_encoder(filled: Shell) -> None:
     told = filled.stats()
     assert (told["vector_id"], told["items"]) == ("plain-cosine-8", 40)
     assert told["observations"] == {"caption": 0, "photo": 50, "view": 0}
-    with Collection.open(filled.data, Plain("cosine", DIM), read_only=True) as collection:
+    with Collection.open(filled.data, PlainSpace("cosine", DIM), read_only=True) as collection:
         scores = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True) @ VECTORS[7]
         (hit,) = collection.search(Query(VECTORS[7], "image", 1, "max"))
         assert hit.id == f"thing {scores.argmax() % 40}" == "thing 7"
@@ -75,7 +75,7 @@ def test_more_is_said_of_rows_in_jsonl(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "ids.jsonl").write_text("\n".join(map(json.dumps, lines)))
     np.save(tmp_path / "three.npy", VECTORS[:3].astype(np.float64))
     assert shell("import", tmp_path / "three.npy", "--ids", tmp_path / "ids.jsonl", "--metric", "l2") == 0
-    with Collection.open(shell.data, Plain("l2", DIM), read_only=True) as collection:
+    with Collection.open(shell.data, PlainSpace("l2", DIM), read_only=True) as collection:
         item = collection.get("a")
         assert item is not None
         assert [(one.kind, one.index, one.text) for one in item.observations] == [
@@ -104,7 +104,9 @@ def test_parquet(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_shards_of_an_encoder(shell: Shell, tmp_path: Path) -> None:
     bundle = tiny.build(tmp_path / "tiny")
     features = np.random.default_rng(1).standard_normal((30, tiny.FEATURE)).astype(np.float32)
-    rows = [Row(f"item {n % 10}", "view", n // 10) for n in range(30)]  # an item lies in several shards
+    rows = [
+        FeatureRow(f"item {n % 10}", "view", n // 10) for n in range(30)
+    ]  # an item lies in several shards
     with ShardWriter(tmp_path / "shards", bundle.vector_id, tiny.FEATURE, rows_per_shard=7) as out:
         out.write(rows, features)
     (tmp_path / "m.jsonl").write_text('{"id": "item 3", "texts": ["x"], "meta": {"price": 5}}\n')
@@ -166,7 +168,7 @@ def test_a_second_import_keeps_the_space(filled: Shell, vectors: Path) -> None:
 
 
 def test_an_index_is_built_and_stays(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     many = np.random.default_rng(2).standard_normal((9000, DIM)).astype(np.float32)
     np.save(tmp_path / "many.npy", many)
     (tmp_path / "ids.txt").write_text("".join(f"{n}\n" for n in range(9000)))
@@ -214,7 +216,7 @@ def test_plain_embeddings_have_no_words(filled: Shell) -> None:
 
 
 def test_what_is_wrong_is_told(filled: Shell) -> None:
-    with Collection.open(filled.data, Plain("cosine", DIM)) as collection:
+    with Collection.open(filled.data, PlainSpace("cosine", DIM)) as collection:
         collection.upsert([Item("broken", (view(0, VECTORS[0]),))])
     assert filled("verify") == 1
     assert "no blob" in filled.out
@@ -231,9 +233,9 @@ def test_nowhere_there_is_nothing(shell: Shell, tmp_path: Path) -> None:
 
 def test_a_plain_space_is_known_by_its_name() -> None:
     for comparison in ("cosine", "ip", "l2"):
-        space = Plain(comparison, 768)
-        assert plain_of(space.vector_id) == space
+        space = PlainSpace(comparison, 768)
+        assert parse_plain_space(space.vector_id) == space
     for name in ("plain-cosine-0", "plain-cos-8", "plain-ip-8x", "0123456789abcdef", "plain-ip-9999999"):
-        assert plain_of(name) is None
-    with pytest.raises(PlainError, match="plain-ip-0"):
-        Plain("ip", 0)
+        assert parse_plain_space(name) is None
+    with pytest.raises(PlainSpaceError, match="plain-ip-0"):
+        PlainSpace("ip", 0)

@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from index.base import NOBODY, Engine, EngineError, Ids
-from index.engines import faiss_engine, scoring
-from index.engines.exact import ExactEngine
+from index.contracts import NO_ROW, Ids, IndexEngine, IndexEngineError, IndexPlan
+from index.engines import exact_search, faiss_engine
+from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
-from index.plan import Plan
 from multifold.types import Metric, Vector
 from tests.index.clusters import milvus_of
 
@@ -28,10 +27,10 @@ SOON = 64  # rows are sealed
 
 
 def faiss_of(type: str, dim: int, metric: Metric) -> FaissEngine:  # noqa: A002
-    return FaissEngine(dim, metric, Plan(type, device="cpu", seal_at=SOON, flat_below=SOON))
+    return FaissEngine(dim, metric, IndexPlan(type, device="cpu", seal_at=SOON, flat_below=SOON))
 
 
-ENGINES: dict[str, Callable[[int, Metric], Engine]] = {
+ENGINES: dict[str, Callable[[int, Metric], IndexEngine]] = {
     "exact": ExactEngine,
     "faiss": partial(faiss_of, "Flat"),
     "milvus": milvus_of,
@@ -53,28 +52,31 @@ def vectors(*rows: list[float]) -> np.ndarray:
 
 def expected(rows: dict[int, Vector], metric: Metric, query: Vector) -> list[tuple[float, int]]:
     """Every row with its score, best first, ties by row_id."""
-    scored = [(float(scoring.exact(metric, query, row[None])[0]), row_id) for row_id, row in rows.items()]
+    scored = [
+        (float(exact_search.exact_scores(metric, query, row[None])[0]), row_id)
+        for row_id, row in rows.items()
+    ]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1]))
 
 
 def found(answer: tuple[np.ndarray, np.ndarray]) -> list[tuple[float, int]]:
     scores, rows = (part.ravel() for part in answer)
-    return [(float(score), int(row)) for score, row in zip(scores, rows, strict=True) if row != NOBODY]
+    return [(float(score), int(row)) for score, row in zip(scores, rows, strict=True) if row != NO_ROW]
 
 
 @every_engine
 @every_metric
-def test_an_empty_engine_answers(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+def test_an_empty_engine_answers(make: Callable[[int, Metric], IndexEngine], metric: Metric) -> None:
     engine = make(DIM, metric)
     scores, rows = engine.search(vectors([1, 0, 0], [0, 1, 0]), 2)
-    assert rows.tolist() == [[NOBODY, NOBODY]] * 2
+    assert rows.tolist() == [[NO_ROW, NO_ROW]] * 2
     assert np.isneginf(scores).all()
     assert engine.count() == 0
     assert found(engine.range(vectors([1, 0, 0])[0], -5.0)) == []
 
 
 @every_engine
-def test_scores_and_order_by_hand(make: Callable[[int, Metric], Engine]) -> None:
+def test_scores_and_order_by_hand(make: Callable[[int, Metric], IndexEngine]) -> None:
     product, distance = make(DIM, "ip"), make(DIM, "l2")
     for engine in (product, distance):
         engine.add(ids(7, 3, 5), vectors([1, 0, 0], [0, 2, 0], [1, 0, 0]))
@@ -87,11 +89,11 @@ def test_scores_and_order_by_hand(make: Callable[[int, Metric], Engine]) -> None
 
 
 @every_engine
-def test_an_id_stands_once(make: Callable[[int, Metric], Engine]) -> None:
+def test_an_id_stands_once(make: Callable[[int, Metric], IndexEngine]) -> None:
     engine = make(DIM, "ip")
     engine.add(ids(1), vectors([1, 0, 0]))
     for twice in (ids(2, 2), ids(3, 1)):
-        with pytest.raises(EngineError, match="already there"):
+        with pytest.raises(IndexEngineError, match="already there"):
             engine.add(twice, vectors([0, 1, 0], [0, 0, 1]))
     assert engine.count() == 1
     engine.remove(ids(1, 1, 8))
@@ -100,14 +102,14 @@ def test_an_id_stands_once(make: Callable[[int, Metric], Engine]) -> None:
 
 
 @every_engine
-def test_vectors_of_another_length_are_refused(make: Callable[[int, Metric], Engine]) -> None:
-    with pytest.raises(EngineError, match="vectors of 3"):
+def test_vectors_of_another_length_are_refused(make: Callable[[int, Metric], IndexEngine]) -> None:
+    with pytest.raises(IndexEngineError, match="vectors of 3"):
         make(DIM, "ip").add(ids(1), np.zeros((1, 4), np.float32))
 
 
 @every_engine
 @every_metric
-def test_many_twins_keep_their_order(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+def test_many_twins_keep_their_order(make: Callable[[int, Metric], IndexEngine], metric: Metric) -> None:
     rng = np.random.default_rng(1)
     rows = np.repeat(rng.standard_normal((20, 64)).astype(np.float32), 50, axis=0)
     engine = make(64, metric)
@@ -115,14 +117,14 @@ def test_many_twins_keep_their_order(make: Callable[[int, Metric], Engine], metr
     queries = rng.standard_normal((40, 64)).astype(np.float32)
     _, answer = engine.search(queries, 75)
     for query, row in zip(queries, answer, strict=True):
-        order = np.lexsort((np.arange(1000), -scoring.exact(metric, query, rows)))
+        order = np.lexsort((np.arange(1000), -exact_search.exact_scores(metric, query, rows)))
         assert row.tolist() == order[:75].tolist()
 
 
 @every_engine
 @every_metric
 @pytest.mark.parametrize("share", [0.002, 0.1, 0.9])
-def test_filtered_is_exact(make: Callable[[int, Metric], Engine], metric: Metric, share: float) -> None:
+def test_filtered_is_exact(make: Callable[[int, Metric], IndexEngine], metric: Metric, share: float) -> None:
     rng = np.random.default_rng(2)
     rows = dict(enumerate(rng.standard_normal((2000, 16)).astype(np.float32)))
     engine = make(16, metric)
@@ -136,7 +138,7 @@ def test_filtered_is_exact(make: Callable[[int, Metric], Engine], metric: Metric
 @every_engine
 @every_metric
 def test_a_saved_engine_comes_back(
-    make: Callable[[int, Metric], Engine], metric: Metric, tmp_path: Path
+    make: Callable[[int, Metric], IndexEngine], metric: Metric, tmp_path: Path
 ) -> None:
     engine, again = make(DIM, metric), make(DIM, metric)
     engine.add(ids(1, 2, 3), vectors([1, 0, 0], [0, 1, 0], [0, 0, 1]))
@@ -150,25 +152,27 @@ def test_a_saved_engine_comes_back(
 
 
 @every_engine
-def test_a_foreign_or_damaged_file_is_refused(make: Callable[[int, Metric], Engine], tmp_path: Path) -> None:
+def test_a_foreign_or_damaged_file_is_refused(
+    make: Callable[[int, Metric], IndexEngine], tmp_path: Path
+) -> None:
     path = tmp_path / "rows"
     engine = make(DIM, "ip")
     engine.add(ids(1, 2), vectors([1, 0, 0], [0, 1, 0]))
     engine.save(path)
     for other in (make(DIM, "l2"), make(DIM + 1, "ip")):
-        with pytest.raises(EngineError, match="holds ip vectors"):
+        with pytest.raises(IndexEngineError, match="holds ip vectors"):
             other.load(path)
     whole = path.read_bytes()
     for length in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(EngineError, match="damaged"):
+        with pytest.raises(IndexEngineError, match="damaged"):
             engine.load(path)
     assert engine.count() == 2
 
 
 @every_engine
 def test_a_flipped_byte_never_changes_an_answer(
-    make: Callable[[int, Metric], Engine], tmp_path: Path
+    make: Callable[[int, Metric], IndexEngine], tmp_path: Path
 ) -> None:
     path, query = tmp_path / "rows", vectors([3, 2, 1])
     engine = make(DIM, "ip")
@@ -180,7 +184,7 @@ def test_a_flipped_byte_never_changes_an_answer(
         again = make(DIM, "ip")
         try:
             again.load(path)
-        except EngineError:
+        except IndexEngineError:
             continue
         assert found(again.search(query, 5)) == right
 
@@ -201,7 +205,7 @@ def soundly(answer: list[tuple[float, int]], wanted: list[tuple[float, int]], li
 class Against(RuleBasedStateMachine):
     """Random adds, removals and searches against a dict."""
 
-    def __init__(self, make: Callable[[int, Metric], Engine], metric: Metric, agrees: Agreement) -> None:
+    def __init__(self, make: Callable[[int, Metric], IndexEngine], metric: Metric, agrees: Agreement) -> None:
         super().__init__()
         self.rows: dict[int, Vector] = {}
         self.metric = metric
@@ -265,7 +269,9 @@ class Against(RuleBasedStateMachine):
         assert self.engine.count() == len(self.rows)
 
 
-def compare(make: Callable[[int, Metric], Engine], metric: Metric, agrees: Agreement, examples: int) -> None:
+def compare(
+    make: Callable[[int, Metric], IndexEngine], metric: Metric, agrees: Agreement, examples: int
+) -> None:
     effort = settings(max_examples=examples, stateful_step_count=12, deadline=None)
 
     class Machine(Against):
@@ -277,7 +283,7 @@ def compare(make: Callable[[int, Metric], Engine], metric: Metric, agrees: Agree
 
 @every_engine
 @every_metric
-def test_against_a_dict(make: Callable[[int, Metric], Engine], metric: Metric) -> None:
+def test_against_a_dict(make: Callable[[int, Metric], IndexEngine], metric: Metric) -> None:
     compare(make, metric, exactly, examples=15)
 
 
@@ -303,7 +309,7 @@ def test_types_against_a_dict_at_length(type: str, metric: Metric) -> None:  # n
 @every_engine
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=10, deadline=None)
-def test_a_batch_is_its_queries(make: Callable[[int, Metric], Engine], seed: int) -> None:
+def test_a_batch_is_its_queries(make: Callable[[int, Metric], IndexEngine], seed: int) -> None:
     rng = np.random.default_rng(seed)
     engine = make(8, "l2")
     engine.add(np.arange(300), rng.standard_normal((300, 8)).astype(np.float32))

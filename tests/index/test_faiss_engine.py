@@ -6,15 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.base import EngineError
-from index.engines import faiss_engine, gpu
-from index.engines.build import Builder
-from index.engines.exact import ExactEngine
+from index.contracts import IndexEngineError, IndexPlan, IndexPlanError
+from index.engines import faiss_engine, faiss_library
+from index.engines.builder import SegmentBuilder
+from index.engines.exact_engine import ExactEngine
+from index.engines.exact_search import view_of
 from index.engines.faiss_engine import FaissEngine
-from index.engines.parts import Part
-from index.engines.rowview import view_of
-from index.engines.segments import due
-from index.plan import Plan, PlanError
+from index.engines.segments import Segment, segments_to_merge
 from tests.waiting import until
 
 DIM = 16
@@ -23,19 +21,19 @@ ROWS = RNG.standard_normal((2000, DIM)).astype(np.float32)
 
 
 def engine(type: str = "HNSW8,SQ8", seal_at: int = 500, home: Path | None = None) -> FaissEngine:  # noqa: A002
-    return FaissEngine(DIM, "ip", Plan(type, "cpu", 0.9, seal_at, flat_below=0), home=home)
+    return FaissEngine(DIM, "ip", IndexPlan(type, "cpu", 0.9, seal_at, flat_below=0), home=home)
 
 
 def held(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
     """Builds wait: an event that one has begun, and one that lets it go on."""
-    begun, go, build = threading.Event(), threading.Event(), Builder.build
+    begun, go, build = threading.Event(), threading.Event(), SegmentBuilder.build
 
-    def wait(self: Builder, *arguments: object) -> Part:
+    def wait(self: SegmentBuilder, *arguments: object) -> Segment:
         begun.set()
         assert go.wait(10)
         return build(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Builder, "build", wait)
+    monkeypatch.setattr(SegmentBuilder, "build", wait)
     return begun, go
 
 
@@ -123,13 +121,13 @@ def test_close_calls_off_what_is_being_built(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_failed_build_leaves_the_rows_exact_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    live, build = engine(), Builder.build
+    live, build = engine(), SegmentBuilder.build
 
-    def fail(self: Builder, *arguments: object) -> Part:
-        monkeypatch.setattr(Builder, "build", build)
+    def fail(self: SegmentBuilder, *arguments: object) -> Segment:
+        monkeypatch.setattr(SegmentBuilder, "build", build)
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Builder, "build", fail)
+    monkeypatch.setattr(SegmentBuilder, "build", fail)
     live.add(np.arange(1000), ROWS[:1000])
     with pytest.raises(MemoryError):
         live.settle()
@@ -162,8 +160,8 @@ def test_parts_are_merged_by_size_and_rot() -> None:
 
 
 def test_nothing_is_due_without_rows() -> None:
-    empty = Part(view_of(np.empty(0, np.int64), np.empty((0, DIM), np.float32)))
-    assert due([empty], seal_at=1) == []
+    empty = Segment(view_of(np.empty(0, np.int64), np.empty((0, DIM), np.float32)))
+    assert segments_to_merge([empty], seal_at=1) == []
 
 
 @pytest.mark.parametrize("type", ["HNSW8,SQ8", "IVF{cells},PQ8x4fs", "PCA8,IVF{cells},SQ8", "Flat"])
@@ -199,10 +197,10 @@ def test_a_damaged_part_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     whole, rng = part.read_bytes(), np.random.default_rng(1)
     for place in rng.integers(0, len(whole), 60).tolist():
         part.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(EngineError, match="damaged"):
+        with pytest.raises(IndexEngineError, match="damaged"):
             live.load(tmp_path / "rows")
     part.unlink()
-    with pytest.raises(EngineError, match="cannot be read"):
+    with pytest.raises(IndexEngineError, match="cannot be read"):
         live.load(tmp_path / "rows")
     assert live.count() == 600
     live.close()
@@ -215,22 +213,22 @@ def test_types_that_nobody_can_build_are_refused_at_once() -> None:
         ("IDMap,Flat", "leave it out"),
         ("CAGRA", "lives on a GPU"),
     ):
-        with pytest.raises(PlanError, match=reason):
+        with pytest.raises(IndexPlanError, match=reason):
             engine(type_)
-    with pytest.raises(PlanError, match="recall"):
-        Plan(recall=1.5)
+    with pytest.raises(IndexPlanError, match="recall"):
+        IndexPlan(recall=1.5)
 
 
-@pytest.mark.skipif(gpu.available(), reason="there is a GPU")
+@pytest.mark.skipif(faiss_library.gpu_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_named() -> None:
-    with pytest.raises(PlanError, match="finds no GPU"):
-        FaissEngine(DIM, "ip", Plan(device="gpu"))
+    with pytest.raises(IndexPlanError, match="finds no GPU"):
+        FaissEngine(DIM, "ip", IndexPlan(device="gpu"))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("type", ["auto", "CAGRA", "IVF{cells},Flat", "Flat"])
 def test_the_gpu_agrees_with_the_cpu(tmp_path: Path, type: str) -> None:  # noqa: A002
-    plan = Plan(type, "gpu", 0.9, seal_at=500, flat_below=0)
+    plan = IndexPlan(type, "gpu", 0.9, seal_at=500, flat_below=0)
     live, again, exact = FaissEngine(DIM, "ip", plan), FaissEngine(DIM, "ip", plan), ExactEngine(DIM, "ip")
     for one in (live, exact):
         one.add(np.arange(2000), ROWS)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.truth.blobs import BlobError
-from index.truth.database import StoreError
-from index.truth.transfer import CopyError
+from index.store.blobs.contracts import BlobError
+from index.store.copying import CopyError
+from index.store.database import StoreError
 from multifold.types import Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.storm import foretold

@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.truth import feedback
-from index.truth.feedback import Asked, Chosen, FeedbackError, Judgement, Verdict
+from index.store import feedback
+from index.store.feedback import FeedbackError, FeedbackFilter, FeedbackQueryPart, Judgement, Verdict
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import thing
 
 BLOB = f"{'a' * 64}.png"
-QUERY = (Asked("text", 1.0, text='a "blob" ☃'), Asked("image", -0.5, blob=BLOB), Asked("vector"))
+QUERY = (
+    FeedbackQueryPart("text", 1.0, text='a "blob" ☃'),
+    FeedbackQueryPart("image", -0.5, blob=BLOB),
+    FeedbackQueryPart("vector"),
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -54,8 +58,8 @@ def test_pages_and_choices(kept: Collection) -> None:
     first = kept.judgements(limit=2)
     assert [one.item for one in first] == ["i0", "i1"]
     assert [one.item for one in kept.judgements(first[-1].id, 9)] == ["i2", "i3", "i4"]
-    assert [one.item for one in kept.judgements(chosen=Chosen(verdict="good"))] == ["i1", "i3"]
-    assert [one.item for one in kept.judgements(chosen=Chosen("i2", "bad"))] == ["i2"]
+    assert [one.item for one in kept.judgements(chosen=FeedbackFilter(verdict="good"))] == ["i1", "i3"]
+    assert [one.item for one in kept.judgements(chosen=FeedbackFilter("i2", "bad"))] == ["i2"]
 
 
 def test_pictures_that_were_asked_with_are_not_cleared_away(kept: Collection) -> None:

@@ -10,15 +10,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.check import ItemError, QueryError
 from index.collection import Collection
-from index.truth import ordering
-from index.truth.browse import Span
-from index.truth.facts import HEAD, LONGEST_TEXT, Value, facts_of, following, shortened
-from index.truth.filters import And, Exists, Filter, FilterError, Not, OneOf, Or, Prefix, Range, parse
-from index.truth.ordering import OrderError
-from index.truth.tally import Tally
-from index.upkeep.restore import restore
+from index.maintenance.restore import restore_snapshot
+from index.store import browse
+from index.store.browse import FacetCounter, ItemOrderError, NumberSpan
+from index.store.filters import (
+    AndFilter,
+    ExistsFilter,
+    Filter,
+    FilterError,
+    NotFilter,
+    OneOfFilter,
+    OrFilter,
+    PrefixFilter,
+    RangeFilter,
+    parse_filter,
+)
+from index.store.item_rows import HEAD, LONGEST_TEXT, FactValue, facts_of, next_after_prefix, shorten_text
+from index.validation import ItemError, QueryError
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.spaces import FEATURE, Sphere
@@ -36,18 +45,20 @@ def with_payload(name: str, payload: dict[str, Any]) -> Item:
 
 
 def test_the_grammar() -> None:
-    text, number = Value("text", "red"), Value("number", 1.0)
-    red, one = OneOf("colour", (text,)), OneOf("n", (number,))
-    assert parse({}) == And(())
-    assert parse({"colour": "red"}) == red
-    assert parse({"colour": "red", "n": 1}) == And((red, one))
-    assert parse({"n": True}) == OneOf("n", (Value("bool", 1.0),)) != one
-    assert parse({"n": {"in": [1, "red", 1.0]}}) == OneOf("n", (number, text))
-    assert parse({"p": {"gte": 1, "lt": 5}}) == Range("p", gte=1.0, lt=5.0)
-    assert parse({"p": {"gt": "a", "prefix": "b"}}) == And((Range("p", gt="a"), Prefix("p", "b")))
-    assert parse({"x.y": {"exists": False}}) == Not(Exists("x.y"))
-    assert parse({"or": [{"colour": "red"}, {"not": {"n": 1}}]}) == Or((red, Not(one)))
-    assert parse({"and": [{"colour": "red"}, {}]}) == And((red, And(())))
+    text, number = FactValue("text", "red"), FactValue("number", 1.0)
+    red, one = OneOfFilter("colour", (text,)), OneOfFilter("n", (number,))
+    assert parse_filter({}) == AndFilter(())
+    assert parse_filter({"colour": "red"}) == red
+    assert parse_filter({"colour": "red", "n": 1}) == AndFilter((red, one))
+    assert parse_filter({"n": True}) == OneOfFilter("n", (FactValue("bool", 1.0),)) != one
+    assert parse_filter({"n": {"in": [1, "red", 1.0]}}) == OneOfFilter("n", (number, text))
+    assert parse_filter({"p": {"gte": 1, "lt": 5}}) == RangeFilter("p", gte=1.0, lt=5.0)
+    assert parse_filter({"p": {"gt": "a", "prefix": "b"}}) == AndFilter(
+        (RangeFilter("p", gt="a"), PrefixFilter("p", "b"))
+    )
+    assert parse_filter({"x.y": {"exists": False}}) == NotFilter(ExistsFilter("x.y"))
+    assert parse_filter({"or": [{"colour": "red"}, {"not": {"n": 1}}]}) == OrFilter((red, NotFilter(one)))
+    assert parse_filter({"and": [{"colour": "red"}, {}]}) == AndFilter((red, AndFilter(())))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +93,7 @@ def test_the_grammar() -> None:
 )
 def test_what_is_not_understood_is_explained(raw: dict[str, Any], reason: str) -> None:
     with pytest.raises(FilterError, match=reason):
-        parse(raw)
+        parse_filter(raw)
 
 
 def test_a_nest_is_cut_short() -> None:
@@ -90,7 +101,7 @@ def test_a_nest_is_cut_short() -> None:
     for _ in range(100_000):
         deep = {"not": deep}
     with pytest.raises(FilterError, match="16 deep"):
-        parse(deep)
+        parse_filter(deep)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -102,7 +113,7 @@ def test_filters_agree_with_payloads_taken_by_hand(
     items = [with_payload(f"i{n}", payload) for n, payload in enumerate(payloads)]
     collection.upsert(items)
     wanted = [item for item in items if lets_through(where, item.payload)]
-    chosen = parse(where)
+    chosen = parse_filter(where)
     assert collection.count(chosen) == len(wanted)
     page = collection.scroll(where=chosen)
     assert [item.id for item in page] == sorted(item.id for item in wanted)
@@ -112,15 +123,15 @@ def test_filters_agree_with_payloads_taken_by_hand(
 
 @given(st.text(max_size=3), st.text(max_size=5))
 def test_following_is_the_least_text_above_a_prefix(prefix: str, text: str) -> None:
-    end = following(prefix)
+    end = next_after_prefix(prefix)
     assert text.startswith(prefix) == (prefix <= text and (end is None or text < end))
     assert end is None or not end.startswith(prefix)
 
 
 def test_long_texts_stay_apart() -> None:
     texts = ["a" * n for n in (LONGEST_TEXT - 1, LONGEST_TEXT, LONGEST_TEXT + 1)]
-    short = [shortened(text) for text in texts]
-    assert len({*short, shortened(short[1])}) == 4
+    short = [shorten_text(text) for text in texts]
+    assert len({*short, shorten_text(short[1])}) == 4
     assert max(map(len, short)) == LONGEST_TEXT
 
 
@@ -134,8 +145,8 @@ def test_values_that_no_filter_can_reach_are_still_kept(collection: Collection) 
     assert found is not None
     assert found.payload == json.loads(json.dumps(odd))
     for key in ("x", "big", "long", "deep"):
-        assert collection.count(parse({key: {"exists": True}})) == 1
-    assert collection.count(parse({"long": 3})) == 0
+        assert collection.count(parse_filter({key: {"exists": True}})) == 1
+    assert collection.count(parse_filter({"long": 3})) == 0
     assert len(facts_of(odd)) == 4 + 15
 
 
@@ -164,7 +175,7 @@ def shop(collection: Collection, count: int = 50) -> list[Item]:
 
 def test_pages_follow_each_other(collection: Collection) -> None:
     items = shop(collection)
-    where = parse({"even": True})
+    where = parse_filter({"even": True})
     seen: list[Item] = []
     while page := collection.scroll(seen[-1].id if seen else None, 7, where):
         assert len(page) <= 7
@@ -190,7 +201,7 @@ def test_facets_count_items(collection: Collection) -> None:
         bool,
         int,
     ]
-    (few,) = collection.facets(["even"], parse({"n": {"lt": 10.5}, "tags": "t3"}))["even"][:1]
+    (few,) = collection.facets(["even"], parse_filter({"n": {"lt": 10.5}, "tags": "t3"}))["even"][:1]
     assert (few.value, few.count) == (False, 1)
     with pytest.raises(QueryError, match="list of up to 64 keys"):
         collection.facets("tags")
@@ -200,15 +211,15 @@ def test_spans_of_numbers(collection: Collection) -> None:
     values = [3, -1.5, [7, 2], True, "9", None, {"deep": 1e300}]
     collection.upsert([with_payload(f"i{n}", {"x": value, "n": n}) for n, value in enumerate(values)])
     assert collection.spans(["x", "n", "x.deep", "nothing"]) == {
-        "x": Span(-1.5, 7.0, 3),
-        "n": Span(0.0, 6.0, 7),
-        "x.deep": Span(1e300, 1e300, 1),
+        "x": NumberSpan(-1.5, 7.0, 3),
+        "n": NumberSpan(0.0, 6.0, 7),
+        "x.deep": NumberSpan(1e300, 1e300, 1),
     }
-    assert collection.spans(["x", "n"], parse({"n": {"gte": 2, "lt": 5}})) == {
-        "x": Span(2.0, 7.0, 1),
-        "n": Span(2.0, 4.0, 3),
+    assert collection.spans(["x", "n"], parse_filter({"n": {"gte": 2, "lt": 5}})) == {
+        "x": NumberSpan(2.0, 7.0, 1),
+        "n": NumberSpan(2.0, 4.0, 3),
     }
-    assert collection.spans(["x"], parse({"n": 3})) == {}
+    assert collection.spans(["x"], parse_filter({"n": 3})) == {}
     with pytest.raises(QueryError, match="list of up to 64 keys"):
         collection.spans("x")
 
@@ -221,7 +232,7 @@ def test_payloads_at_hand_are_counted_as_those_of_the_store(
     collection.delete(collection.ids())
     collection.upsert([with_payload(f"i{n}", payload) for n, payload in enumerate(payloads)])
     keys = ["x", "y", "deep.x", "deep.y", "deep", "none"]
-    tally = Tally(payloads, keys)
+    tally = FacetCounter(payloads, keys)
     assert tally.facets(3) == collection.facets(keys, limit=3)
     assert tally.spans() == collection.spans(keys)
 
@@ -231,7 +242,7 @@ def listed(collection: Collection, order: str, limit: int, where: Filter | None 
     found: list[str] = []
     after = None
     while True:
-        page, after = collection.sorted(ordering.parse(order), after, limit, where)
+        page, after = collection.sorted(browse.parse_order(order), after, limit, where)
         found += [item.id for item in page]
         if after is None:
             return found
@@ -245,7 +256,7 @@ def test_items_are_listed_in_other_orders(collection: Collection, limit: int) ->
     assert listed(collection, "newest", limit) == ["i1", "i7", "i6", "i5", "i4", "i3", "i2", "i0"]
     assert listed(collection, "payload.x", limit) == ["i1", "i7", "i2", "i0", "i5", "i6"]
     assert listed(collection, "-payload.x", limit) == ["i6", "i2", "i0", "i5", "i7", "i1"]
-    some = parse({"n": {"gte": 2, "lte": 5}})
+    some = parse_filter({"n": {"gte": 2, "lte": 5}})
     assert listed(collection, "-payload.n", limit, some) == ["i5", "i4", "i3", "i2"]
     assert listed(collection, "newest", limit, some) == ["i5", "i4", "i3", "i2"]
     assert listed(collection, "payload.nothing", limit) == []
@@ -255,21 +266,21 @@ def test_items_are_listed_in_other_orders(collection: Collection, limit: int) ->
     "order", ["", "price", "-newest", "payload.", "payload.a\x00", f"payload.{'x' * 256}"]
 )
 def test_an_order_that_is_none_is_refused(order: str) -> None:
-    with pytest.raises(OrderError, match="'newest', 'payload"):
-        ordering.parse(order)
+    with pytest.raises(ItemOrderError, match="'newest', 'payload"):
+        browse.parse_order(order)
 
 
 @pytest.mark.parametrize("mark", ["", "i1", "-1 2", "1 nan", "1 1e999", "1 x", f"{'9' * 19} 1", "1 2 3"])
 def test_a_mark_that_is_none_is_refused(collection: Collection, mark: str) -> None:
     for order in ("newest", "payload.x"):
-        with pytest.raises(OrderError, match="ends with"):
-            collection.sorted(ordering.parse(order), mark)
+        with pytest.raises(ItemOrderError, match="ends with"):
+            collection.sorted(browse.parse_order(order), mark)
 
 
 def test_deleting_by_filter(collection: Collection) -> None:
     shop(collection)
-    assert collection.delete_where(parse({"tags": "t3"})) == 10
-    assert collection.delete_where(parse({"tags": "t3"})) == 0
+    assert collection.delete_where(parse_filter({"tags": "t3"})) == 10
+    assert collection.delete_where(parse_filter({"tags": "t3"})) == 0
     assert collection.count() == 40
     hits = collection.search(query(feature(1), limit=50))
     assert len(hits) == 40
@@ -279,9 +290,9 @@ def test_deleting_by_filter(collection: Collection) -> None:
 def test_a_restored_copy_is_filtered_as_well(collection: Collection, tmp_path: Path) -> None:
     shop(collection)
     collection.snapshot(tmp_path / "shop.tar")
-    restore(tmp_path / "shop.tar", tmp_path / "copy")
+    restore_snapshot(tmp_path / "shop.tar", tmp_path / "copy")
     with Collection.open(tmp_path / "copy", Sphere(FEATURE)) as copy:
-        assert copy.count(parse({"tags": "t3"})) == 10
+        assert copy.count(parse_filter({"tags": "t3"})) == 10
         assert copy.facets(["tags", "n"]) == collection.facets(["tags", "n"])
 
 
@@ -304,6 +315,8 @@ def test_an_offset_passes_over_hits(collection: Collection) -> None:
         asked = query(feature(1, 2), limit=6, offset=9, pool=pooled)
         for where in ({}, {"even": False}):
             wanted = [item for item in items if lets_through(where, item.payload)]
-            assert answers(collection.search(asked, parse(where))) == brute(wanted, Sphere(FEATURE), asked)
+            assert answers(collection.search(asked, parse_filter(where))) == brute(
+                wanted, Sphere(FEATURE), asked
+            )
     with pytest.raises(QueryError, match="offset"):
         collection.search(query(feature(1), offset=-1))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.collection import Collection
-from index.plan import Plan
-from index.truth.filters import parse
+from index.contracts import IndexPlan
+from index.store.filters import parse_filter
 from multifold.types import Item, Observation
 from tests.index.filtering import lets_through
 from tests.index.spaces import FEATURE, Sphere
@@ -40,7 +40,7 @@ def crowded(rng: np.random.Generator, count: int) -> list[Item]:
 @settings(max_examples=5, deadline=None)
 def test_no_crowd_keeps_an_item_out(type: str, seed: int, count: int, where: Any) -> None:  # noqa: A002, ANN401
     rng = np.random.default_rng(seed)
-    plan = Plan(type, "cpu", 0.9, seal_at=100, flat_below=0)
+    plan = IndexPlan(type, "cpu", 0.9, seal_at=100, flat_below=0)
     with (
         tempfile.TemporaryDirectory() as folder,
         Collection.open(Path(folder), Sphere(FEATURE), plan=plan) as collection,
@@ -52,7 +52,8 @@ def test_no_crowd_keeps_an_item_out(type: str, seed: int, count: int, where: Any
         passing = {item.id for item in items if item.id in left and lets_through(where or {}, item.payload)}
         for limit in (1, 5, 39, 100):
             hits = collection.search(
-                query(np.eye(FEATURE)[0], limit=limit, pool="max"), None if where is None else parse(where)
+                query(np.eye(FEATURE)[0], limit=limit, pool="max"),
+                None if where is None else parse_filter(where),
             )
             assert len({hit.id for hit in hits}) == len(hits) == min(limit, len(passing))
             assert {hit.id for hit in hits} <= passing

@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.benches import data
-from index.plain import Plain
-from multifold.shardfile import Row
-from multifold.shards import ShardWriter
+from benches.index import generated_vectors
+from index.plain_space import PlainSpace
+from multifold.files.feature_shards import FeatureRow, ShardWriter
 
-PLAIN = Plain("cosine", 8)
+PLAIN = PlainSpace("cosine", 8)
 
 
 @pytest.fixture
@@ -19,8 +18,8 @@ def features(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     with ShardWriter(tmp_path, PLAIN.vector_id, 8, rows_per_shard=100) as out:
         for number in range(40):
-            views = [Row(f"{number}", "view", place, None) for place in range(2)]
-            captions = [Row(f"{number}", "caption", place, "a thing") for place in range(10)]
+            views = [FeatureRow(f"{number}", "view", place, None) for place in range(2)]
+            captions = [FeatureRow(f"{number}", "caption", place, "a thing") for place in range(10)]
             made = rng.standard_normal((12, 8)).astype(np.float32)
             made[:, 0] = [5.0] * 2 + [-5.0] * 10
             out.write([*views, *captions], made)
@@ -28,8 +27,12 @@ def features(tmp_path: Path) -> Path:
 
 
 def test_views_are_searched_by_captions(features: Path) -> None:
-    scene = data.encoded(features, PLAIN, 100)
-    assert [len(part) for part in (scene.rows, scene.probes, scene.queries)] == [80, data.PROBES, 100]
+    scene = generated_vectors.encoded_vectors(features, PLAIN, 100)
+    assert [len(part) for part in (scene.rows, scene.probes, scene.queries)] == [
+        80,
+        generated_vectors.PROBES,
+        100,
+    ]
     assert (scene.rows[:, 0] > 0).all()
     assert (scene.probes[:, 0] < 0).all()
     assert (scene.queries[:, 0] < 0).all()
@@ -38,19 +41,19 @@ def test_views_are_searched_by_captions(features: Path) -> None:
 
 
 def test_a_surface_has_few_dimensions_and_no_clusters() -> None:
-    scene = data.surface(3000, 64, 50)
+    scene = generated_vectors.surface_vectors(3000, 64, 50)
     assert [part.shape for part in (scene.rows, scene.probes, scene.queries)] == [
         (3000, 64),
-        (data.PROBES, 64),
+        (generated_vectors.PROBES, 64),
         (50, 64),
     ]
     assert np.linalg.norm(scene.rows, axis=1) == pytest.approx(1, abs=1e-5)
     spread = np.linalg.svd(scene.rows - scene.rows.mean(axis=0), compute_uv=False) ** 2
-    assert spread[: data.SURFACE].sum() > 0.8 * spread.sum()
+    assert spread[: generated_vectors.SURFACE].sum() > 0.8 * spread.sum()
 
 
 def test_features_that_are_no_use_are_refused(features: Path) -> None:
-    with pytest.raises(data.SceneError, match="has 400 captions; 456 are asked with"):
-        data.encoded(features, PLAIN, 200)
-    with pytest.raises(data.SceneError, match="compares by distance"):
-        data.encoded(features, Plain("l2", 8), 10)
+    with pytest.raises(generated_vectors.VectorSetError, match="has 400 captions; 456 are asked with"):
+        generated_vectors.encoded_vectors(features, PLAIN, 200)
+    with pytest.raises(generated_vectors.VectorSetError, match="compares by distance"):
+        generated_vectors.encoded_vectors(features, PlainSpace("l2", 8), 10)

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from index import jobs
 from index.collection import Collection
-from index.registry import Registry
-from index.truth import joblist
-from index.truth.joblist import Job, JobList, NoSuchJobError, Progress
+from index.jobs import JobList, JobProgress, JobRecord, NoSuchJobError
+from index.registry import CollectionRegistry
 from tests.index.shots import SPACE
 
 
 @pytest.fixture
 def known(tmp_path: Path, database: str | None) -> Iterator[JobList]:
     with Collection.open(tmp_path, SPACE, database=database):
-        registry = Registry(tmp_path, database)
+        registry = CollectionRegistry(tmp_path, database)
         yield JobList(registry.store)
         registry.close()
 
 
-def taken(known: JobList, worker: str) -> Job:
+def taken(known: JobList, worker: str) -> JobRecord:
     found = known.take(worker)
     assert found is not None
     return found
@@ -32,7 +32,7 @@ def test_a_job_is_done_once(known: JobList) -> None:
     assert taken(known, "a").id == first.id
     assert taken(known, "b").id == second.id
     assert known.take("c") is None
-    progress = Progress(1, 1, result={"written": 1})
+    progress = JobProgress(1, 1, result={"written": 1})
     assert known.tell(first.id, "a", progress)
     known.end(first.id, "a", "done", progress)
     ended = known.get(first.id)
@@ -47,8 +47,8 @@ def test_what_is_cancelled_is_not_done(known: JobList) -> None:
     running = known.add("ingest", "main", {})
     taken(known, "a")
     assert known.cancel(running.id).state == "running"
-    assert not known.tell(running.id, "a", Progress())
-    known.end(running.id, "a", "cancelled", Progress())
+    assert not known.tell(running.id, "a", JobProgress())
+    known.end(running.id, "a", "cancelled", JobProgress())
     assert known.cancel(running.id).state == "cancelled"
     for name in ("x" * 1000, "\0", "0" * 32):
         with pytest.raises(NoSuchJobError, match="there is no job"):
@@ -58,13 +58,13 @@ def test_what_is_cancelled_is_not_done(known: JobList) -> None:
 def test_a_lost_job_is_taken_up_where_it_was(known: JobList, monkeypatch: pytest.MonkeyPatch) -> None:
     job = known.add("ingest", "main", {"items": [1, 2, 3]}, 3)
     taken(known, "a")
-    known.tell(job.id, "a", Progress(2, 3))
+    known.tell(job.id, "a", JobProgress(2, 3))
     assert known.take("b") is None
-    monkeypatch.setattr(joblist, "SILENT", -1.0)
+    monkeypatch.setattr(jobs, "SILENT", -1.0)
     again = taken(known, "b")
     assert (again.progress.done, again.spec) == (2, {"items": [1, 2, 3]})
-    assert not known.tell(job.id, "a", Progress(3, 3))  # it is not a's any more
-    known.end(job.id, "a", "done", Progress(3, 3))
+    assert not known.tell(job.id, "a", JobProgress(3, 3))  # it is not a's any more
+    known.end(job.id, "a", "done", JobProgress(3, 3))
     assert known.get(job.id).state == "running"
 
 
@@ -83,19 +83,19 @@ def test_the_service_ends_and_the_job_does_not(known: JobList) -> None:
     job = known.add("ingest", "main", {"items": [1]})
     for _ in range(5):  # a proper end is no fall
         taken(known, "a")
-        known.end(job.id, "a", "queued", Progress(1, 2))
+        known.end(job.id, "a", "queued", JobProgress(1, 2))
     assert taken(known, "b").progress.done == 1
 
 
 def test_few_errors_are_told_and_all_are_counted() -> None:
-    progress = Progress()
+    progress = JobProgress()
     for number in range(1000):
         progress.error(str(number))
-    assert (len(progress.errors), progress.result["errors"]) == (joblist.MOST_ERRORS, 1000)
+    assert (len(progress.errors), progress.result["errors"]) == (jobs.MOST_ERRORS, 1000)
 
 
 def test_old_jobs_are_forgotten(known: JobList, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joblist, "KEPT", 3)
+    monkeypatch.setattr(jobs, "KEPT", 3)
     waiting = known.add("ingest", "main", {})
     for _ in range(8):
         known.cancel(known.add("ingest", "main", {}).id)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from index.benches import largest
+from benches.index import largest
 from multifold.cli import main
 
 
@@ -27,7 +27,7 @@ def test_it_is_filled_once_and_asked_each_time(
 
 
 def test_an_item_of_another_edition_has_its_name_and_other_features() -> None:
-    world = largest.World(16, views=2, captions=1)
+    world = largest.GeneratedCollection(16, views=2, captions=1)
     (first,), (again,), (other,) = (world.items(7, 1, edition) for edition in (0, 0, 1))
     assert first.id == again.id == other.id
     assert [one.kind for one in first.observations] == ["view", "view", "caption"]

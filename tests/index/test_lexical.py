@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.collection import Collection
-from index.truth.filters import parse
-from index.upkeep.restore import restore
-from index.wording.fusing import DEPTH, fused
-from multifold.types import Hit, Item, Pool, Target, Words
+from index.maintenance.restore import restore_snapshot
+from index.search.search import FUSED_DEPTH, fuse_rankings
+from index.store.filters import parse_filter
+from multifold.types import Hit, Item, LexicalQuery, Pooling, Target
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, brute, caption, feature, query, view
 
@@ -39,12 +39,12 @@ def fill(collection: Collection) -> None:
 
 
 def found(collection: Collection, text: str, *, only: bool = False, **changes: object) -> list[Hit]:
-    return collection.search(query(feature(1), words=Words(text, only=only), **changes))
+    return collection.search(query(feature(1), words=LexicalQuery(text, only=only), **changes))
 
 
 @pytest.mark.parametrize("pool", ["mean", "max"])
 @pytest.mark.parametrize("target", ["shape", "any"])
-def test_a_part_number_finds_its_item(collection: Collection, pool: Pool, target: Target) -> None:
+def test_a_part_number_finds_its_item(collection: Collection, pool: Pooling, target: Target) -> None:
     fill(collection)
     first = found(collection, "is there a KX-31/7B?", pool=pool, target=target)[0]
     assert (first.id, first.words) == ("shelf/part31", ("KX-31/7B",))
@@ -105,7 +105,7 @@ def test_what_is_called_so_comes_before_what_is_called_so_besides(collection: Co
     named = [hit.id for hit in found(collection, "crate", limit=MANY) if hit.words]
     assert named == ["shelf/part9", "shelf/part10"]
     collection.delete([f"shelf/part{number}" for number in range(7)])
-    asked = query(feature(1), words=Words("crate", weight=9.0))
+    asked = query(feature(1), words=LexicalQuery("crate", weight=9.0))
     named = [hit.id for hit in collection.search(asked) if hit.words]
     assert named == ["shelf/part9", "shelf/part10", "shelf/part7", "shelf/part8", "shelf/part11"]
 
@@ -133,8 +133,8 @@ def test_words_follow_changes_and_filters(collection: Collection) -> None:
     assert found(collection, "QQ", only=True) == []
     collection.delete(["shelf/part3"])
     assert found(collection, "ZZ", only=True) == []
-    where = parse({"code": "KX-5/7b"})
-    asked = query(feature(1), words=Words("part5"))
+    where = parse_filter({"code": "KX-5/7b"})
+    asked = query(feature(1), words=LexicalQuery("part5"))
     assert [hit.id for hit in collection.search(asked, where)] == ["shelf/part5"]
 
 
@@ -177,7 +177,7 @@ def test_a_lost_index_is_built_again(tmp_path: Path) -> None:
 def test_a_snapshot_brings_its_words(collection: Collection, tmp_path: Path) -> None:
     fill(collection)
     collection.snapshot(tmp_path / "all.tar")
-    restore(tmp_path / "all.tar", tmp_path / "copy")
+    restore_snapshot(tmp_path / "all.tar", tmp_path / "copy")
     with Collection.open(tmp_path / "copy", SPACE) as copy:
         assert found(copy, "part17", only=True)[0].id == "shelf/part17"
 
@@ -187,14 +187,14 @@ def hit(name: str) -> Hit:
 
 
 def test_ranks_are_fused() -> None:
-    near = [hit(f"n{rank}") for rank in range(DEPTH + 5)]
-    assert fused(near, [], 1.0) == near
-    deep = f"n{DEPTH + 2}"
-    both = fused(near, [hit("n3"), hit("new"), hit(deep)], 1.0)
+    near = [hit(f"n{rank}") for rank in range(FUSED_DEPTH + 5)]
+    assert fuse_rankings(near, [], 1.0) == near
+    deep = f"n{FUSED_DEPTH + 2}"
+    both = fuse_rankings(near, [hit("n3"), hit("new"), hit(deep)], 1.0)
     assert [one.id for one in both[:4]] == ["n3", "n0", "new", "n1"]
     assert len(both) == len(near) + 1
-    assert [one.id for one in fused(near, [hit("n3")], 0.0)] == [one.id for one in near]
-    assert fused(near, [hit("new")], 1.0)[0].id == "new"
+    assert [one.id for one in fuse_rankings(near, [hit("n3")], 0.0)] == [one.id for one in near]
+    assert fuse_rankings(near, [hit("new")], 1.0)[0].id == "new"
 
 
 def test_the_vector_alone_is_as_it_was(collection: Collection) -> None:

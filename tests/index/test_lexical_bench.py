@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.benches.lexical import KINDS
+from benches.index.lexical import KINDS
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.types import Item, captions_of
 from tests.index.things import view

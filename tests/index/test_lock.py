@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from index.truth.lock import LockError, WriterLock, writer_of
-from index.truth.mounts import NetworkFolderError, file_system, refuse_network
+from index.store.folder_locks import (
+    LockError,
+    NetworkFolderError,
+    WriterLock,
+    file_system,
+    refuse_network,
+    writer_of,
+)
 
 HOLD = """
 import sys, time

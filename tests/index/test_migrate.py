@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.truth.blobfolder import FolderBlobs, blobs_at
+from index.store.blobs.places import FolderBlobs, open_blobs
 from multifold.cli import main
 from multifold.types import Item, pictures_of
 from tests.index.buckets import BucketServer, free_ports
@@ -42,7 +42,7 @@ def test_killed_and_called_again(home: Path, s3: BucketServer, server: Server) -
     with Collection.open(home, SPACE) as collection:
         items, version = held(collection), collection.version
     asked = command(home, "--database", database, "--bucket", bucket)
-    target = blobs_at(home, bucket)
+    target = open_blobs(home, bucket)
     process = subprocess.Popen([sys.executable, "-c", RUN, *asked], stderr=subprocess.DEVNULL)
     end = time.monotonic() + 120
     while len(list(target.all())) < PICTURES // 10:

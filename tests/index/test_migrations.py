@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Connection
 
 from index.collection import Collection
-from index.truth import migrations
-from index.truth.schema import VERSION, feedback
-from index.truth.stamp import ForeignStoreError
+from index.store import metadata
+from index.store.metadata import ForeignStoreError
+from index.store.schema import VERSION, feedback
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, brute, feature, query, same, thing, view
@@ -104,7 +104,7 @@ def test_an_older_store_is_brought_up_to_date_step_by_step(
         done.append(4)
 
     assert older(tmp_path) == [("3", 0)]
-    monkeypatch.setattr(migrations, "STEPS", {3: third, 4: fourth})
+    monkeypatch.setattr(metadata, "STEPS", {3: third, 4: fourth})
     with pytest.raises(ForeignStoreError, match=r"schema 3, .* reads 5\. Open it for writing once"):
         Collection.open(tmp_path, SPACE, read_only=True)
     for _ in range(2):
@@ -120,7 +120,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
         raise ValueError("broken")
 
     before = older(tmp_path)
-    monkeypatch.setattr(migrations, "STEPS", {3: feedback.create, 4: broken})
+    monkeypatch.setattr(metadata, "STEPS", {3: feedback.create, 4: broken})
     with pytest.raises(ValueError, match="broken"):
         Collection.open(tmp_path, SPACE)
     assert described(tmp_path) == before
@@ -131,7 +131,7 @@ def test_a_store_that_no_steps_lead_from_is_refused_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: dict[int, Callable[[Connection], None]]
 ) -> None:
     before = older(tmp_path)
-    monkeypatch.setattr(migrations, "STEPS", steps)
+    monkeypatch.setattr(metadata, "STEPS", steps)
     with pytest.raises(ForeignStoreError, match="schema 3"):
         Collection.open(tmp_path, SPACE)
     assert described(tmp_path) == before

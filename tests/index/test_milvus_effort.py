@@ -2,10 +2,18 @@
 
 import pytest
 
-from index.engines.milvus_effort import LEAST, MOST, Effort, Measured, as_note, from_note, least_effort
+from index.cluster.search_effort import (
+    LEAST,
+    MOST,
+    GraphEffort,
+    GraphMeasurement,
+    least_effort,
+    measurements_as_note,
+    measurements_from_note,
+)
 
-EFFORTS = (Effort(10, 14, 48, 0.99, 1e-3), Effort(100, 104, 300, 0.995, 2e-3))
-MEASURED = Measured(0.99, 20_000, 256, EFFORTS)
+EFFORTS = (GraphEffort(10, 14, 48, 0.99, 1e-3), GraphEffort(100, 104, 300, 0.995, 2e-3))
+MEASURED = GraphMeasurement(0.99, 20_000, 256, EFFORTS)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +31,7 @@ def test_the_least_that_reaches_the_target() -> None:
         return min(1.0, effort / 1000), effort * 1e-5
 
     found = least_effort(10, 14, 0.9, measure)
-    assert found == Effort(10, 14, asked[-1], min(1.0, asked[-1] / 1000), asked[-1] * 1e-5)
+    assert found == GraphEffort(10, 14, asked[-1], min(1.0, asked[-1] / 1000), asked[-1] * 1e-5)
     assert asked == sorted(asked)
     assert asked[-2] < 900 <= asked[-1]
     assert asked[0] == LEAST
@@ -35,5 +43,5 @@ def test_where_none_reaches_it_the_best_is_taken() -> None:
 
 
 def test_it_is_noted_for_others() -> None:
-    assert from_note(as_note({"rows": MEASURED})) == {"rows": MEASURED}
-    assert from_note(None) == {}
+    assert measurements_from_note(measurements_as_note({"rows": MEASURED})) == {"rows": MEASURED}
+    assert measurements_from_note(None) == {}

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.base import NOBODY
+from index.cluster.contracts import ClusterError
+from index.cluster.milvus_connection import GRAPH, MilvusConnection
+from index.cluster.milvus_engine import MilvusEngine
 from index.collection import Collection
-from index.engines.cluster import ClusterError
-from index.engines.milvus_engine import MilvusEngine
-from index.engines.milvus_link import GRAPH, Link
+from index.contracts import NO_ROW
 from multifold.types import Item, Vectors
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
@@ -27,7 +27,7 @@ ASKED = query(feature(1, 2, -1), limit=50)
 
 
 def test_against_a_dict(milvus: MilvusServer) -> None:
-    link = Link(milvus.cluster)
+    link = MilvusConnection(milvus.cluster)
     for metric in ("ip", "l2"):
         compare(partial(MilvusEngine, link=link), metric, exactly, examples=2)
 
@@ -40,7 +40,11 @@ def test_a_graph_narrows_and_its_limits_are_met(milvus: MilvusServer) -> None:
     ids = np.arange(count) * 3
     ended = set(rng.choice(ids, 500, replace=False).tolist())
     engine = MilvusEngine(
-        dim, "ip", Link(milvus.cluster), "rows", lambda some: np.array([int(n) not in ended for n in some])
+        dim,
+        "ip",
+        MilvusConnection(milvus.cluster),
+        "rows",
+        lambda some: np.array([int(n) not in ended for n in some]),
     )
     engine.put(ids, rows)
     engine.put(ids, rows)  # as one does who was stopped halfway
@@ -58,7 +62,7 @@ def test_a_graph_narrows_and_its_limits_are_met(milvus: MilvusServer) -> None:
         exact, _ = engine.search(queries, 10, allowed, exact=True)
         assert exact == pytest.approx(true[:, ::-1], abs=1e-6)
     everything, answer = engine.search(queries[:1], count)
-    assert np.count_nonzero(answer != NOBODY) == living.sum()
+    assert np.count_nonzero(answer != NO_ROW) == living.sum()
     assert (np.diff(everything[0][: living.sum()]) <= 0).all()
     engine.drop()
 
@@ -75,7 +79,7 @@ def hard(count: int, seed: int) -> tuple[Vectors, Vectors]:
 
 def test_a_graph_looks_as_far_as_the_recall_needs_that_is_wanted(milvus: MilvusServer) -> None:
     rows, queries = hard(20_000, 0)
-    engine = MilvusEngine(64, "ip", Link(milvus.cluster), "hard")
+    engine = MilvusEngine(64, "ip", MilvusConnection(milvus.cluster), "hard")
     engine.put(np.arange(len(rows)), rows)
     true = np.sort(queries @ rows.T, axis=1)[:, -10:]
     efforts = []

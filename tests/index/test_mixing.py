@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index import mixing
-from index.check import QueryError
 from index.collection import Collection
-from index.engines.exact import ExactEngine
+from index.contracts import IndexPlan
+from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
-from index.plan import Plan
-from multifold.types import Mix, Pool
+from index.search import engine_queries
+from index.validation import QueryError
+from multifold.types import Mix, Pooling
 from tests.index.spaces import FEATURE, SPACES, Space, Sphere
 from tests.index.things import answers, brute, feature, query, thing
 
@@ -31,7 +31,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("weights", WEIGHTS.values(), ids=list(WEIGHTS))
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
 def test_a_mix_is_the_weighted_sum(
-    tmp_path: Path, space: Space, weights: tuple[float, ...], pooled: Pool
+    tmp_path: Path, space: Space, weights: tuple[float, ...], pooled: Pooling
 ) -> None:
     rng = np.random.default_rng(5)
     items = [thing(f"item {n}", rng, views=int(rng.integers(1, 4))) for n in range(80)]
@@ -51,11 +51,11 @@ def test_a_scan_finds_what_looking_at_each_row_finds(seed: int, weight: float) -
     rng = np.random.default_rng(seed)
     rows = rng.integers(-2, 3, (20_000, 6)).astype(np.float32)  # many twins, several blocks
     vectors = rng.standard_normal((2, 6)).astype(np.float32)
-    asked = mixing.question("l2", Mix(((vectors[0], 1.0), (vectors[1], weight - 1.0))), None)
-    assert isinstance(asked, mixing.Scan)
+    asked = engine_queries.vector_or_scan("l2", Mix(((vectors[0], 1.0), (vectors[1], weight - 1.0))), None)
+    assert isinstance(asked, engine_queries.ScanQuery)
     wide = rows.astype(np.float64)
     sums = -np.square(wide - vectors[0]).sum(1) - (weight - 1) * np.square(wide - vectors[1]).sum(1)
-    for engine in (ExactEngine(6, "l2"), FaissEngine(6, "l2", Plan("Flat", "cpu", seal_at=5000))):
+    for engine in (ExactEngine(6, "l2"), FaissEngine(6, "l2", IndexPlan("Flat", "cpu", seal_at=5000))):
         engine.add(np.arange(20_000), rows)
         gone = rng.choice(20_000, 500, replace=False)
         engine.remove(gone)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from index.collection import Collection
-from index.truth.filters import parse
-from multifold.types import Item, Kind, Observation, Pool, Side
+from index.store.filters import parse_filter
+from multifold.types import Item, Kind, Observation, Pooling, Side
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, SPACES, Space
@@ -71,7 +71,7 @@ class Against(RuleBasedStateMachine):
     @rule(where=FILTERS)
     def delete_where(self, where: dict[str, Any]) -> None:
         gone = [item.id for item in self.passing(where)]
-        assert self.collection.delete_where(parse(where)) == len(gone)
+        assert self.collection.delete_where(parse_filter(where)) == len(gone)
         for name in gone:
             del self.model[name]
 
@@ -103,12 +103,12 @@ class Against(RuleBasedStateMachine):
         side: Side,
         limit: int,
         offset: int,
-        pooled: Pool,
+        pooled: Pooling,
         where: dict[str, Any] | None,
     ) -> None:
         vector = self.space.vectors(feature[None])[0]
         asked = query(vector, target=side, limit=limit, offset=offset, pool=pooled)
-        chosen = None if where is None else parse(where)
+        chosen = None if where is None else parse_filter(where)
         found = self.passing(where or {})
         wanted = brute(found, self.space, asked)
         for collection in (self.collection, self.reader):

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import text
 
 from index.collection import Collection
-from index.truth import postgres
-from index.truth.database import StoreError
-from index.truth.postgres import Postgres
-from index.truth.store import Store
-from index.upkeep.restore import restore
+from index.maintenance.restore import restore_snapshot
+from index.store import postgres
+from index.store.database import StoreError
+from index.store.postgres import Postgres
+from index.store.store import Store
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.types import Item
@@ -148,7 +148,7 @@ def test_a_server_that_goes_away_comes_back(tmp_path: Path) -> None:
 def test_a_snapshot_moves_a_collection_to_one_machine(shared: Collection, place: str, tmp_path: Path) -> None:
     furnish(shared)
     shared.snapshot(tmp_path / "x.tar")
-    restore(tmp_path / "x.tar", tmp_path / "copy")
+    restore_snapshot(tmp_path / "x.tar", tmp_path / "copy")
     with Collection.open(tmp_path / "copy", SPACE) as restored:
         assert equal(held(restored), held(shared))
         assert restored.version == shared.version

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.upkeep.restore import restore
+from index.maintenance.restore import restore_snapshot
 from multifold.errors import MultifoldError
 from multifold.types import Item
 from tests.index.lossy import picture
@@ -112,7 +112,7 @@ def troubles(fallen: Fallen) -> list[str]:
                 found.append(f"{name}: {error}")
     for number in fallen.snapshots:
         try:
-            restore(fallen.home / f"{number}.tar", fallen.home / f"copy {number}")
+            restore_snapshot(fallen.home / f"{number}.tar", fallen.home / f"copy {number}")
         except MultifoldError as error:
             found.append(f"snapshot {number}: {error}")
     return found

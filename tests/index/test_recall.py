@@ -7,39 +7,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from index.base import Ids
-from index.benches import data
-from index.benches.data import Scene
-from index.engines import tuning
-from index.engines.ann import Ann, Setting
-from index.engines.exact import ExactEngine
+from benches.index import generated_vectors
+from benches.index.generated_vectors import VectorSet
+from index.contracts import FLAT, Ids, IndexPlan
+from index.engines import builder
+from index.engines.exact_engine import ExactEngine
+from index.engines.exact_search import view_of
 from index.engines.faiss_engine import FaissEngine
-from index.engines.reduction import Reduction
-from index.engines.report import Report, from_json
-from index.engines.rowview import view_of
-from index.plan import FLAT, Plan
+from index.engines.faiss_index import FaissIndex, SearchSetting
+from index.engines.l2_reduction import L2Reduction
+from index.engines.segments import SegmentReport, report_from_json
 from multifold.types import Metric
 
 ROWS, DIM = 1500, 32
 MARGIN = 0.03  # other queries than those that it was tuned with
 
 
-def sphere() -> Scene:
-    return data.sphere(ROWS, DIM, 200)
+def sphere() -> VectorSet:
+    return generated_vectors.sphere_vectors(ROWS, DIM, 200)
 
 
-def lorentz() -> Scene:
-    return data.lorentz(ROWS, DIM, 200, curvature=1.0, radius=2.0)
+def lorentz() -> VectorSet:
+    return generated_vectors.lorentz_vectors(ROWS, DIM, 200, curvature=1.0, radius=2.0)
 
 
-def cloud() -> Scene:
+def cloud() -> VectorSet:
     """Signed vectors of very different lengths."""
-    rng, scene = np.random.default_rng(5), data.sphere(ROWS, DIM, 200)
+    rng, scene = np.random.default_rng(5), generated_vectors.sphere_vectors(ROWS, DIM, 200)
     rows = scene.rows * rng.lognormal(0, 0.7, (ROWS, 1)).astype(np.float32)
-    return Scene(rows, scene.probes * 3, scene.queries * 3)
+    return VectorSet(rows, scene.probes * 3, scene.queries * 3)
 
 
-SCENES: dict[str, tuple[Callable[[], Scene], Metric]] = {
+SCENES: dict[str, tuple[Callable[[], VectorSet], Metric]] = {
     "sphere": (sphere, "ip"),
     "euclidean": (cloud, "l2"),
     "lorentz": (lorentz, "ip"),
@@ -49,7 +48,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("IVF{cells},RaBi
 TYPES = ("HNSW16,SQ8", "IVF{cells},SQ8", *SLOW)
 
 
-def built(scene: Scene, metric: Metric, plan: Plan, *, asked: bool = True) -> FaissEngine:
+def built(scene: VectorSet, metric: Metric, plan: IndexPlan, *, asked: bool = True) -> FaissEngine:
     ask = (lambda _: scene.probes) if asked else (lambda _: None)
     engine = FaissEngine(scene.rows.shape[1], metric, plan, ask=ask)
     engine.add(np.arange(len(scene.rows)), scene.rows)
@@ -57,7 +56,7 @@ def built(scene: Scene, metric: Metric, plan: Plan, *, asked: bool = True) -> Fa
     return engine
 
 
-def recall(engine: FaissEngine, scene: Scene, metric: Metric, limit: int, allowed: Ids | None) -> float:
+def recall(engine: FaissEngine, scene: VectorSet, metric: Metric, limit: int, allowed: Ids | None) -> float:
     exact = ExactEngine(scene.rows.shape[1], metric)
     exact.add(np.arange(len(scene.rows)), scene.rows)
     last = exact.search(scene.queries, limit, allowed)[0][:, -1:]
@@ -69,7 +68,7 @@ def recall(engine: FaissEngine, scene: Scene, metric: Metric, limit: int, allowe
 def test_every_geometry_reaches_its_target(type: str, space: str) -> None:  # noqa: A002
     make, metric = SCENES[space]
     scene = make()
-    engine = built(scene, metric, Plan(type, "cpu", 0.95, seal_at=1, flat_below=0))
+    engine = built(scene, metric, IndexPlan(type, "cpu", 0.95, seal_at=1, flat_below=0))
     (report,) = engine.reports()
     assert report.probed_with == "queries"
     assert report.recall >= 0.95
@@ -81,7 +80,7 @@ def test_every_geometry_reaches_its_target(type: str, space: str) -> None:  # no
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.01, 0.001])
 def test_a_filter_costs_no_hit(share: float) -> None:
     scene = sphere()
-    engine = built(scene, "ip", Plan("HNSW16,SQ8", "cpu", 0.95, seal_at=1, flat_below=0))
+    engine = built(scene, "ip", IndexPlan("HNSW16,SQ8", "cpu", 0.95, seal_at=1, flat_below=0))
     centre = scene.queries.mean(axis=0)
     for allowed in (
         np.flatnonzero(np.random.default_rng(1).random(ROWS) < share),
@@ -92,7 +91,7 @@ def test_a_filter_costs_no_hit(share: float) -> None:
 
 
 def test_the_fewer_rows_count_the_further_it_looks() -> None:
-    setting = Setting(10, 9, 16, 0.99, 0.0)
+    setting = SearchSetting(10, 9, 16, 0.99, 0.0)
     efforts = [setting.within(share).effort for share in (1.0, 0.9, 0.5, 0.1)]
     assert efforts == [9, 11, 27, 171]
     assert setting.within(0.5).candidates > 2 * setting.candidates
@@ -100,7 +99,7 @@ def test_the_fewer_rows_count_the_further_it_looks() -> None:
 
 def test_deleting_whole_neighbourhoods_costs_no_hit() -> None:
     scene = sphere()
-    engine = built(scene, "ip", Plan("HNSW16,SQ8", "cpu", 0.95, seal_at=ROWS, flat_below=0))
+    engine = built(scene, "ip", IndexPlan("HNSW16,SQ8", "cpu", 0.95, seal_at=ROWS, flat_below=0))
     near = np.argsort(-scene.rows @ scene.queries[0])[: ROWS // 5]
     engine.remove(near)
     left = np.setdiff1d(np.arange(ROWS), near)
@@ -114,7 +113,9 @@ def test_deleting_whole_neighbourhoods_costs_no_hit() -> None:
 def test_below_the_target_the_next_type_is_taken_and_said(caplog: pytest.LogCaptureFixture) -> None:
     rows = np.random.default_rng(0).standard_normal((2000, 64)).astype(np.float32)
     with caplog.at_level(logging.INFO, "index"):
-        engine = built(Scene(rows, rows[:9], rows[:9]), "l2", Plan("LSH", "cpu", 1.0, 1, 0), asked=False)
+        engine = built(
+            VectorSet(rows, rows[:9], rows[:9]), "l2", IndexPlan("LSH", "cpu", 1.0, 1, 0), asked=False
+        )
     (report,) = engine.reports()
     assert report.type == FLAT
     assert [trial.type for trial in report.missed] == ["LSH"]
@@ -132,9 +133,9 @@ CELLS, GRAPH = "IVF32,SQ8", "HNSW32,SQ8"
 def test_where_cells_strain_a_graph_is_tried_and_the_faster_taken(
     monkeypatch: pytest.MonkeyPatch, strained: bool, fastest: str, taken: str
 ) -> None:
-    monkeypatch.setattr(Ann, "strained", strained)
-    monkeypatch.setattr(Ann, "seconds", lambda ann: 1.0 if ann.type == fastest else 2.0)
-    engine = built(sphere(), "ip", Plan(recall=0.9, device="cpu", seal_at=ROWS, flat_below=0))
+    monkeypatch.setattr(FaissIndex, "strained", strained)
+    monkeypatch.setattr(FaissIndex, "seconds", lambda ann: 1.0 if ann.type == fastest else 2.0)
+    engine = built(sphere(), "ip", IndexPlan(recall=0.9, device="cpu", seal_at=ROWS, flat_below=0))
     (report,) = engine.reports()
     assert (report.type, report.missed) == (taken, ())
     engine.close()
@@ -145,8 +146,8 @@ def test_cells_strain_where_rows_have_no_neighbourhoods() -> None:
     anywhere = rng.standard_normal((2 * ROWS, DIM)).astype(np.float32)
     together = anywhere / 50 + rng.standard_normal((64, DIM), np.float32)[rng.integers(64, size=2 * ROWS)]
     for rows, strained in ((together, False), (anywhere, True)):
-        scene = Scene(rows[:ROWS], rows[ROWS:], rows[ROWS:])
-        engine = built(scene, "l2", Plan("IVF{cells},SQ8", "cpu", 0.9, seal_at=ROWS, flat_below=0))
+        scene = VectorSet(rows[:ROWS], rows[ROWS:], rows[ROWS:])
+        engine = built(scene, "l2", IndexPlan("IVF{cells},SQ8", "cpu", 0.9, seal_at=ROWS, flat_below=0))
         (ann,) = (part.ann for part in engine.parts if part.ann is not None)
         assert ann.strained == strained
         engine.close()
@@ -154,7 +155,9 @@ def test_cells_strain_where_rows_have_no_neighbourhoods() -> None:
 
 def test_without_queries_rows_are_asked_and_left_out_of_their_own_answer() -> None:
     scene = sphere()
-    engine = built(scene, "ip", Plan("IVF{cells},Flat", "cpu", 0.9, seal_at=1, flat_below=0), asked=False)
+    engine = built(
+        scene, "ip", IndexPlan("IVF{cells},Flat", "cpu", 0.9, seal_at=1, flat_below=0), asked=False
+    )
     (report,) = engine.reports()
     assert report.probed_with == "rows"
     assert 0.9 <= report.recall < 1  # one cell finds each row itself: that would be 1 at the least effort
@@ -163,9 +166,9 @@ def test_without_queries_rows_are_asked_and_left_out_of_their_own_answer() -> No
 
 def test_a_report_survives_its_file() -> None:
     scene = sphere()
-    engine = built(scene, "ip", Plan("SQ8", "cpu", 0.9, seal_at=1, flat_below=0))
+    engine = built(scene, "ip", IndexPlan("SQ8", "cpu", 0.9, seal_at=1, flat_below=0))
     (report,) = engine.reports()
-    again: Report = from_json(report.as_json())
+    again: SegmentReport = report_from_json(report.as_json())
     assert str(again) == str(report)
     assert again.as_json() == report.as_json()
     assert report.bytes_per_row > 4 * DIM + DIM
@@ -188,21 +191,23 @@ def test_a_target_is_reached_by_a_standard_error_more(
 ) -> None:
     """Each effort takes longer than the one before."""
 
-    def measured(_ann: object, _metric: object, _rows: object, _known: object, one: Setting) -> object:
+    def measured(_ann: object, _metric: object, _rows: object, _known: object, one: SearchSetting) -> object:
         recall, least = found[one.effort]
         return replace(one, recall=recall, seconds=float(one.effort)), least
 
-    monkeypatch.setattr(tuning, "measure", measured)
-    monkeypatch.setattr(Ann, "efforts", lambda _: (1, 4))
-    known = tuning.Truth(tuning.Probes(np.zeros((1, 2), np.float32)), 10, np.zeros((1, 1), np.float32))
+    monkeypatch.setattr(builder, "measure", measured)
+    monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 4))
+    known = builder.ProbeTruth(
+        builder.TuningProbes(np.zeros((1, 2), np.float32)), 10, np.zeros((1, 1), np.float32)
+    )
     rows = view_of(np.arange(5), np.zeros((5, 2), np.float32))
-    ann = Ann("any", Reduction(2, None, lifted=False), None)
-    assert tuning.tune(ann, "ip", rows, known, 0.95).effort == chosen
+    ann = FaissIndex("any", L2Reduction(2, None, lifted=False), None)
+    assert builder.tune_setting(ann, "ip", rows, known, 0.95).effort == chosen
 
 
 def test_the_error_of_a_recall_is_that_of_its_queries() -> None:
     queries = np.zeros((4, 2), np.float32)
-    known = tuning.Truth(tuning.Probes(queries), 2, np.ones((4, 1), np.float32))
+    known = builder.ProbeTruth(builder.TuningProbes(queries), 2, np.ones((4, 1), np.float32))
     scores = np.array([[3, 2], [3, 0], [1, 1], [0, 0]], np.float32)
     ids = np.arange(8).reshape(4, 2)
     shares = np.array([1.0, 0.5, 1.0, 0.0])

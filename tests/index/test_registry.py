@@ -6,15 +6,10 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.names import (
-    CollectionNameError,
-    Entry,
-    NameTakenError,
-    NoSuchCollectionError,
-)
-from index.registry import FOLDER, Registry
-from index.truth.database import StoreError
-from index.upkeep.restore import restore
+from index.collection_names import CollectionEntry, CollectionNameError, NameTakenError, NoSuchCollectionError
+from index.maintenance.restore import restore_snapshot
+from index.registry import FOLDER, CollectionRegistry
+from index.store.database import StoreError
 from tests.index.shots import SPACE, equal, furnish, held
 from tests.index.things import feature, query
 
@@ -22,32 +17,32 @@ HOSTILE = ("", "..", "a/b", "A", "-a", "a.b", "a b", "ä", "a\x00", "a" * 41, "c
 
 
 @pytest.fixture
-def registry(tmp_path: Path, database: str | None) -> Iterator[Registry]:
+def registry(tmp_path: Path, database: str | None) -> Iterator[CollectionRegistry]:
     with Collection.open(tmp_path, SPACE, database=database):
-        opened = Registry(tmp_path, database)
+        opened = CollectionRegistry(tmp_path, database)
         yield opened
         opened.close()
 
 
-def collection(registry: Registry, entry: Entry) -> Collection:
+def collection(registry: CollectionRegistry, entry: CollectionEntry) -> Collection:
     return Collection.open(registry.home(entry), SPACE, database=registry.database(entry))
 
 
-def test_each_holds_its_own(registry: Registry, tmp_path: Path, database: str | None) -> None:
+def test_each_holds_its_own(registry: CollectionRegistry, tmp_path: Path, database: str | None) -> None:
     one, other = (registry.create(name, SPACE.vector_id) for name in ("chairs", "my-tables_2"))
     with collection(registry, one) as chairs, collection(registry, other) as tables:
         furnish(chairs)
         assert (chairs.count(), tables.count()) == (20, 0)
         assert tables.search(query(feature(1))) == []
         before = held(chairs)
-    again = Registry(tmp_path, database)
+    again = CollectionRegistry(tmp_path, database)
     assert list(again.listing().entries.values()) == [one, other]
     with collection(again, one) as chairs:
         assert equal(held(chairs), before)
     again.close()
 
 
-def test_what_is_dropped_is_gone_and_its_name_is_free(registry: Registry) -> None:
+def test_what_is_dropped_is_gone_and_its_name_is_free(registry: CollectionRegistry) -> None:
     entry = registry.create("chairs", SPACE.vector_id)
     with collection(registry, entry) as chairs:
         furnish(chairs)
@@ -65,7 +60,7 @@ def test_what_is_dropped_is_gone_and_its_name_is_free(registry: Registry) -> Non
             Collection.open(registry.home(entry), SPACE, database=registry.database(entry))
 
 
-def test_aliases_move_in_one_step(registry: Registry) -> None:
+def test_aliases_move_in_one_step(registry: CollectionRegistry) -> None:
     for name in ("one", "two"):
         registry.create(name, SPACE.vector_id)
     assert registry.listing().resolve("default") == "main"
@@ -85,14 +80,14 @@ def test_aliases_move_in_one_step(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_is_safe_everywhere(registry: Registry, name: str) -> None:
+def test_a_name_is_safe_everywhere(registry: CollectionRegistry, name: str) -> None:
     for ask in (lambda: registry.create(name, "x"), lambda: registry.set_alias(name, "main")):
         with pytest.raises(CollectionNameError, match="is no name"):
             ask()
     assert registry.listing().entries == {}
 
 
-def test_one_name_stands_for_one_thing(registry: Registry) -> None:
+def test_one_name_stands_for_one_thing(registry: CollectionRegistry) -> None:
     registry.create("one", SPACE.vector_id)
     registry.set_alias("shop", "one")
     for name in ("one", "shop", "main", "default"):
@@ -109,7 +104,7 @@ def test_one_name_stands_for_one_thing(registry: Registry) -> None:
 
 def test_what_a_crash_left_behind_is_swept(tmp_path: Path) -> None:
     with Collection.open(tmp_path, SPACE):
-        registry = Registry(tmp_path)
+        registry = CollectionRegistry(tmp_path)
         kept, dropped = (registry.create(name, SPACE.vector_id) for name in ("kept", "dropped"))
         for entry in (kept, dropped):
             collection(registry, entry).close()
@@ -124,11 +119,11 @@ def test_what_a_crash_left_behind_is_swept(tmp_path: Path) -> None:
 def test_a_copy_of_the_main_collection_has_no_others(tmp_path: Path) -> None:
     with Collection.open(tmp_path / "things", SPACE) as main:
         furnish(main)
-        registry = Registry(tmp_path / "things")
+        registry = CollectionRegistry(tmp_path / "things")
         registry.create("other", SPACE.vector_id)
         registry.close()
         main.snapshot(tmp_path / "things.tar")
-    restore(tmp_path / "things.tar", tmp_path / "again")
-    registry = Registry(tmp_path / "again", read_only=True)
+    restore_snapshot(tmp_path / "things.tar", tmp_path / "again")
+    registry = CollectionRegistry(tmp_path / "again", read_only=True)
     assert registry.listing().entries == {}
     registry.close()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from jaxtyping import Float32, Float64
 
-from index import rescoring
 from index.collection import Collection
-from index.plan import Plan
-from index.truth.filters import parse
-from multifold.types import Item, Metric, Mix, Pool, Query, Vector, Vectors, pool_mean
+from index.contracts import IndexPlan
+from index.search import engine_queries
+from index.store.filters import parse_filter
+from multifold.types import Item, Metric, Mix, Pooling, Query, Vector, Vectors, pool_mean
 from tests.index.spaces import FEATURE
 from tests.index.things import query, thing
 
@@ -73,7 +73,7 @@ def truth(items: Sequence[Item], asked: Query) -> list[tuple[str, float, int]]:
 @pytest.mark.parametrize("pool", ["mean", "max"])
 @pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.5), (1.0, -0.4)], ids=["one", "mix", "less of one"])
 def test_hits_come_by_the_similarity_of_the_geometry(
-    tmp_path: Path, weights: tuple[float, ...], pool: Pool
+    tmp_path: Path, weights: tuple[float, ...], pool: Pooling
 ) -> None:
     items, asked = things(300), vectors(len(weights))
     mixed = asked[0] if len(weights) == 1 else Mix(tuple(zip(asked, weights, strict=True)))
@@ -87,12 +87,14 @@ def test_hits_come_by_the_similarity_of_the_geometry(
     assert [hit.score for hit in hits] == pytest.approx([one[1] for one in truth(items, wanted)], abs=1e-5)
 
 
-@pytest.mark.parametrize("plan", [Plan("exact"), Plan("Flat", "cpu", seal_at=40)], ids=["exact", "sealed"])
+@pytest.mark.parametrize(
+    "plan", [IndexPlan("exact"), IndexPlan("Flat", "cpu", seal_at=40)], ids=["exact", "sealed"]
+)
 def test_pages_follow_each_other_and_every_row_may_be_looked_at(
-    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, plan: IndexPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With eight candidates at a time: pages of five of one order, in which every item stands once."""
-    monkeypatch.setattr(rescoring, "DEPTH", 8)
+    monkeypatch.setattr(engine_queries, "DEPTH", 8)
     items, (asked,) = things(100), vectors(2)[1:]
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         collection.upsert(items)
@@ -111,5 +113,5 @@ def test_a_filter_costs_no_hit(tmp_path: Path) -> None:
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert(items)
         kept = {"name": {"in": [item.id for item in items[::3]]}}
-        hits = collection.search(query(asked, limit=20), parse(kept))
+        hits = collection.search(query(asked, limit=20), parse_filter(kept))
     assert [hit.id for hit in hits] == [name for name, *_ in truth(items[::3], query(asked, limit=20))]

@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.upkeep.archive import END, ArchiveWriter
-from index.upkeep.restore import read_contents, restore
-from index.upkeep.snapshot import SnapshotError
+from index.maintenance.archive import END, ArchiveWriter
+from index.maintenance.restore import read_header, restore_snapshot
+from index.maintenance.snapshot import SnapshotError
 from multifold.errors import MultifoldError
 
 
 def test_another_encoder_is_refused_by_name(taken: Path, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match=r"'sphere'.*'other'"):
-        restore(taken, tmp_path / "copy", vector_id="other")
-    assert restore(taken, tmp_path / "copy", vector_id="sphere").vector_id == "sphere"
+        restore_snapshot(taken, tmp_path / "copy", vector_id="other")
+    assert restore_snapshot(taken, tmp_path / "copy", vector_id="sphere").vector_id == "sphere"
 
 
 def refused(path: Path, tmp_path: Path, reason: str) -> None:
     """It is refused with a reason, and leaves nothing behind."""
     before = sorted(tmp_path.iterdir())
     with pytest.raises(MultifoldError, match=reason):
-        restore(path, tmp_path / "copy")
+        restore_snapshot(path, tmp_path / "copy")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -50,7 +50,7 @@ def test_every_cut_is_found(taken: Path, tmp_path: Path) -> None:
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="No such file"):
-        restore(tmp_path / "nothing.tar", tmp_path / "copy")
+        restore_snapshot(tmp_path / "nothing.tar", tmp_path / "copy")
     (tmp_path / "text.tar").write_text("hello " * 400)
     refused(tmp_path / "text.tar", tmp_path, "no snapshot")
     with tarfile.open(tmp_path / "other.tar", "w") as archive:
@@ -153,7 +153,7 @@ def test_a_store_that_is_not_as_stated_is_refused(
             digest[1] = hashlib.sha256(data).hexdigest()
         return [(name, data)]
 
-    digest = [read_contents(taken).store_sha256, ""]
+    digest = [read_header(taken).store_sha256, ""]
     first = rewritten(taken, tmp_path / "first.tar", harmed)
     again = rewritten(
         first, tmp_path / "bad.tar", lambda n, d: [(n, d.replace(digest[0].encode(), digest[1].encode()))]
@@ -165,7 +165,7 @@ def test_a_newer_schema_is_refused(taken: Path, tmp_path: Path) -> None:
     newer = rewritten(
         taken,
         tmp_path / "bad.tar",
-        lambda n, d: [(n, d.replace(f'"schema": {read_contents(taken).schema}'.encode(), b'"schema": 99'))],
+        lambda n, d: [(n, d.replace(f'"schema": {read_header(taken).schema}'.encode(), b'"schema": 99'))],
     )
     refused(newer, tmp_path, "schema 99")
 
@@ -183,7 +183,7 @@ def test_a_damaged_head_is_said_to_be_damaged(taken: Path, tmp_path: Path, head:
     bad = rewritten(taken, tmp_path / "bad.tar", lambda n, d: [(n, head if n == "multifold.json" else d)])
     refused(bad, tmp_path, reason)
     with pytest.raises(MultifoldError, match=reason):
-        read_contents(bad)
+        read_header(bad)
 
 
 def test_a_head_of_wrong_types_is_refused(taken: Path, tmp_path: Path) -> None:

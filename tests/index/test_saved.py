@@ -5,27 +5,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import derived
 from index.collection import Collection
-from index.engines import saved
-from index.engines.build import Builder
+from index.contracts import IndexPlan
+from index.engines import saved_engines
+from index.engines.builder import SegmentBuilder
+from index.engines.factory import EngineFactory
 from index.engines.faiss_engine import FaissEngine
-from index.engines.table import Engines
-from index.plan import Plan
+from index.search import engine_set
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, query, thing
 
 SPACE = Sphere(FEATURE)
-PLAN = Plan("Flat", "cpu", seal_at=40)
+PLAN = IndexPlan("Flat", "cpu", seal_at=40)
 
 
-def opened(folder: Path, plan: Plan = PLAN) -> Collection:
+def opened(folder: Path, plan: IndexPlan = PLAN) -> Collection:
     return Collection.open(folder, SPACE, plan=plan)
 
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     rng = np.random.default_rng(0)
     with opened(tmp_path) as collection:
         collection.upsert([thing(f"item {n}", rng) for n in range(100)])
@@ -33,22 +33,22 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def hits(folder: Path, plan: Plan = PLAN) -> list[object]:
+def hits(folder: Path, plan: IndexPlan = PLAN) -> list[object]:
     with opened(folder, plan) as collection:
         return [answers(collection.search(query(np.eye(FEATURE)[n], limit=20))) for n in range(FEATURE)]
 
 
-def rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan = PLAN) -> bool:
+def rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch, plan: IndexPlan = PLAN) -> bool:
     """Whether opening derives from the first change on."""
     with monkeypatch.context() as patch:
         seen: list[object] = []
-        load = saved.SavedEngines.load
+        load = saved_engines.SavedEngines.load
 
         def noted(*arguments: object) -> object:
             seen.append(load(*arguments))  # type: ignore[arg-type]
             return seen[-1]
 
-        patch.setattr(saved.SavedEngines, "load", noted)
+        patch.setattr(saved_engines.SavedEngines, "load", noted)
         opened(folder, plan).close()
     return seen == [None]
 
@@ -56,8 +56,10 @@ def rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan = PLAN) ->
 def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = hits(made)
     assert not rebuilt(made, monkeypatch)
-    (folder,) = [path for path in (made / "index").iterdir() if path.is_dir() and path.name != saved.SEALED]
-    monkeypatch.setattr(saved.SavedEngines, "save", lambda *_: None)  # as if killed
+    (folder,) = [
+        path for path in (made / "index").iterdir() if path.is_dir() and path.name != saved_engines.SEALED
+    ]
+    monkeypatch.setattr(saved_engines.SavedEngines, "save", lambda *_: None)  # as if killed
     with opened(made) as collection:
         collection.delete(["item 5"])
         collection.upsert([thing("new", np.random.default_rng(9))])
@@ -70,11 +72,11 @@ def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.
 
 
 def test_the_more_there_is_the_more_a_save_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
-    monkeypatch.setattr(derived, "SAVE_AFTER", 4)
-    monkeypatch.setattr(derived, "SAVE_SHARE", 2)
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVE_AFTER", 4)
+    monkeypatch.setattr(engine_set, "SAVE_SHARE", 2)
     versions: list[int] = []
-    monkeypatch.setattr(saved.SavedEngines, "save", lambda _, version, __: versions.append(version))
+    monkeypatch.setattr(saved_engines.SavedEngines, "save", lambda _, version, __: versions.append(version))
     rng = np.random.default_rng(0)
     with opened(tmp_path) as collection:
         for number in range(40):
@@ -89,7 +91,7 @@ def parts(collection: Collection) -> dict[object, list[object]]:
 def test_what_was_sealed_after_the_last_save_is_saved_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     rng = np.random.default_rng(0)
     with monkeypatch.context() as slowly, opened(tmp_path) as collection:
         slowly.setattr(FaissEngine, "_seal_if_due", lambda _: None)
@@ -99,7 +101,7 @@ def test_what_was_sealed_after_the_last_save_is_saved_too(
         collection.settle()
         sealed = parts(collection)
         assert all(sealed.values())
-    monkeypatch.setattr(Builder, "build", None)  # nothing is sealed anew
+    monkeypatch.setattr(SegmentBuilder, "build", None)  # nothing is sealed anew
     with opened(tmp_path) as collection:
         assert (collection.version, parts(collection)) == (version, sealed)
 
@@ -113,16 +115,16 @@ def test_a_store_put_back_from_a_copy_is_not_searched_by_the_index_of_another(
         collection.delete([f"item {n}" for n in range(10, 50)])
     (made / "store.sqlite").write_bytes(copy)
     with monkeypatch.context() as killed, opened(made) as collection:
-        killed.setattr(saved.SavedEngines, "save", lambda *_: None)
+        killed.setattr(saved_engines.SavedEngines, "save", lambda *_: None)
         collection.delete([f"item {n}" for n in range(50, 95)])
     found = hits(made)
-    assert found == hits(made, Plan("exact"))
+    assert found == hits(made, IndexPlan("exact"))
 
 
 def test_damage_and_other_plans_are_rebuilt(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = hits(made)
-    assert rebuilt(made, monkeypatch, Plan("exact"))
-    assert hits(made, Plan("exact")) == right
+    assert rebuilt(made, monkeypatch, IndexPlan("exact"))
+    assert hits(made, IndexPlan("exact")) == right
     for path in (made / "index").rglob("*"):
         if path.is_file():
             whole = path.read_bytes()
@@ -151,7 +153,7 @@ def test_every_file_of_an_index_may_be_damaged(made: Path, harm: str) -> None:
 
 def test_queries_come_from_probes_then_from_other_sides() -> None:
     probes = {"text": np.ones((40, FEATURE), np.float32)}
-    engines = Engines(SPACE, PLAN, None, probes)  # type: ignore[arg-type]
+    engines = EngineFactory(SPACE, PLAN, None, probes)  # type: ignore[arg-type]
     shape = engines(("shape", "pooled"))
     asked = engines._asker("shape")(32)
     assert asked is not None

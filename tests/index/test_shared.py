@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import shared
+from index.cluster import cluster_engines
+from index.cluster.contracts import ClusterError, MilvusAddress
+from index.cluster.feed_mark import mark_from_note, new_feed_mark
+from index.cluster.milvus_connection import MilvusConnection
+from index.cluster.milvus_engine import MilvusEngine
 from index.collection import Collection
-from index.derived import Derived
-from index.engines.cluster import Cluster, ClusterError
-from index.engines.milvus_engine import MilvusEngine
-from index.engines.milvus_link import Link
-from index.plan import MILVUS, Plan, PlanError
-from index.truth.filters import parse
-from index.truth.mark import from_note, new_mark
-from index.truth.store import Store
-from index.upkeep.restore import restore
+from index.contracts import MILVUS, IndexPlan, IndexPlanError
+from index.maintenance.restore import restore_snapshot
+from index.search.engine_set import EngineSet
+from index.store.filters import parse_filter
+from index.store.store import Store
 from multifold.types import Item
 from tests.index.clusters import embedded
 from tests.index.servers import Server
@@ -29,12 +29,12 @@ ASKED = query(feature(1, 2, -1), limit=50)
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster() -> MilvusAddress:
     return embedded().cluster
 
 
 @pytest.fixture
-def collection(tmp_path: Path, cluster: Cluster) -> Iterator[Collection]:
+def collection(tmp_path: Path, cluster: MilvusAddress) -> Iterator[Collection]:
     with Collection.open(tmp_path, SPACE, cluster=cluster) as opened:
         yield opened
 
@@ -49,7 +49,7 @@ def things(count: int, seed: int = 0) -> list[Item]:
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
-def test_it_finds_what_a_plain_loop_finds(tmp_path: Path, cluster: Cluster, space: Space) -> None:
+def test_it_finds_what_a_plain_loop_finds(tmp_path: Path, cluster: MilvusAddress, space: Space) -> None:
     items = things(20)
     with Collection.open(tmp_path, space, cluster=cluster) as collection:
         collection.upsert(items)
@@ -63,13 +63,13 @@ def test_it_finds_what_a_plain_loop_finds(tmp_path: Path, cluster: Cluster, spac
                 asked = query(rng.standard_normal(space.dim), limit=30, pool=pool)
                 assert answers(collection.search(asked)) == brute(living, space, asked)
                 assert answers(collection.search(asked, exact=True)) == brute(living, space, asked)
-        chosen = parse({"name": {"in": ["item 1", "item 3", "item 9"]}})
+        chosen = parse_filter({"name": {"in": ["item 1", "item 3", "item 9"]}})
         assert {hit.id for hit in collection.search(asked, chosen)} == {"item 1", "item 9"}
         assert collection.disagreements() == []
 
 
 def test_what_is_fed_is_not_fed_again(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
         collection.upsert(things(5))
@@ -78,7 +78,7 @@ def test_what_is_fed_is_not_fed_again(
     def refuse(*_: object) -> None:
         raise AssertionError("fed again")
 
-    monkeypatch.setattr(Link, "put", refuse)
+    monkeypatch.setattr(MilvusConnection, "put", refuse)
     with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
         assert answers(collection.search(ASKED)) == found
     with Collection.open(tmp_path, SPACE, cluster=cluster, read_only=True) as collection:
@@ -95,7 +95,7 @@ def test_what_ended_is_dropped_at_once_and_removed_later(
     assert sorted(engine.count() for engine in engines(collection)) == [6, 6, 6, 12]
     assert len(collection.search(ASKED)) == 3
     assert collection.disagreements() == []
-    monkeypatch.setattr(shared, "GRACE", 0.0)
+    monkeypatch.setattr(cluster_engines, "GRACE", 0.0)
     collection.upsert(items[:1])
     assert sorted(engine.count() for engine in engines(collection)) == [3, 3, 3, 6]
     assert len(collection.search(ASKED)) == 3
@@ -108,7 +108,7 @@ def test_a_log_that_was_cut_short_hides_nothing_that_ended(
     collection.upsert(items)
     collection.upsert(items[:2])
     collection._store.prune(1)
-    monkeypatch.setattr(shared, "GRACE", 0.0)
+    monkeypatch.setattr(cluster_engines, "GRACE", 0.0)
     collection.upsert(items[:1])
     assert {engine.count() for engine in engines(collection)} == {4, 8}
     assert collection.disagreements() == []
@@ -127,7 +127,7 @@ def test_rows_that_the_cluster_lost_are_derived_anew(collection: Collection) -> 
 
 
 def test_replicas_share_what_one_of_them_fed(
-    server: Server, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, items = server.place(), things(6)
     with (
@@ -136,13 +136,13 @@ def test_replicas_share_what_one_of_them_fed(
     ):
         one.upsert(items[:4])
         with monkeypatch.context() as watched:
-            watched.setattr(Link, "put", lambda *_: pytest.fail("fed twice"))
+            watched.setattr(MilvusConnection, "put", lambda *_: pytest.fail("fed twice"))
             assert answers(other.search(ASKED)) == brute(items[:4], SPACE, ASKED)
         other.upsert(items[4:])
         other.delete(["item 0"])
         assert answers(one.search(ASKED)) == brute(items[1:], SPACE, ASKED)
-        monkeypatch.setattr(Derived, "follow", lambda *_: None)  # as if it died before it fed the cluster
-        monkeypatch.setattr(shared.Shared, "follow", lambda *_: None)
+        monkeypatch.setattr(EngineSet, "follow", lambda *_: None)  # as if it died before it fed the cluster
+        monkeypatch.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
         one.upsert(items[:1])
         assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
         for engine in engines(one):
@@ -152,43 +152,43 @@ def test_replicas_share_what_one_of_them_fed(
 
 
 def test_a_version_that_was_never_fed_is_not_looked_at(
-    server: Server, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An edition that came and ended between two feedings is nowhere: who is of its version looks again."""
-    place, items, catch_up = server.place(), things(5), shared.Shared.catch_up
+    place, items, catch_up = server.place(), things(5), cluster_engines.ClusterEngineSet.catch_up
     with (
         Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
         Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
     ):
         one.upsert(items)
         with monkeypatch.context() as died:
-            died.setattr(shared.Shared, "follow", lambda *_: None)
+            died.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
             one.upsert(items[:1])
         overtakes = iter([True])
 
-        def overtaken(self: shared.Shared, store: Store) -> None:
+        def overtaken(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
             if self is other._derived and next(overtakes, False):
                 one.upsert(items[:1])
             catch_up(self, store)
 
-        monkeypatch.setattr(shared.Shared, "catch_up", overtaken)
+        monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", overtaken)
         assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
         assert next(overtakes, False) is False
 
 
 def test_one_who_wakes_up_late_takes_nothing_back() -> None:
-    begun = new_mark()
+    begun = new_feed_mark()
     late = begun.further(5, 50, [("shape", "pooled")], whole=True)
     ahead = begun.further(9, 90, [("text", "pooled")], whole=False)
     both = [late.after(ahead), ahead.after(late)]
     assert both[0] == both[1]
     assert (both[0].fed, both[0].whole, both[0].written, len(both[0].segments)) == (9, False, 90, 2)
-    assert from_note(late.as_note()) == late.after(None) == late
-    assert late.after(new_mark()).place != begun.place
+    assert mark_from_note(late.as_note()) == late.after(None) == late
+    assert late.after(new_feed_mark()).place != begun.place
 
 
 def test_one_who_feeds_and_sleeps_is_not_waited_for(
-    server: Server, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = server.place()
     with (
@@ -197,19 +197,19 @@ def test_one_who_feeds_and_sleeps_is_not_waited_for(
         one._store.alone("feed") as mine,
     ):
         assert mine
-        monkeypatch.setattr(shared, "STALLED", 0.2)
+        monkeypatch.setattr(cluster_engines, "STALLED", 0.2)
         other.upsert(things(3))
         assert len(one.search(ASKED)) == 3
 
 
-def nobody() -> Cluster:
+def nobody() -> MilvusAddress:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return Cluster(f"http://127.0.0.1:{free.getsockname()[1]}", "secret", patience=1.0)
+        return MilvusAddress(f"http://127.0.0.1:{free.getsockname()[1]}", "secret", patience=1.0)
 
 
 def test_a_cluster_that_is_away_is_told_and_keeps_nobody_from_writing(
-    tmp_path: Path, cluster: Cluster
+    tmp_path: Path, cluster: MilvusAddress
 ) -> None:
     with Collection.open(tmp_path, SPACE, cluster=nobody()) as collection:
         assert collection.upsert(things(3)) == 3
@@ -222,19 +222,19 @@ def test_a_cluster_that_is_away_is_told_and_keeps_nobody_from_writing(
         assert len(collection.search(ASKED)) == 2
 
 
-def test_a_collection_that_asks_for_it_needs_to_know_where(tmp_path: Path, cluster: Cluster) -> None:
+def test_a_collection_that_asks_for_it_needs_to_know_where(tmp_path: Path, cluster: MilvusAddress) -> None:
     with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
-        collection.ask_for(Plan(MILVUS))
-    with pytest.raises(PlanError, match="MULTIFOLD_MILVUS"):
+        collection.ask_for(IndexPlan(MILVUS))
+    with pytest.raises(IndexPlanError, match="MULTIFOLD_MILVUS"):
         Collection.open(tmp_path, SPACE)
-    with Collection.open(tmp_path, SPACE, plan=Plan("exact"), cluster=cluster) as collection:
+    with Collection.open(tmp_path, SPACE, plan=IndexPlan("exact"), cluster=cluster) as collection:
         assert engines(collection) == []
 
 
 def test_a_copy_does_not_feed_the_place_of_the_first(collection: Collection, tmp_path: Path) -> None:
     collection.upsert(things(3))
     collection.snapshot(tmp_path / "x.tar")
-    restore(tmp_path / "x.tar", tmp_path / "copy")
+    restore_snapshot(tmp_path / "x.tar", tmp_path / "copy")
     with Collection.open(tmp_path / "copy", SPACE, cluster=embedded().cluster) as copy:
         copy.delete(["item 0"])
         assert len(copy.search(ASKED)) == 2

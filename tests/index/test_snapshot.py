@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from index.collection import Collection, CollectionError
-from index.truth.blobfolder import FolderBlobs
-from index.truth.lock import LockError, blobs_removed
-from index.upkeep.archive import END, ArchiveWriter
-from index.upkeep.restore import restore
-from index.upkeep.snapshot import SnapshotError
+from index.maintenance.archive import END, ArchiveWriter
+from index.maintenance.restore import restore_snapshot
+from index.maintenance.snapshot import SnapshotError
+from index.store.blobs.places import FolderBlobs
+from index.store.folder_locks import LockError, allow_blob_removal
 from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held
 from tests.index.storm import change, foretold
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_what_was_taken_comes_back(collection: Collection, taken: Path, tmp_path: Path) -> None:
-    contents = restore(taken, tmp_path / "new" / "place")
+    contents = restore_snapshot(taken, tmp_path / "new" / "place")
     assert (contents.items, contents.version, contents.vector_id) == (20, collection.version, "sphere")
     with Collection.open(tmp_path / "new" / "place", SPACE) as restored:
         assert equal(held(restored), held(collection))
@@ -52,7 +52,7 @@ def test_any_tar_reads_it(taken: Path) -> None:
 
 def test_a_restored_collection_goes_its_own_way(collection: Collection, taken: Path, tmp_path: Path) -> None:
     """Its indexes and the original's cannot be taken for each other."""
-    restore(taken, tmp_path / "copy")
+    restore_snapshot(taken, tmp_path / "copy")
     with Collection.open(tmp_path / "copy", SPACE) as restored:
         assert restored._store.session != collection._store.session
         assert restored._store.former != collection._store.session
@@ -61,7 +61,7 @@ def test_a_restored_collection_goes_its_own_way(collection: Collection, taken: P
 def test_without_pictures(collection: Collection, tmp_path: Path) -> None:
     told = collection.snapshot(tmp_path / "small.tar", pictures=False)
     assert (told.blobs, told.absent) == (0, ())
-    restore(tmp_path / "small.tar", tmp_path / "small")
+    restore_snapshot(tmp_path / "small.tar", tmp_path / "small")
     with Collection.open(tmp_path / "small", SPACE) as restored:
         assert equal(held(restored), held(collection))
         assert not any((tmp_path / "small").rglob("*.webp"))
@@ -77,7 +77,7 @@ def test_a_picture_that_is_lost_is_told_and_the_rest_is_kept(
     harm(collection.blobs.path(key))
     told = collection.snapshot(tmp_path / "x.tar")
     assert (told.blobs, told.absent) == (0, (key,))
-    assert restore(tmp_path / "x.tar", tmp_path / "copy").items == 20
+    assert restore_snapshot(tmp_path / "x.tar", tmp_path / "copy").items == 20
 
 
 def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
     state: dict[str, Item] = {}
     states = [state] + [state := foretold(state, number) for number in range(max(versions.values()))]
     for n, version in enumerate(shots):
-        restore(tmp_path / f"{n}.tar", tmp_path / f"{n}")
+        restore_snapshot(tmp_path / f"{n}.tar", tmp_path / f"{n}")
         with Collection.open(tmp_path / f"{n}", SPACE, read_only=True) as restored:
             assert restored.version == version
             assert equal(held(restored), states[versions[version]])
@@ -130,15 +130,15 @@ def test_nothing_is_overwritten(collection: Collection, taken: Path, tmp_path: P
     with pytest.raises(SnapshotError, match="no folder"):
         collection.snapshot(tmp_path / "nowhere" / "x.tar")
     with pytest.raises(SnapshotError, match="is not empty"):
-        restore(taken, tmp_path / "things")
+        restore_snapshot(taken, tmp_path / "things")
     with pytest.raises(SnapshotError, match="is not empty"):
-        restore(taken, taken)
+        restore_snapshot(taken, taken)
     (tmp_path / "empty").mkdir()
-    assert restore(taken, tmp_path / "empty").items == 20
+    assert restore_snapshot(taken, tmp_path / "empty").items == 20
 
 
 def test_blobs_stay_while_a_snapshot_is_taken(collection: Collection, tmp_path: Path) -> None:
-    with blobs_removed(tmp_path / "things"), pytest.raises(LockError, match="cleared"):
+    with allow_blob_removal(tmp_path / "things"), pytest.raises(LockError, match="cleared"):
         collection.snapshot(tmp_path / "x.tar")
     collection.snapshot(tmp_path / "x.tar")
 
@@ -192,7 +192,7 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path, what: str
         whole += 1
         found = target if what == "restore" else tmp_path / f"copy {n}"
         if what == "take":
-            restore(target, found)
+            restore_snapshot(target, found)
         with Collection.open(found, SPACE, read_only=True) as restored:
             assert restored.count() == 40
             names = [str(one.observations[0].blob) for one in held(restored).values()]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.gate import Gate
-from index.truth.filters import parse
-from multifold.types import Item, Observation, Pool
+from index.search.engine_set import ReadWriteGate
+from index.store.filters import parse_filter
+from multifold.types import Item, Observation, Pooling
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import query
 
@@ -40,9 +40,9 @@ def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) ->
             writer.upsert([edition(name, version) for name in range(ITEMS)])
 
     def search(number: int) -> None:
-        pooled: Pool = "mean" if number % 2 else "max"
+        pooled: Pooling = "mean" if number % 2 else "max"
         vector = np.array([np.cos(number), np.sin(number), 0, 0], np.float32)
-        where = parse({"version": {"gte": 0}}) if number % 3 else None
+        where = parse_filter({"version": {"gte": 0}}) if number % 3 else None
         hits = reader.search(query(vector, limit=ITEMS, pool=pooled), where)
         assert len({hit.id for hit in hits}) == ITEMS  # each item exists at every moment
         assert len({hit.payload["version"] for hit in hits}) == 1  # and a call changes all of them at once
@@ -68,7 +68,7 @@ def test_writes_of_many_threads_all_arrive(tmp_path: Path) -> None:
 
 
 def test_the_gate_lets_readers_in_together_and_writers_in_alone() -> None:
-    gate, together, order = Gate(), threading.Barrier(2, timeout=5), []
+    gate, together, order = ReadWriteGate(), threading.Barrier(2, timeout=5), []
 
     def read() -> None:
         with gate.reading():
@@ -89,7 +89,7 @@ def test_the_gate_lets_readers_in_together_and_writers_in_alone() -> None:
 
 
 def test_a_waiting_writer_goes_before_new_readers() -> None:
-    gate, order = Gate(), []
+    gate, order = ReadWriteGate(), []
 
     def enter(name: str) -> None:
         with gate.writing() if name == "writer" else gate.reading():

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import derived
 from index.collection import Collection
-from index.plan import Plan
-from index.truth.blobfolder import blobs_at
-from index.truth.database import StoreError
-from index.truth.lock import LockError, blobs_kept
-from index.truth.store import Store
-from index.upkeep.compact import compact
-from index.upkeep.verify import troubles
+from index.contracts import IndexPlan
+from index.maintenance.compact import compact_collection
+from index.maintenance.verify import find_store_problems
+from index.search import engine_set
+from index.store.blobs.places import open_blobs
+from index.store.database import StoreError
+from index.store.folder_locks import LockError, keep_blobs
+from index.store.store import Store
 from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held
 from tests.index.spaces import FEATURE
@@ -75,13 +75,13 @@ def test_a_reader_that_the_log_left_behind_starts_afresh(tmp_path: Path, kept: i
 def test_a_saved_index_that_the_log_left_behind_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert([thing(f"item {n}", np.random.default_rng(n)) for n in range(10)])
-    monkeypatch.setattr(derived.Derived, "save", lambda *_: None)  # as if killed
+    monkeypatch.setattr(engine_set.EngineSet, "save", lambda *_: None)  # as if killed
     with Collection.open(tmp_path, SPACE) as collection:
         items = changed(collection)
-    compact(tmp_path, kept=2)
+    compact_collection(tmp_path, kept=2)
     with Collection.open(tmp_path, SPACE) as collection:
         asked = query(feature(1), limit=50)
         assert answers(collection.search(asked)) == brute(items, SPACE, asked)
@@ -96,7 +96,7 @@ def test_compaction_clears_what_nobody_needs(tmp_path: Path) -> None:
         lost = collection.blobs.put(b"nobody's")
         collection.delete([f"item {n}" for n in range(60)])
         version = collection.version
-    done = compact(tmp_path, kept=5)
+    done = compact_collection(tmp_path, kept=5)
     assert (done.changes, done.blobs) == (116, 1)
     assert done.bytes > 200_000
     with Collection.open(tmp_path, SPACE) as collection:
@@ -107,12 +107,12 @@ def test_compaction_clears_what_nobody_needs(tmp_path: Path) -> None:
 
 
 def test_compaction_keeps_the_saved_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         changed(collection)
-    compact(tmp_path)
+    compact_collection(tmp_path)
     made: list[object] = []
-    monkeypatch.setattr(derived, "derive", lambda *_: made.append(1) or [])  # type: ignore[func-returns-value]
+    monkeypatch.setattr(engine_set, "derive", lambda *_: made.append(1) or [])  # type: ignore[func-returns-value]
     with Collection.open(tmp_path, SPACE) as collection:
         assert len(collection.search(query(feature(1), limit=50))) == 28
     assert made == []
@@ -120,18 +120,18 @@ def test_compaction_keeps_the_saved_index(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_compaction_needs_the_collection_to_itself(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no collection"):
-        compact(tmp_path / "nowhere")
+        compact_collection(tmp_path / "nowhere")
     with Collection.open(tmp_path, SPACE, writer="http://here:1"), pytest.raises(LockError, match="here:1"):
-        compact(tmp_path)
-    with blobs_kept(tmp_path), pytest.raises(LockError, match="snapshot"):
-        compact(tmp_path)
-    compact(tmp_path)
+        compact_collection(tmp_path)
+    with keep_blobs(tmp_path), pytest.raises(LockError, match="snapshot"):
+        compact_collection(tmp_path)
+    compact_collection(tmp_path)
 
 
 def wrong(folder: Path) -> list[str]:
     store = Store(folder / "store.sqlite", None, read_only=True)
     try:
-        return list(troubles(blobs_at(folder, None), store))
+        return list(find_store_problems(open_blobs(folder, None), store))
     finally:
         store.close()
 
@@ -194,9 +194,9 @@ def test_a_damaged_page_is_found(collection: Collection, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "plan", [Plan("exact"), Plan("HNSW8", "cpu", seal_at=40)], ids=lambda plan: plan.type
+    "plan", [IndexPlan("exact"), IndexPlan("HNSW8", "cpu", seal_at=40)], ids=lambda plan: plan.type
 )
-def test_indexes_that_disagree_are_found(tmp_path: Path, plan: Plan) -> None:
+def test_indexes_that_disagree_are_found(tmp_path: Path, plan: IndexPlan) -> None:
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         changed(collection, 120)
         collection.settle()
@@ -214,11 +214,11 @@ def test_indexes_that_disagree_are_found(tmp_path: Path, plan: Plan) -> None:
 
 
 def test_a_collection_asks_for_its_index(tmp_path: Path) -> None:
-    plan = Plan("IVF{cells},Flat", "cpu", 0.9)
+    plan = IndexPlan("IVF{cells},Flat", "cpu", 0.9)
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         assert collection._store.plan() is None
         collection.ask_for(plan)
     with Collection.open(tmp_path, SPACE) as collection:
         assert collection.plan == plan
-    with Collection.open(tmp_path, SPACE, plan=Plan("exact")) as collection:
-        assert collection.plan == Plan("exact")
+    with Collection.open(tmp_path, SPACE, plan=IndexPlan("exact")) as collection:
+        assert collection.plan == IndexPlan("exact")

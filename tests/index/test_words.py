@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.wording.words import LONGEST, MOST_ASKED, asked, telling, told, words
+from index.store.lexical_index import (
+    MAX_QUERY_WORDS,
+    MAX_WORD_LENGTH,
+    query_words,
+    required_words,
+    words,
+    words_of_texts,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,17 +39,17 @@ def test_words_hold_letters_and_digits_alone(text: str) -> None:
         assert word == "".join(word.split())
         assert {unicodedata.category(letter)[0] for letter in word} <= set("LNM")
         assert not re.search(r"[\"'\\:*^]", word)
-        assert 0 < len(word) <= LONGEST
+        assert 0 < len(word) <= MAX_WORD_LENGTH
 
 
 @given(st.text())
 def test_a_text_finds_itself(text: str) -> None:
-    assert {one.word for one in asked(text)} <= set(told(text, (), {}))
-    assert len(asked(text)) <= MOST_ASKED
+    assert {one.word for one in query_words(text)} <= set(words_of_texts(text, (), {}))
+    assert len(query_words(text)) <= MAX_QUERY_WORDS
 
 
 def test_a_word_knows_its_chunk() -> None:
-    assert {one.word: one.chunk for one in asked('the "KX-42".')} == {
+    assert {one.word: one.chunk for one in query_words('the "KX-42".')} == {
         "the": "the",
         "kx": "KX-42",
         "42": "KX-42",
@@ -63,8 +70,8 @@ def test_a_word_knows_its_chunk() -> None:
     ],
 )
 def test_codes_tell_and_without_them_the_whole_question(text: str, found: str, quote: str) -> None:
-    assert [one.word for one in telling(text).words] == found.split()
-    assert telling(text).quote == tuple(quote.split())
+    assert [one.word for one in required_words(text).words] == found.split()
+    assert required_words(text).quote == tuple(quote.split())
 
 
 @pytest.mark.parametrize(
@@ -81,18 +88,19 @@ def test_codes_tell_and_without_them_the_whole_question(text: str, found: str, q
     ],
 )
 def test_a_text_quotes_what_stands_in_it_word_for_word(text: str, quoted: bool, whole: bool) -> None:
-    question = telling("Kitchen table?")
+    question = required_words("Kitchen table?")
     assert (question.said_by(text), question.is_all_of(text)) == (quoted, whole)
 
 
 def test_what_machines_made_is_no_word() -> None:
     noted = {"source": "shop", "path": "a.glb", "content": "0f" * 32, "size": 1234}
-    assert told("a", [], noted) == ["a", "glb", "aglb"]
-    assert told("a", [], {"id": "123e4567-e89b-12d3-a456-426614174000"}) == ["a"]
-    assert told("a", [], {"source": "shop", "size": 3}) == ["a", "shop", "3"]
+    assert words_of_texts("a", [], noted) == ["a", "glb", "aglb"]
+    assert words_of_texts("a", [], {"id": "123e4567-e89b-12d3-a456-426614174000"}) == ["a"]
+    assert words_of_texts("a", [], {"source": "shop", "size": 3}) == ["a", "shop", "3"]
 
 
 def test_values_of_a_payload_are_words_and_its_keys_are_not() -> None:
-    assert told("a/b", ["red"], {"part": {"number": "Q7"}, "mm": [1.5, 20], "sold": True, "gone": None}) == [
+    payload = {"part": {"number": "Q7"}, "mm": [1.5, 20], "sold": True, "gone": None}
+    assert words_of_texts("a/b", ["red"], payload) == [
         "a", "b", "ab", "q", "7", "q7", "1", "5", "15", "20", "red",
     ]  # fmt: skip

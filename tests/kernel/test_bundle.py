@@ -11,12 +11,12 @@ import numpy as np
 import onnx
 import pytest
 
-from multifold import bundle as bundles
-from multifold import canary
-from multifold.bundle import Bundle, BundleError, GeometrySpec, Tolerance
-from multifold.canary import open_encoder
-from multifold.preprocess import ImageSpec
-from multifold.tokens import TextSpec
+from multifold.bundle import bundle as bundles
+from multifold.bundle import canary
+from multifold.bundle.bundle import Bundle, BundleError, GeometrySpec, Tolerance
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec
 from tests import tiny
 
 
@@ -34,7 +34,7 @@ def folder(pristine: Path, tmp_path: Path) -> Path:
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], None], *, reseal: bool) -> None:
     """Change bundle.json by hand; `reseal` also recomputes the hashes and both ids."""
-    path = folder / bundles.DESCRIPTION
+    path = folder / bundles.DESCRIPTION_FILE
     raw = json.loads(path.read_text())
     change(raw)
     path.write_text(json.dumps(raw))
@@ -43,7 +43,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], None], *, reseal: b
 
 
 def reseal_bundle(folder: Path) -> None:
-    raw = json.loads((folder / bundles.DESCRIPTION).read_text())
+    raw = json.loads((folder / bundles.DESCRIPTION_FILE).read_text())
     bundles.save(bundles._parse(folder, raw))
 
 
@@ -60,7 +60,7 @@ def test_every_file_that_lies_there_is_listed(folder: Path) -> None:
     assert set(bundles.load(folder).files) == {path.name for path in folder.iterdir()} - {"bundle.json"}
 
 
-@pytest.mark.parametrize("name", bundles.REQUIRED)
+@pytest.mark.parametrize("name", bundles.REQUIRED_FILES)
 def test_one_flipped_bit_is_found(folder: Path, name: str) -> None:
     data = bytearray((folder / name).read_bytes())
     data[len(data) // 2] ^= 1
@@ -69,14 +69,14 @@ def test_one_flipped_bit_is_found(folder: Path, name: str) -> None:
         open_encoder(folder)
 
 
-@pytest.mark.parametrize("name", bundles.REQUIRED)
+@pytest.mark.parametrize("name", bundles.REQUIRED_FILES)
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(BundleError, match=f"lacks its file {name}"):
         open_encoder(folder)
 
 
-@pytest.mark.parametrize("name", bundles.REQUIRED)
+@pytest.mark.parametrize("name", bundles.REQUIRED_FILES)
 def test_a_file_that_is_not_listed_is_missed(folder: Path, name: str) -> None:
     rewrite(folder, lambda raw: raw["files"].pop(name), reseal=False)
     with pytest.raises(BundleError, match=f"lists no {name}"):
@@ -102,13 +102,13 @@ def test_an_unknown_format_version_is_refused(folder: Path, version: object) -> 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00", "null", '"words"'])
 def test_a_description_that_is_no_json_object_is_refused(folder: Path, text: str) -> None:
-    (folder / bundles.DESCRIPTION).write_text(text)
+    (folder / bundles.DESCRIPTION_FILE).write_text(text)
     with pytest.raises(BundleError, match=r"damaged|bundle format"):
         open_encoder(folder)
 
 
 def test_a_description_that_is_no_text_is_refused(folder: Path) -> None:
-    (folder / bundles.DESCRIPTION).write_bytes(b"\xff\xfe\x00")
+    (folder / bundles.DESCRIPTION_FILE).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BundleError, match="damaged"):
         open_encoder(folder)
 
@@ -260,10 +260,10 @@ def test_another_preprocessing_is_refused_even_when_resealed(folder: Path) -> No
 
 @pytest.mark.parametrize("key", ["text_features", "image_features", "scores", "tokens", "pixels"])
 def test_wrong_canaries_are_refused(folder: Path, key: str) -> None:
-    with np.load(folder / canary.FILE) as stored:
+    with np.load(folder / canary.CANARY_FILE) as stored:
         arrays: dict[str, Any] = dict(stored)
     arrays[key] = np.roll(arrays[key], 1, axis=0)
-    np.savez(folder / canary.FILE, **arrays)
+    np.savez(folder / canary.CANARY_FILE, **arrays)
     reseal_bundle(folder)
     with pytest.raises(BundleError, match="answers its canaries wrongly"):
         open_encoder(folder)
@@ -271,10 +271,10 @@ def test_wrong_canaries_are_refused(folder: Path, key: str) -> None:
 
 @pytest.mark.parametrize("key", ["text_features", "image_features"])
 def test_canaries_that_are_not_numbers_are_refused(folder: Path, key: str) -> None:
-    with np.load(folder / canary.FILE) as stored:
+    with np.load(folder / canary.CANARY_FILE) as stored:
         arrays: dict[str, Any] = dict(stored)
     arrays[key] = np.full_like(arrays[key], np.nan)
-    np.savez(folder / canary.FILE, **arrays)
+    np.savez(folder / canary.CANARY_FILE, **arrays)
     reseal_bundle(folder)
     with pytest.raises(BundleError, match="answers its canaries wrongly"):
         open_encoder(folder)
@@ -282,9 +282,9 @@ def test_canaries_that_are_not_numbers_are_refused(folder: Path, key: str) -> No
 
 @pytest.mark.parametrize("drop", ["texts", "pixels", "picture_0", "scores"])
 def test_incomplete_canaries_are_refused(folder: Path, drop: str) -> None:
-    with np.load(folder / canary.FILE) as stored:
+    with np.load(folder / canary.CANARY_FILE) as stored:
         arrays: dict[str, Any] = {name: stored[name] for name in stored if name != drop}
-    np.savez(folder / canary.FILE, **arrays)
+    np.savez(folder / canary.CANARY_FILE, **arrays)
     reseal_bundle(folder)
     with pytest.raises(BundleError, match="holds no canaries"):
         open_encoder(folder)
@@ -292,7 +292,7 @@ def test_incomplete_canaries_are_refused(folder: Path, drop: str) -> None:
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b"PK\x03\x04junk"])
 def test_a_canary_file_of_another_kind_is_refused(folder: Path, junk: bytes) -> None:
-    (folder / canary.FILE).write_bytes(junk)
+    (folder / canary.CANARY_FILE).write_bytes(junk)
     reseal_bundle(folder)
     with pytest.raises(BundleError, match="holds no canaries"):
         open_encoder(folder)
@@ -366,7 +366,7 @@ def test_what_decides_vectors_changes_both_ids(pristine: Path, changes: dict[str
     assert after.bundle_id != before.bundle_id
 
 
-@pytest.mark.parametrize("name", bundles.DECIDING)
+@pytest.mark.parametrize("name", bundles.VECTOR_FILES)
 def test_a_new_graph_changes_both_ids(pristine: Path, name: str) -> None:
     before = bundles.load(pristine)
     after = replace(before, files={**before.files, name: "0" * 64})

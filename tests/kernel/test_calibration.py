@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Bool, Float64
 
-from multifold import calibration
-from multifold.calibration import SHARES, Bin, CalibrationError, Curve, expected_error, fit, read, reliability
+from multifold.bundle import calibration
+from multifold.bundle.calibration import (
+    SHARES,
+    CalibrationCurve,
+    CalibrationError,
+    ReliabilityBin,
+    expected_calibration_error,
+    fit,
+    read,
+    reliability_bins,
+)
 from multifold.metrics import bootstrap
 
-CURVE = Curve(2.0, -1.0, 100, 50, tuple(np.linspace(0, 3, len(SHARES)).tolist()))
+CURVE = CalibrationCurve(2.0, -1.0, 100, 50, tuple(np.linspace(0, 3, len(SHARES)).tolist()))
 
 
 def world(
@@ -40,7 +49,7 @@ def test_a_curve_that_is_known_is_found() -> None:
 def test_confidence_is_the_share_that_is_right_in_galleries_of_other_sizes(gallery: int) -> None:
     curve = fit(*world(2000, 200, 0), 200)
     scores, relevant = world(3000, gallery, 1)
-    bins = reliability(curve.confidence(scores.ravel(), gallery), relevant.ravel())
+    bins = reliability_bins(curve.confidence(scores.ravel(), gallery), relevant.ravel())
     assert sum(one.hits for one in bins) == scores.size
     for one in bins:
         chance = (one.confidence * (1 - one.confidence) / one.hits) ** 0.5
@@ -93,13 +102,15 @@ def test_the_ends_of_confidence() -> None:
 
 
 def test_reliability_by_hand() -> None:
-    bins = reliability(np.array([0.05, 0.15, 0.19, 1.0]), np.array([False, True, False, True]))
-    np.testing.assert_allclose(bins, [Bin(0.05, 0.0, 1), Bin(0.17, 0.5, 2), Bin(1.0, 1.0, 1)])
-    assert expected_error(bins) == pytest.approx((0.05 + 2 * 0.33 + 0) / 4)
+    bins = reliability_bins(np.array([0.05, 0.15, 0.19, 1.0]), np.array([False, True, False, True]))
+    np.testing.assert_allclose(
+        bins, [ReliabilityBin(0.05, 0.0, 1), ReliabilityBin(0.17, 0.5, 2), ReliabilityBin(1.0, 1.0, 1)]
+    )
+    assert expected_calibration_error(bins) == pytest.approx((0.05 + 2 * 0.33 + 0) / 4)
 
 
 def test_a_bundle_keeps_it() -> None:
-    kept = calibration.describe({calibration.name("text", "shape", "mean"): CURVE}, items=50)
+    kept = calibration.describe({calibration.pair_name("text", "shape", "mean"): CURVE}, items=50)
     assert kept["items"] == 50
     assert read(kept) == {"text/shape/mean": CURVE}
     assert read({}) == {}

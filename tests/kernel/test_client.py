@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from multifold.answers import Found, Seen, Took
-from multifold.client import Client, ServiceError
+from multifold.bundle.preprocess import decode
+from multifold.client.client import Client, ServiceError
+from multifold.client.response_models import ObservationInfo, SearchHit, SearchTimings
 from multifold.errors import MultifoldError
-from multifold.preprocess import decode
 
 SEARCHED = {
     "hits": [
@@ -81,10 +81,10 @@ def test_a_text_goes_as_json_and_the_answer_comes_back_typed() -> None:
     request = service.asked[0]
     assert (request.method, request.url.path) == ("POST", "/v1/search")
     assert json.loads(request.content) == {"text": "a red chair", "target": "text", "limit": 5, "pool": "max"}
-    view = Seen("view", 3, "/v1/items/chair-1/views/3?v=ab")
-    assert result.hits[0] == Found("chair-1", 1.0, "shape", view, {"kind": "chair"})
-    assert result.hits[1].matched == Seen("caption", 0, None, "a red chair")
-    assert result.took_ms == Took(5.0, 0.5, 5.5)
+    view = ObservationInfo("view", 3, "/v1/items/chair-1/views/3?v=ab")
+    assert result.hits[0] == SearchHit("chair-1", 1.0, "shape", view, {"kind": "chair"})
+    assert result.hits[1].matched == ObservationInfo("caption", 0, None, "a red chair")
+    assert result.took_ms == SearchTimings(5.0, 0.5, 5.5)
     assert (result.version, result.bundle, result.warnings) == (
         12,
         "furniture",
@@ -168,7 +168,7 @@ def test_items_are_read_looked_at_and_removed() -> None:
         assert (item.id, item.payload, item.observations) == (
             "x",
             {"a": 1},
-            (Seen("caption", 0, None, "a chair"),),
+            (ObservationInfo("caption", 0, None, "a chair"),),
         )
         service.answer = {"removed": 1}
         assert client.delete("x") == 1

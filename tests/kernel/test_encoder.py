@@ -5,9 +5,9 @@ import onnxruntime as ort
 import pytest
 from PIL import Image
 
-from multifold.bundle import BundleError
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
+from multifold.bundle.bundle import BundleError
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from tests import tiny
 
 
@@ -25,7 +25,7 @@ def test_texts_do_not_depend_on_their_batch(encoder: Encoder) -> None:
 
 
 def test_encoders_of_few_threads_work_side_by_side(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multifold.encoder.cores", lambda: 16)
+    monkeypatch.setattr("multifold.bundle.encoder.cores", lambda: 16)
     narrow = [Encoder(encoder.bundle, threads) for threads in (1, 4, 32)]
     assert [one.lanes for one in (encoder, *narrow)] == [1, 16, 4, 1]
     texts = ["red", "a blue box with black legs"] * 20

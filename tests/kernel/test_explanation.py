@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
-from multifold.explanation import CELLS, Explainer, ExplanationError, pairs, part, token_scores
+from multifold.analysis.explanation import (
+    CELLS,
+    Explainer,
+    ExplanationError,
+    isolate_part,
+    pair_shares,
+    token_shares,
+)
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from multifold.types import Pixels, Vector
 from tests import tiny
 
@@ -56,19 +63,19 @@ def test_what_a_bundle_cannot_do_is_said(encoder: Encoder) -> None:
     with pytest.raises(ExplanationError, match="by grad-cam, but by occlusion"):
         Explainer(encoder).text("red", said(encoder, "red"), "grad-cam")
     with pytest.raises(ExplanationError, match="no token 3 here: 3 are compared"):
-        part(said(encoder, "red"), 3, 3)
+        isolate_part(said(encoder, "red"), 3, 3)
 
 
 def test_parts_and_pairs_sum_to_the_whole() -> None:
     rng = np.random.default_rng(0)
     vector = rng.standard_normal(12).astype(np.float32)
-    np.testing.assert_array_equal(sum(part(vector, j, 3) for j in range(3)), vector)
+    np.testing.assert_array_equal(sum(isolate_part(vector, j, 3) for j in range(3)), vector)
     other = rng.standard_normal(12).astype(np.float32)
-    shares = token_scores(vector, other, 3)
-    assert shares[1] == pytest.approx(float(part(vector, 1, 3) @ other), rel=1e-5)
+    shares = token_shares(vector, other, 3)
+    assert shares[1] == pytest.approx(float(isolate_part(vector, 1, 3) @ other), rel=1e-5)
     assert shares.sum() == pytest.approx(float(vector @ other), rel=1e-4)
     ours, theirs = (rng.standard_normal((n, 5)).astype(np.float32) for n in (3, 4))
-    assert pairs(ours, theirs).sum() == pytest.approx(float(ours.sum(0) @ theirs.sum(0)), rel=1e-4)
+    assert pair_shares(ours, theirs).sum() == pytest.approx(float(ours.sum(0) @ theirs.sum(0)), rel=1e-4)
 
 
 @pytest.mark.parametrize("text", ["red box", "  RED   [END] box-ball ", "", "ball " * 40])

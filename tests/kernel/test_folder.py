@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from multifold.folder import By, FolderError, Found, Layout, read
-from multifold.manifest import Entry
+from multifold.files.folder import FolderContents, FolderError, FolderLayout, ItemUnit, read
+from multifold.manifest import ManifestEntry
 
 MESHES = (".glb", ".obj", ".ply")
 
@@ -24,11 +24,11 @@ def no_companions(mesh: Path, root: Path) -> Iterable[Path]:
     return ()
 
 
-def found(root: Path, by: By = "file") -> Found:
-    return read(root, Layout(MESHES, no_companions, by))
+def found(root: Path, by: ItemUnit = "file") -> FolderContents:
+    return read(root, FolderLayout(MESHES, no_companions, by))
 
 
-def items(root: Path, by: By = "file") -> dict[str, Entry]:
+def items(root: Path, by: ItemUnit = "file") -> dict[str, ManifestEntry]:
     return {entry.id: entry for entry in found(root, by).entries}
 
 
@@ -47,14 +47,14 @@ def test_files_of_one_name_are_one_item(tmp_path: Path) -> None:
     put(tmp_path / ".hidden.glb")
     put(tmp_path / ".git" / "thing.glb")
     assert items(tmp_path) == {
-        "chairs/red": Entry(
+        "chairs/red": ManifestEntry(
             "chairs/red",
             (tmp_path / "chairs/red.JPG",),
             tmp_path / "chairs/red.glb",
             ("a red chair", "a chair, red"),
         ),
-        "lamp": Entry("lamp", (), tmp_path / "lamp.obj", ("a lamp",), "test", {"price": 3}),
-        "vase": Entry("vase", (), tmp_path / "vase.ply", ("a vase",)),
+        "lamp": ManifestEntry("lamp", (), tmp_path / "lamp.obj", ("a lamp",), "test", {"price": 3}),
+        "vase": ManifestEntry("vase", (), tmp_path / "vase.ply", ("a vase",)),
     }
     assert found(tmp_path).problems == []
 
@@ -128,7 +128,7 @@ def test_what_a_mesh_names_is_no_picture_wherever_it_lies(tmp_path: Path) -> Non
     put(tmp_path / "chair.jpg")
     texture = put(tmp_path / "textures" / "wood.png")
     library = put(tmp_path / "chair.mtl")
-    result = read(tmp_path, Layout(MESHES, lambda mesh, root: [library, texture]))
+    result = read(tmp_path, FolderLayout(MESHES, lambda mesh, root: [library, texture]))
     assert result.others == []
     assert [(entry.id, entry.images) for entry in result.entries] == [("chair", (tmp_path / "chair.jpg",))]
 
@@ -179,7 +179,7 @@ def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
 def test_folders_can_be_passed_over(tmp_path: Path) -> None:
     put(tmp_path / "data" / "blob.png")
     put(tmp_path / "a.png")
-    layout = Layout(MESHES, no_companions, skip=frozenset([tmp_path / "data"]))
+    layout = FolderLayout(MESHES, no_companions, skip=frozenset([tmp_path / "data"]))
     assert [entry.id for entry in read(tmp_path, layout).entries] == ["a"]
 
 
@@ -187,7 +187,7 @@ def test_some_files_can_be_asked_for(tmp_path: Path) -> None:
     for name in ("a.png", "a.glb", "b.png", "deep/c.png"):
         put(tmp_path / name)
     put(tmp_path / "a.txt", "the first")
-    layout = Layout(MESHES, no_companions)
+    layout = FolderLayout(MESHES, no_companions)
     entries = read(tmp_path, layout, [tmp_path / "a.png", tmp_path / "deep" / "c.png"]).entries
     assert [(entry.id, entry.texts) for entry in entries] == [("a", ("the first",)), ("deep/c", ())]
 
@@ -195,7 +195,7 @@ def test_some_files_can_be_asked_for(tmp_path: Path) -> None:
 def test_a_part_of_a_folder_keeps_the_names_of_the_whole(tmp_path: Path) -> None:
     put(tmp_path / "a.png")
     put(tmp_path / "deep" / "b.png")
-    layout = Layout(MESHES, no_companions)
+    layout = FolderLayout(MESHES, no_companions)
     assert [entry.id for entry in read(tmp_path, layout, below=tmp_path / "deep").entries] == ["deep/b"]
 
 
@@ -207,6 +207,6 @@ def test_no_folder_is_an_error(tmp_path: Path) -> None:
 def test_photos_of_phones_need_their_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "photo.HEIC")
     assert set(items(tmp_path)) == {"photo"}
-    monkeypatch.setattr("multifold.folder.reads_heif", lambda: False)
+    monkeypatch.setattr("multifold.files.folder.reads_heif", lambda: False)
     assert items(tmp_path) == {}
     assert "pip install 'multifold[heif]'" in reasons(tmp_path)["photo.HEIC"]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from multifold.machine import BEHIND, ahead, cores, stand_back
+from multifold.machine import LOW_PRIORITY, cores, lower_thread_priority, map_ahead
 
 
 def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,8 +31,8 @@ def test_a_thread_that_stands_back_leaves_the_others_as_they_were() -> None:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
     before = own()
-    with ThreadPoolExecutor(1, initializer=stand_back) as pool:
-        assert pool.submit(own).result() == BEHIND
+    with ThreadPoolExecutor(1, initializer=lower_thread_priority) as pool:
+        assert pool.submit(own).result() == LOW_PRIORITY
     assert own() == before
 
 
@@ -44,7 +44,7 @@ def test_threads_stay_at_most_so_far_ahead() -> None:
             taken.append(number)
             yield number
 
-    for place, number in enumerate(ahead(lambda one: one, numbers(), threads=2, most=8)):
+    for place, number in enumerate(map_ahead(lambda one: one, numbers(), threads=2, most=8)):
         assert number == place
         assert len(taken) <= place + 8
     assert len(taken) == 100

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multifold.manifest import Entry, ManifestError, read, write
+from multifold.manifest import ManifestEntry, ManifestError, read, write
 
 NAMES = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
 WORDS = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -29,11 +29,11 @@ RAW: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 
 
-def entry_of(raw: Mapping[str, Any], folder: Path) -> Entry:
+def entry_of(raw: Mapping[str, Any], folder: Path) -> ManifestEntry:
     """Built outside the strategies: runtime type checks draw their samples from `random`."""
     images = tuple(folder / "images" / name for name in raw["images"])
     mesh = None if raw["mesh"] is None else folder / f"{raw['mesh']}.glb"
-    return Entry(raw["id"], images, mesh, tuple(raw["texts"]), raw["split"], raw["meta"])
+    return ManifestEntry(raw["id"], images, mesh, tuple(raw["texts"]), raw["split"], raw["meta"])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -58,7 +58,7 @@ def test_paths_belong_to_the_folder_of_the_manifest(tmp_path: Path) -> None:
 
 
 def test_paths_are_written_relative_to_the_manifest(tmp_path: Path) -> None:
-    entry = Entry("a", mesh=tmp_path / "meshes" / "a.glb", images=(tmp_path / "b.jpg",))
+    entry = ManifestEntry("a", mesh=tmp_path / "meshes" / "a.glb", images=(tmp_path / "b.jpg",))
     write(tmp_path / "sub.jsonl", [entry])
     assert json.loads((tmp_path / "sub.jsonl").read_text()) == {
         "id": "a",

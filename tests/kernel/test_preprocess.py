@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jaxtyping import Float32, UInt8
 from PIL import Image, ImageFile
 
-from multifold.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels, suffix_of
+from multifold.bundle.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels, suffix_of
 from tests.kernel import pictures
 
 Resize = Literal["shortest", "squash"]

@@ -12,44 +12,51 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multifold.durable import aside
-from multifold.shards import Row, ShardError, Shards, ShardWriter, describe, read
+from multifold.durable import temporary_path
+from multifold.files.feature_shards import (
+    FeatureFolder,
+    FeatureRow,
+    ShardError,
+    ShardWriter,
+    read_description,
+    read_features,
+)
 from multifold.types import Features, Kind
 
 SPACE = "0123456789abcdef"
 KINDS: tuple[Kind, ...] = ("caption", "photo", "view")
 
 
-def some_rows(count: int) -> list[Row]:
+def some_rows(count: int) -> list[FeatureRow]:
     kinds = [KINDS[i % 3] for i in range(count)]
     return [
-        Row(f"item-{i // 3}", k, i % 3, "a röd \ud800 chair" if k == "caption" else None)
+        FeatureRow(f"item-{i // 3}", k, i % 3, "a röd \ud800 chair" if k == "caption" else None)
         for i, k in enumerate(kinds)
     ]
 
 
-def encode(rows: Sequence[Row], dim: int = 4) -> Features:
+def encode(rows: Sequence[FeatureRow], dim: int = 4) -> Features:
     """Features that depend on the row alone."""
     numbers = [[float(row.id[5:]), row.index, KINDS.index(row.kind)] for row in rows]
     return np.array([[*number, 0.5][:dim] for number in numbers], np.float32).reshape(len(rows), dim)
 
 
-def fill(folder: Path, rows: Sequence[Row], batch: int = 5, per_shard: int = 7) -> None:
+def fill(folder: Path, rows: Sequence[FeatureRow], batch: int = 5, per_shard: int = 7) -> None:
     with ShardWriter(folder, SPACE, 4, per_shard) as out:
         for start in range(0, len(rows), batch):
             missing = [row for row in rows[start : start + batch] if row not in out]
             out.write(missing, encode(missing))
 
 
-def content(folder: Path) -> dict[Row, tuple[float, ...]]:
+def content(folder: Path) -> dict[FeatureRow, tuple[float, ...]]:
     return {
         r: tuple(f)
-        for rows, features in read(folder, SPACE)
+        for rows, features in read_features(folder, SPACE)
         for r, f in zip(rows, features.tolist(), strict=True)
     }
 
 
-def expected(rows: Sequence[Row]) -> dict[Row, tuple[float, ...]]:
+def expected(rows: Sequence[FeatureRow]) -> dict[FeatureRow, tuple[float, ...]]:
     return dict(zip(rows, map(tuple, encode(rows).tolist()), strict=True))
 
 
@@ -61,12 +68,12 @@ def test_what_was_written_is_read(
     folder, rows = tmp_path_factory.mktemp("shards"), some_rows(count)
     fill(folder, rows, batch, per_shard)
     assert list(content(folder).items()) == list(expected(rows).items())
-    sizes = [len(rows) for rows, _ in read(folder)]
+    sizes = [len(rows) for rows, _ in read_features(folder)]
     assert all(size == per_shard for size in sizes[:-1])
-    assert describe(folder) == Shards(folder, SPACE, 4, count, describe(folder).hashes)
+    assert read_description(folder) == FeatureFolder(folder, SPACE, 4, count, read_description(folder).hashes)
 
 
-def fill_and_stop(folder: Path, rows: Sequence[Row], stop_after: int) -> None:
+def fill_and_stop(folder: Path, rows: Sequence[FeatureRow], stop_after: int) -> None:
     with ShardWriter(folder, SPACE, 4, 7) as out:
         for row in rows[:stop_after]:
             out.write([row], encode([row]))
@@ -79,7 +86,7 @@ def test_stopped_work_goes_on_where_it_ended(tmp_path: Path, stop_after: int) ->
     with pytest.raises(KeyboardInterrupt):
         fill_and_stop(tmp_path, rows, stop_after)
     with pytest.raises(ShardError, match="not finished"):
-        describe(tmp_path)
+        read_description(tmp_path)
     with ShardWriter(tmp_path, SPACE, 4, 7) as out:
         missing = [row for row in rows if row not in out]
         out.write(missing, encode(missing))
@@ -109,7 +116,7 @@ def test_a_half_written_shard_is_written_anew(tmp_path: Path) -> None:
     fill(tmp_path, rows)
     (tmp_path / "00001.json").unlink()
     (tmp_path / "00003.npy").write_bytes(b"cut short")
-    left = aside(tmp_path / "00000.npy")
+    left = temporary_path(tmp_path / "00000.npy")
     left.write_bytes(b"left behind")
     fill(tmp_path, rows)
     assert not left.exists()
@@ -140,17 +147,17 @@ def test_a_flipped_bit_is_never_hidden(tmp_path_factory: pytest.TempPathFactory,
 
 def test_missing_and_foreign_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ShardError, match="not finished"):
-        read(tmp_path)
+        read_features(tmp_path)
     fill(tmp_path, some_rows(9))
     with pytest.raises(ShardError, match="not of ffff; encode them anew"):
-        read(tmp_path, "ffff")
+        read_features(tmp_path, "ffff")
     with pytest.raises(ShardError, match="choose another folder"):
         ShardWriter(tmp_path, "ffff", 4)
     with pytest.raises(ShardError, match="choose another folder"):
         ShardWriter(tmp_path, SPACE, 5)
     (tmp_path / "00001.npy").unlink()
     with pytest.raises(ShardError, match=r"00001\.npy is missing"):
-        list(read(tmp_path))
+        list(read_features(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +175,7 @@ def test_a_manifest_that_lies_is_refused(tmp_path: Path, change: dict[str, objec
     path = tmp_path / "shards.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ShardError, match=sentence):
-        list(read(tmp_path))
+        list(read_features(tmp_path))
 
 
 def test_bad_features_are_refused_and_nothing_is_added(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jaxtyping import Int64
 
-from multifold.tokens import Cleaning, TextError, TextSpec, Tokenizer, clean
+from multifold.bundle.tokenizer import Cleaning, TextError, TextSpec, Tokenizer, clean
 from tests.kernel.strings import GOLDEN, samples, texts
-from training.tokenizers import clip_definition
+from training.towers.tokenizers import clip_definition
 
 CLIP = TextSpec("clip", context=77, start=49406, end=49407, pad=0, length="fixed")
 TINY = json.dumps(

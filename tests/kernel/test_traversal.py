@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from multifold import traversal
-from multifold.bundle import BundleError
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
+from multifold.analysis import traversal
+from multifold.analysis.traversal import caption_pool, traverse
+from multifold.bundle.bundle import BundleError
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.traversal import pool_of, traverse
 from tests import tiny
 
 GENERAL = ("red", "green", "blue", "black and red")
@@ -30,20 +30,20 @@ def seen(encoder: Encoder, colour: str) -> np.ndarray:
 
 def test_a_line_begins_at_the_thing_and_ends_at_the_root(encoder: Encoder) -> None:
     feature = seen(encoder, "red")
-    walked = traversal.line(encoder, feature, 5)
+    walked = traversal.line_to_root(encoder, feature, 5)
     np.testing.assert_allclose(walked[0], encoder.vectors(feature[None])[0], atol=1e-6)
     np.testing.assert_allclose(walked[-1], traversal.root_of(encoder), atol=1e-6)
     np.testing.assert_allclose(np.diff(walked, axis=0, n=2), 0, atol=1e-6)
 
 
 def test_one_meets_the_special_first_and_what_is_near_the_root_last(encoder: Encoder) -> None:
-    (path,) = traverse(encoder, seen(encoder, "red"), pool_of(encoder, GENERAL))
+    (path,) = traverse(encoder, seen(encoder, "red"), caption_pool(encoder, GENERAL))
     assert [met.text for met in path.met] == ["red", "black and red"]
     assert path.met[0].position == 0 < path.met[1].position < 1
 
 
 def test_more_steps_miss_nothing_that_fewer_meet(encoder: Encoder) -> None:
-    pool = pool_of(encoder, (*GENERAL, "yellow", "white"))
+    pool = caption_pool(encoder, (*GENERAL, "yellow", "white"))
     few, many = (traverse(encoder, seen(encoder, "yellow"), pool, steps)[0] for steps in (4, 31))
     assert {met.text for met in few.met} <= {met.text for met in many.met}
     positions = [met.position for met in many.met]
@@ -51,7 +51,7 @@ def test_more_steps_miss_nothing_that_fewer_meet(encoder: Encoder) -> None:
 
 
 def test_a_pool_has_each_caption_once_and_grows(encoder: Encoder) -> None:
-    pool = pool_of(encoder, ["red", "red", "blue"]) + pool_of(encoder, ["blue", "green"])
+    pool = caption_pool(encoder, ["red", "red", "blue"]) + caption_pool(encoder, ["blue", "green"])
     assert sorted(pool.texts) == ["blue", "green", "red"]
     np.testing.assert_allclose(pool.features, encoder.texts(pool.texts).features, atol=1e-6)
 
@@ -60,11 +60,11 @@ def test_distances_are_chords(encoder: Encoder) -> None:
     features = encoder.texts(["red", "white"]).features
     root = encoder.vectors(traversal.root_of(encoder)[None])[0]
     expected = np.linalg.norm(encoder.vectors(features) - root, axis=1)
-    np.testing.assert_allclose(traversal.distances(encoder, features), expected, atol=1e-6)
+    np.testing.assert_allclose(traversal.distances_to_root(encoder, features), expected, atol=1e-6)
 
 
 def test_what_cannot_be_walked_is_said(encoder: Encoder, tmp_path: Path) -> None:
-    pool, feature = pool_of(encoder, GENERAL), seen(encoder, "red")
+    pool, feature = caption_pool(encoder, GENERAL), seen(encoder, "red")
     with pytest.raises(MultifoldError, match="at least two steps"):
         traverse(encoder, feature, pool, steps=1)
     with pytest.raises(BundleError, match="knows nothing of entailment"):

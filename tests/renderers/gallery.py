@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from renderers.base import EngineError, Views
+from renderers.contracts import RenderEngineError, Views
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS, Make
 
@@ -63,12 +63,12 @@ def _pyrender() -> Sandbox:
             sandbox = Sandbox(1, engine=name)
             try:
                 sandbox.render(EXHIBITS["off"][1](Path(folder)), rig="ring1", size=16)
-            except EngineError as error:
+            except RenderEngineError as error:
                 sandbox.close()
                 print(error)
             else:
                 return sandbox
-    raise EngineError("the gallery needs pyrender; `multifold render --doctor` tells what is missing.")
+    raise RenderEngineError("the gallery needs pyrender; `multifold render --doctor` tells what is missing.")
 
 
 def _row(folder: Path, name: str, what: str, make: Make, ours: Sandbox, theirs: Sandbox) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from renderers import cameras
-from renderers.base import Background, Views
-from renderers.mesh import load_model
-from renderers.software import SoftwareRenderer
+from renderers.contracts import Background, Views
+from renderers.mesh.load import load_model
+from renderers.raster.renderer import SoftwareRenderer
 
 SIZE = 64
 FRONT = cameras.Rig("front", cameras.look_at_origin(0.0, 0.0, 3.0)[None], 40.0)

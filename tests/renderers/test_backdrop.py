@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from jaxtyping import Float32, UInt8
 
-from renderers.backdrop import Background, channels, laid_on
-from renderers.base import Views
-from renderers.color import to_linear, to_srgb
-from renderers.mesh import load_model
-from renderers.software import SoftwareRenderer
+from renderers.contracts import Views
+from renderers.images.color import Background, channel_count, compose_on_background, to_linear, to_srgb
+from renderers.mesh.load import load_model
+from renderers.raster.renderer import SoftwareRenderer
 from tests.renderers.glb import Glb, unlit
 from tests.renderers.seeing import FRONT, SIZE, seen_at
 
@@ -55,9 +54,9 @@ def test_alpha_is_what_is_covered(tmp_path: Path) -> None:
 
 def test_what_glows_before_nothing_is_not_lost() -> None:
     light = np.array([[0.5, 0.25, 0.0]], np.float32)
-    red, green, blue, alpha = laid_on("transparent", light, np.array([0.5], np.float32))[0]
+    red, green, blue, alpha = compose_on_background("transparent", light, np.array([0.5], np.float32))[0]
     assert (red, green, blue, alpha) == (255, int(to_srgb(np.array([0.5], np.float32))[0]), 0, 128)
 
 
 def test_channels() -> None:
-    assert [channels(one) for one in ("white", "black", "transparent")] == [3, 3, 4]
+    assert [channel_count(one) for one in ("white", "black", "transparent")] == [3, 3, 4]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benches.render import engine_times, render
+from benches.render.meshes import write_meshes
 from multifold.cli import main as multifold
-from renderers.benches import probe, render
-from renderers.benches.meshes import write_meshes
-from renderers.mesh import load_model
+from renderers.mesh.load import load_model
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +34,14 @@ def test_one_turn_measures_loading_and_drawing(
     meshes: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     chair = str(meshes["chair, two finishes, 1k faces"])
-    assert probe.main(["numpy", "ring2", "32", "1", chair]) == 0
+    assert engine_times.main(["numpy", "ring2", "32", "1", chair]) == 0
     ((load, draw),) = json.loads(capsys.readouterr().out)
     assert load > 0
     assert draw > 0
 
 
 def test_an_engine_that_does_not_work_is_left_out(meshes: dict[str, Path]) -> None:
-    assert probe.main(["blender", "ring2", "32", "1"]) == 1
+    assert engine_times.main(["blender", "ring2", "32", "1"]) == 1
 
 
 def test_the_table_has_means_ratios_and_a_projection() -> None:

@@ -13,13 +13,13 @@ from PIL import Image
 
 from multifold.errors import MultifoldError
 from renderers import batch, cameras
+from renderers.batch import RECORD_FILE, RenderRecord
 from renderers.commands import render
-from renderers.content import content_hash
-from renderers.mesh import load_model
-from renderers.record import FILE, Record
+from renderers.contact_sheets import CELL
+from renderers.mesh.content_hash import content_hash
+from renderers.mesh.load import load_model
+from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
-from renderers.sheet import CELL
-from renderers.software import SoftwareRenderer
 from tests.renderers import exhibit_files
 from tests.renderers.glb import Glb, unlit
 
@@ -168,7 +168,7 @@ def test_single_files_may_have_another_axis_up(tmp_path: Path, capsys: pytest.Ca
             rows, columns = np.nonzero(np.asarray(picture).min(axis=2) < 255)
         tall[name] = np.ptp(rows) > np.ptp(columns)
     assert tall == {"a.ply": True, "scans/b.ply": False, "scans/c.ply": True}
-    assert json.loads((out / FILE).read_text())["meshes"]["scans/b.ply"]["up"] == "z"
+    assert json.loads((out / RECORD_FILE).read_text())["meshes"]["scans/b.ply"]["up"] == "z"
     assert run(meshes, "--out", out, *QUICK, "--rig", "ring1@0") == 0
     assert "2 rendered, 3 in all" in capsys.readouterr().out
 
@@ -200,7 +200,7 @@ def test_what_was_drawn_before_an_interruption_is_kept(
         patch.setattr(batch, "_save", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(meshes, "--out", out, *QUICK)
-    assert list(Record.read(out).drawn) == ["a.glb"]
+    assert list(RenderRecord.read(out).drawn) == ["a.glb"]
     assert run(meshes, "--out", out, *QUICK) == 0
     assert "1 rendered, 2 in all" in capsys.readouterr().out
 
@@ -213,7 +213,7 @@ def test_long_lists_of_trouble_are_cut_and_kept(tmp_path: Path, capsys: pytest.C
     said = capsys.readouterr().out
     assert said.count("skipped") == 20
     assert "and 5 more, in views.json" in said
-    assert len(Record.read(tmp_path / "out").skipped) == 25
+    assert len(RenderRecord.read(tmp_path / "out").skipped) == 25
 
 
 def test_the_content_hash_minds_the_files_that_a_mesh_names(tmp_path: Path) -> None:
@@ -249,13 +249,13 @@ def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
     whole, alone = tmp_path / "whole", tmp_path / "alone"
     assert run(tmp_path, "--out", whole, *QUICK) == 0
     run(tmp_path / "meshes", "--out", alone, *QUICK)
-    assert Record.read(whole).drawn["meshes/ball.obj"].notes == ()
-    assert "outside its folder" in Record.read(alone).skipped["ball.obj"]
+    assert RenderRecord.read(whole).drawn["meshes/ball.obj"].notes == ()
+    assert "outside its folder" in RenderRecord.read(alone).skipped["ball.obj"]
 
 
 @pytest.mark.parametrize("kept", ["[]", "{", '{"meshes": {"a": {}}}', '{"meshes": {"a": 3}}'])
 def test_a_damaged_record_is_named(tmp_path: Path, kept: str) -> None:
-    (tmp_path / FILE).write_text(kept)
+    (tmp_path / RECORD_FILE).write_text(kept)
     square(tmp_path, "red.glb")
     with pytest.raises(MultifoldError, match=r"views\.json is damaged"):
         run(tmp_path / "red.glb", "--out", tmp_path)

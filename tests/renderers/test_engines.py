@@ -8,17 +8,19 @@ import pytest
 import trimesh
 
 from renderers import doctor, engines
-from renderers.base import EngineError, Renderer, stamp
-from renderers.engines import ENGINES, Engine, engine
+from renderers.contracts import RenderEngineError, Renderer, engine_stamp
+from renderers.engines import ENGINES, RenderEngine, engine
 from renderers.sandbox import Sandbox
 
-MISSING = Engine("missing", "an engine whose package is not there", "none-1", "renderers.nowhere:Nothing")
+MISSING = RenderEngine(
+    "missing", "an engine whose package is not there", "none-1", "renderers.nowhere:Nothing"
+)
 
 
 def test_names_are_told_when_one_is_wrong() -> None:
-    with pytest.raises(EngineError, match=r"'blender'.*auto, numba, numpy, egl, osmesa"):
+    with pytest.raises(RenderEngineError, match=r"'blender'.*auto, numba, numpy, egl, osmesa"):
         engine("blender")
-    with pytest.raises(EngineError, match="no engine"):
+    with pytest.raises(RenderEngineError, match="no engine"):
         Sandbox(engine="blender")
 
 
@@ -35,7 +37,7 @@ def test_auto_never_changes_the_pictures() -> None:
 def test_the_table_knows_the_stamps() -> None:
     renderer = engine("numpy").open()
     assert isinstance(renderer, Renderer)
-    assert stamp(renderer) == engine("numpy").pixels
+    assert engine_stamp(renderer) == engine("numpy").pixels
     assert len({one.name for one in ENGINES}) == len(ENGINES)
 
 
@@ -46,14 +48,14 @@ def test_an_engine_that_fails_here_is_not_the_fault_of_the_mesh(
     monkeypatch.setattr(engines, "engine", lambda _: MISSING)  # which the workers don't know
     with Sandbox(1) as sandbox:
         for _ in range(2):
-            with pytest.raises(EngineError, match="no engine is called 'missing'"):
+            with pytest.raises(RenderEngineError, match="no engine is called 'missing'"):
                 list(sandbox.render_many([tmp_path / "box.ply"], "ring1", 16))
 
 
 def test_the_doctor_tries_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "ENGINES", (MISSING, engine("numpy")))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    plain, missing = doctor.examine()
+    plain, missing = doctor.check_engines()
     assert (plain.works, missing.works) == (True, False)
     assert plain.chosen
     assert "numpy (auto)" in str(plain)
@@ -64,13 +66,13 @@ def test_the_doctor_tries_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_doctor_sees_wrong_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     numpy = engine("numpy")
     other = replace(numpy, name="other")
-    drawn = doctor._drawn
+    drawn = doctor._draw
 
-    def inverted(one: Engine, crystal: Path) -> tuple[object, float]:
+    def inverted(one: RenderEngine, crystal: Path) -> tuple[object, float]:
         views, seconds = drawn(numpy, crystal)
         return (255 - views if one.name == "other" else views), seconds
 
     monkeypatch.setattr(doctor, "ENGINES", (numpy, other))
     monkeypatch.setattr(doctor, "_drawn", inverted)
-    works = {finding.engine.name: finding.works for finding in doctor.examine()}
+    works = {finding.engine.name: finding.works for finding in doctor.check_engines()}
     assert works == {"numpy": True, "other": False}

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from renderers.errors import MeshError
-from renderers.limits import Limits
-from renderers.mesh import load_model
-from renderers.model import Model
+from renderers.contracts import MeshError, MeshLimits, MeshModel
+from renderers.mesh.load import load_model
 from tests.renderers import made
 from tests.renderers.glb import Glb, unlit
 from tests.renderers.seeing import front, seen_at
@@ -23,7 +21,7 @@ def saved(folder: Path, name: str, data: bytes | str) -> Path:
     return path
 
 
-def extent(model: Model) -> list[float]:
+def extent(model: MeshModel) -> list[float]:
     """Width, height and depth, the largest of them 1."""
     size = np.ptp(model.vertices, axis=0)
     return [round(float(one), 3) for one in size / size.max()]
@@ -183,7 +181,7 @@ class TestPoints:
 
     def test_a_large_cloud_is_thinned_and_says_so(self, tmp_path: Path) -> None:
         path = saved(tmp_path, "p.ply", made.ply_points(ball_of_points(3000)))
-        model = load_model(path, Limits(points=1000))
+        model = load_model(path, MeshLimits(points=1000))
         assert len(model.faces) == 8000
         assert "1,000 of its 3,000 points" in model.notes[0]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from renderers import cameras
-from renderers.base import EngineError
-from renderers.mesh import load_model
+from renderers.contracts import RenderEngineError
+from renderers.mesh.load import load_model
+from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
-from renderers.software import SoftwareRenderer
 from tests.renderers.exhibits import EXHIBITS
 from tests.renderers.gallery import Agreement
 
@@ -31,7 +31,7 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     with Sandbox(1, engine=request.param) as sandbox:
         try:
             sandbox.render(path, rig="ring1", size=16)
-        except EngineError as error:
+        except RenderEngineError as error:
             pytest.skip(str(error))
         yield sandbox
 
@@ -107,7 +107,7 @@ def test_a_process_draws_through_one_platform(box: Sandbox) -> None:
         "import sys\n"
         "from multifold.errors import MultifoldError\n"
         "from renderers import engines\n"
-        "from renderers.base import stamp\n"
+        "from renderers.contracts import stamp\n"
         "engine = engines.engine(sys.argv[1])\n"
         "assert stamp(engine.open()) == engine.pixels\n"
         "try:\n    engines.engine(sys.argv[2]).open()\n"
@@ -123,8 +123,8 @@ def test_only_the_thread_that_opened_it_may_draw(box: Sandbox, tmp_path: Path) -
         "import sys, threading\n"
         "from pathlib import Path\n"
         "from renderers import cameras, engines\n"
-        "from renderers.base import EngineError\n"
-        "from renderers.mesh import load_model\n"
+        "from renderers.contracts import EngineError\n"
+        "from renderers.mesh.load import load_model\n"
         "renderer = engines.engine(sys.argv[1]).open()\n"
         "def draw():\n"
         "    try:\n        renderer.render(load_model(Path(sys.argv[2])), cameras.rig('ring1'), 16)\n"

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from multifold.errors import MissingExtraError
-from renderers.errors import MeshError
-from renderers.limits import Limits
-from renderers.mesh import load_model
+from renderers.contracts import MeshError, MeshLimits
+from renderers.mesh.load import load_model
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
 from tests.renderers.made import ktx2
 from tests.renderers.seeing import front, seen_at
@@ -210,7 +209,7 @@ def test_instances(tmp_path: Path) -> None:
     width, height, _ = np.ptp(model.vertices, axis=0)
     assert width / height == pytest.approx(5 / 4)
     with pytest.raises(MeshError, match="2 instances"):
-        load_model(path, Limits(instances=1))
+        load_model(path, MeshLimits(instances=1))
 
 
 @pytest.mark.parametrize(("weights", "height"), [((), 1.0), ((1.0,), 2.0), ((0.5,), 1.5)])

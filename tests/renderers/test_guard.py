@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from renderers.guard import Guard
+from renderers.worker import FileAccessGuard
 
 
 @pytest.fixture(scope="module")
-def guard() -> Guard:
-    return Guard()
+def guard() -> FileAccessGuard:
+    return FileAccessGuard()
 
 
 def connect() -> None:
@@ -32,7 +32,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return home, secret
 
 
-def test_the_folder_and_pythons_libraries_are_open(guard: Guard, tmp_path: Path) -> None:
+def test_the_folder_and_pythons_libraries_are_open(guard: FileAccessGuard, tmp_path: Path) -> None:
     home, _ = folders(tmp_path)
     with guard.reading(home):
         assert (home / "mesh").read_text() == "mesh"
@@ -52,7 +52,7 @@ def test_the_folder_and_pythons_libraries_are_open(guard: Guard, tmp_path: Path)
         lambda home: connect(),
     ],
 )
-def test_nothing_else_is(guard: Guard, tmp_path: Path, attempt: Callable[[Path], object]) -> None:
+def test_nothing_else_is(guard: FileAccessGuard, tmp_path: Path, attempt: Callable[[Path], object]) -> None:
     home, _ = folders(tmp_path)
     with guard.reading(home), pytest.raises(PermissionError):
         attempt(home)
@@ -60,7 +60,7 @@ def test_nothing_else_is(guard: Guard, tmp_path: Path, attempt: Callable[[Path],
     assert not (home / "new").exists()
 
 
-def test_afterwards_all_is_as_before(guard: Guard, tmp_path: Path) -> None:
+def test_afterwards_all_is_as_before(guard: FileAccessGuard, tmp_path: Path) -> None:
     home, secret = folders(tmp_path)
     with guard.reading(home):
         pass

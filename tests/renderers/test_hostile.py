@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from renderers import sandbox as sandbox_module
-from renderers.errors import MeshError
-from renderers.limits import Limits
-from renderers.mesh import load_model
-from renderers.process import Worker
+from renderers.contracts import MeshError, MeshLimits
+from renderers.mesh.load import load_model
 from renderers.sandbox import Sandbox
+from renderers.worker_process import Worker
 from tests.renderers import made
 from tests.renderers.glb import Glb, unlit
 from tests.renderers.hostile.crafted import CANARY, Case, crafted, paths
@@ -23,7 +22,7 @@ from tests.renderers.hostile.originals import originals
 SIZE = 16
 LONGEST = 400  # letters of a refusal
 GROWTH = 48 << 20  # bytes of this process over a whole corpus: the allocator keeps some
-SMALL = Limits(image_pixels=16_000_000)
+SMALL = MeshLimits(image_pixels=16_000_000)
 
 
 @pytest.fixture(scope="module")

@@ -7,41 +7,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from renderers import cameras
-from renderers.backdrop import Background
-from renderers.base import Renderer, stamp
-from renderers.compiled import CompiledRenderer
-from renderers.errors import MeshError
-from renderers.mesh import assemble
-from renderers.model import AlphaMode, Magnify, Material, Model, Part, Texture, Wrap
-from renderers.pixels import PIXEL, Seen, seen_in
-from renderers.raster import draw_nearest, project, rows_of
-from renderers.scene import Scene
-from renderers.software import SoftwareRenderer, depth_range
-from renderers.textures import pyramid
+from renderers.contracts import (
+    AlphaMode,
+    MeshError,
+    MeshMaterial,
+    MeshModel,
+    MeshPart,
+    Renderer,
+    Texture,
+    TextureMagnification,
+    TextureWrap,
+    engine_stamp,
+)
+from renderers.images.color import Background
+from renderers.images.textures import mip_pyramid
+from renderers.mesh.load import assemble_model
+from renderers.raster.kernels.renderer import CompiledRenderer
+from renderers.raster.pixels import SAMPLES_PER_SIDE, PixelFragments, fragments_in_pixels
+from renderers.raster.renderer import SoftwareRenderer, depth_range
+from renderers.raster.scene import RasterScene
+from renderers.raster.spans import draw_nearest, project, spans_of_faces
 
 SIZE = 48
 RIG = cameras.rig("ring3@20")
-NOISE = pyramid(np.random.default_rng(3).random((16, 16, 4), np.float32))
+NOISE = mip_pyramid(np.random.default_rng(3).random((16, 16, 4), np.float32))
 
 
 def texture(random: np.random.Generator, channels: int) -> Texture:
     """Noise with any wrap, transform, filter and coordinates."""
     height, width = random.integers(1, 20, 2)
-    made = pyramid(random.random((height, width, channels), np.float32))
-    wraps: tuple[Wrap, ...] = ("repeat", "clamp", "mirror")
+    made = mip_pyramid(random.random((height, width, channels), np.float32))
+    wraps: tuple[TextureWrap, ...] = ("repeat", "clamp", "mirror")
     moved = random.normal(0, 1.5, (2, 3)).astype(np.float32) if random.random() < 0.4 else None
     across, down = wraps[random.integers(3)], wraps[random.integers(3)]
-    magnify: Magnify = "nearest" if random.random() < 0.3 else "linear"
+    magnify: TextureMagnification = "nearest" if random.random() < 0.3 else "linear"
     return Texture(made.texels, made.sizes, (across, down), moved, magnify, int(random.random() < 0.3))
 
 
-def material(random: np.random.Generator) -> Material:
+def material(random: np.random.Generator) -> MeshMaterial:
     def perhaps(channels: int) -> Texture | None:
         return texture(random, channels) if random.random() < 0.5 else None
 
     modes: tuple[AlphaMode, ...] = ("OPAQUE", "OPAQUE", "MASK", "BLEND")
     red, green, blue, alpha, metallic, roughness, *glow = random.random(9).tolist()
-    return Material(
+    return MeshMaterial(
         base=(red, green, blue, alpha),
         metallic=metallic * (random.random() < 0.5),
         roughness=1.0 if random.random() < 0.2 else roughness,
@@ -57,7 +66,7 @@ def material(random: np.random.Generator) -> Material:
     )
 
 
-def scene(seed: int, faces: int = 60) -> Model:
+def scene(seed: int, faces: int = 60) -> MeshModel:
     """Random triangles of random looks, some large, some small, some of no area."""
     random = np.random.default_rng(seed)
     centres = random.normal(0, 0.3, (faces, 1, 3))
@@ -68,7 +77,7 @@ def scene(seed: int, faces: int = 60) -> Model:
     normals /= np.linalg.norm(normals, axis=2, keepdims=True)
     count = int(random.integers(1, 5))
     plain = random.random() < 0.5
-    return Model(
+    return MeshModel(
         vertices=points.reshape(-1, 3).astype(np.float32),
         faces=np.arange(3 * faces, dtype=np.int32).reshape(-1, 3),
         normals=normals.astype(np.float32),
@@ -115,7 +124,7 @@ def test_sizes_are_drawn_alike(compiled: CompiledRenderer, size: int) -> None:
 
 def test_a_compiled_renderer_is_stamped_like_the_plain_one(compiled: CompiledRenderer) -> None:
     assert isinstance(compiled, Renderer)
-    assert stamp(compiled) == stamp(SoftwareRenderer())
+    assert engine_stamp(compiled) == engine_stamp(SoftwareRenderer())
 
 
 def test_compiled_pictures_are_the_same_each_time(compiled: CompiledRenderer) -> None:
@@ -124,46 +133,48 @@ def test_compiled_pictures_are_the_same_each_time(compiled: CompiledRenderer) ->
     assert (compiled.render(scene(5), RIG, SIZE) == first).all()
 
 
-def ball(material: Material, color: float = 1.0) -> Model:
+def ball(material: MeshMaterial, color: float = 1.0) -> MeshModel:
     """A sphere of faces about as small as a pixel."""
     made = trimesh.creation.icosphere(4)
     colors = np.full((len(made.vertices), 4), color, np.float32)
-    part = Part(np.asarray(made.vertices), np.asarray(made.faces), material, colors=colors)
-    return assemble([part])
+    part = MeshPart(np.asarray(made.vertices), np.asarray(made.faces), material, colors=colors)
+    return assemble_model([part])
 
 
 @pytest.mark.parametrize("mode", ["OPAQUE", "BLEND"])
 def test_dense_meshes_are_drawn_alike(compiled: CompiledRenderer, mode: AlphaMode) -> None:
-    model = ball(Material(base=(0.5, 0.6, 0.7, 0.4), alpha_mode=mode, base_texture=NOISE))
+    model = ball(MeshMaterial(base=(0.5, 0.6, 0.7, 0.4), alpha_mode=mode, base_texture=NOISE))
     plain = SoftwareRenderer().render(model, RIG, SIZE)
     assert share_of_different_pixels(plain, compiled.render(model, RIG, SIZE)) < 1e-3
 
 
 def test_faces_that_look_alike_count_as_one() -> None:
-    smooth, painted = (fragments_of(ball(Material(), color)) for color in (1.0, 0.5))
+    smooth, painted = (fragments_of(ball(MeshMaterial(), color)) for color in (1.0, 0.5))
     pixels = len(np.unique(smooth.pixel))
     assert len(smooth.pixel) < 1.5 * pixels  # more towards the rim alone
     assert len(painted.pixel) > 2 * pixels  # colours may change from face to face
     assert smooth.shown.sum() == painted.shown.sum()
 
 
-def fragments_of(model: Model) -> Seen:
+def fragments_of(model: MeshModel) -> PixelFragments:
     side = 2 * SIZE
-    scene = Scene(model, RIG.poses, project(model.vertices, RIG.poses, RIG.fov_degrees, side), PIXEL)
+    scene = RasterScene(
+        model, RIG.poses, project(model.vertices, RIG.poses, RIG.fov_degrees, side), SAMPLES_PER_SIDE
+    )
     keys = np.zeros((len(RIG), side, side), np.int64)
     faces = np.arange(len(model.faces))
-    draw_nearest(keys.reshape(-1), rows_of(scene.screen, model.faces, faces, side, depth_range(RIG)))
-    return seen_in(scene, keys)
+    draw_nearest(keys.reshape(-1), spans_of_faces(scene.screen, model.faces, faces, side, depth_range(RIG)))
+    return fragments_in_pixels(scene, keys)
 
 
-def curtain(layers: int, mode: str, scale: float = 1.0) -> Model:
+def curtain(layers: int, mode: str, scale: float = 1.0) -> MeshModel:
     """Squares behind each other that fill the picture."""
     z = np.linspace(-0.1, 0.1, layers)
     corners = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * 0.7 * scale
     points = np.concatenate([np.column_stack([corners, np.full(4, depth)]) for depth in z])
     faces = np.concatenate([np.array([(0, 1, 2), (0, 2, 3)]) + 4 * layer for layer in range(layers)])
-    glass = Material(base=(0.5, 0.6, 0.7, 0.2), alpha_mode="BLEND" if mode == "BLEND" else "OPAQUE")
-    return Model(
+    glass = MeshMaterial(base=(0.5, 0.6, 0.7, 0.2), alpha_mode="BLEND" if mode == "BLEND" else "OPAQUE")
+    return MeshModel(
         vertices=points.astype(np.float32),
         faces=faces.astype(np.int32),
         normals=np.tile(np.array([0, 0, 1], np.float32), (len(faces), 3, 1)),

@@ -10,9 +10,9 @@ import pytest
 import trimesh
 from PIL import Image
 
-from renderers.mesh import assemble, load_model
-from renderers.model import Material, Part
-from renderers.normals import corner_normals
+from renderers.contracts import MeshMaterial, MeshPart
+from renderers.mesh.load import assemble_model, load_model
+from renderers.mesh.normals import corner_normals
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
 from tests.renderers.seeing import front, seen_at
 
@@ -204,9 +204,9 @@ def test_only_missing_normals_are_made_up() -> None:
     ball = trimesh.creation.icosphere(2)
     given = random.normal(0, 1, ball.vertices.shape).astype(np.float32)
     given[[5, 40]] = ((0, 0, 0), (np.nan, 0, 1))
-    part = Part(np.asarray(ball.vertices), np.asarray(ball.faces), Material(), given)
+    part = MeshPart(np.asarray(ball.vertices), np.asarray(ball.faces), MeshMaterial(), given)
     with np.errstate(all="ignore"):
-        normals, missing = assemble([part]).normals, np.isin(ball.faces, (5, 40))
+        normals, missing = assemble_model([part]).normals, np.isin(ball.faces, (5, 40))
     ours = corner_normals(part.vertices, part.faces)
     lengths = np.linalg.norm(given, axis=1, keepdims=True)
     assert np.allclose(normals[missing], ours[missing])

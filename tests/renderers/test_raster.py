@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import Bool, Float64, Int64
 
-from renderers import raster
+from renderers.raster import spans
 
 SIDE = 16
 RANGE = (1.0, 0.25)
@@ -28,13 +28,13 @@ def triangles(most: int) -> st.SearchStrategy[Float64[np.ndarray, "f 3 3"]]:
 
 def drawn(shapes: Float64[np.ndarray, "f 3 3"]) -> Int64[np.ndarray, "s s"]:
     keys = np.zeros(SIDE * SIDE, np.int64)
-    raster.draw_nearest(keys, rows(shapes))
+    spans.draw_nearest(keys, rows(shapes))
     return keys.reshape(SIDE, SIDE)
 
 
-def rows(shapes: Float64[np.ndarray, "f 3 3"]) -> raster.Rows:
+def rows(shapes: Float64[np.ndarray, "f 3 3"]) -> spans.FaceSpans:
     faces = np.arange(3 * len(shapes), dtype=np.int32).reshape(-1, 3)
-    return raster.rows_of(shapes.reshape(1, -1, 3), faces, np.arange(len(shapes)), SIDE, RANGE)
+    return spans.spans_of_faces(shapes.reshape(1, -1, 3), faces, np.arange(len(shapes)), SIDE, RANGE)
 
 
 def signed_distances(shape: Float64[np.ndarray, "3 3"]) -> Float64[np.ndarray, "3 s s"]:
@@ -72,7 +72,7 @@ def test_a_triangle_covers_its_samples_and_no_others(shapes: Float64[np.ndarray,
 @given(triangles(6))
 @settings(max_examples=40, deadline=None)
 def test_the_nearest_face_wins(shapes: Float64[np.ndarray, "f 3 3"]) -> None:
-    faces = raster.faces_of(drawn(shapes))
+    faces = spans.faces_of(drawn(shapes))
     depths = np.array([plain_depth(shape) for shape in shapes])
     best = depths.max(axis=0)
     shown = np.take_along_axis(depths, np.maximum(faces, 0)[None].astype(np.int64), axis=0)[0]
@@ -113,7 +113,7 @@ def test_faces_that_share_an_edge_cover_each_sample_once(
 
 def times_covered(shapes: Float64[np.ndarray, "f 3 3"]) -> Int64[np.ndarray, " s"]:
     """How many faces cover each sample."""
-    samples = [sample for sample, _ in raster.fragments(rows(shapes))]
+    samples = [sample for sample, _ in spans.span_samples(rows(shapes))]
     return np.bincount(np.concatenate([np.zeros(0, np.int64), *samples]), minlength=SIDE * SIDE)
 
 
@@ -134,5 +134,5 @@ def test_a_fan_leaves_no_gap_in_the_middle() -> None:
 def test_fragments_come_alike_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = np.random.default_rng(5).uniform((0, 0, 0.3), (SIDE, SIDE, 0.9), (40, 3, 3))
     whole = drawn(shapes)
-    monkeypatch.setattr(raster, "_AT_ONCE", 7)
+    monkeypatch.setattr(spans, "_AT_ONCE", 7)
     assert (drawn(shapes) == whole).all()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from renderers.limits import Limits
-from renderers.mesh import MeshError, load_model
+from renderers.contracts import MeshLimits
+from renderers.mesh.load import MeshError, load_model
 from tests.renderers.glb import SQUARE, SQUARE_FACES, Glb, pack
 
 
@@ -150,7 +150,7 @@ CASES = {
     "off of text": (".off", b"nothing of the kind", "not an OFF file"),
     "off that boasts": (".off", b"OFF\n8 999999999 0\n", "faces"),
 }
-LIMITS = Limits(instances=50)
+LIMITS = MeshLimits(instances=50)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -193,13 +193,13 @@ def test_a_link_may_not_lead_outside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(file_bytes=100), "bytes long"),
-        (Limits(faces=1), "faces"),
-        (Limits(vertices=3), "vertices"),
-        (Limits(image_pixels=15), "pixels in one texture"),
+        (MeshLimits(file_bytes=100), "bytes long"),
+        (MeshLimits(faces=1), "faces"),
+        (MeshLimits(vertices=3), "vertices"),
+        (MeshLimits(image_pixels=15), "pixels in one texture"),
     ],
 )
-def test_limits_hold(tmp_path: Path, limits: Limits, reason: str) -> None:
+def test_limits_hold(tmp_path: Path, limits: MeshLimits, reason: str) -> None:
     glb = Glb()
     texture = {"index": glb.texture(np.zeros((4, 4, 3), np.uint8))}
     glb.square(glb.material(pbr={"baseColorTexture": texture}))

@@ -15,11 +15,11 @@ import trimesh
 
 from multifold.errors import MultifoldError
 from renderers import cameras, sandbox
-from renderers.errors import MeshError
-from renderers.mesh import load_model
-from renderers.process import Worker
+from renderers.contracts import MeshError
+from renderers.mesh.load import load_model
+from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox, SandboxClosedError
-from renderers.software import SoftwareRenderer
+from renderers.worker_process import Worker
 from tests.renderers.glb import Glb, unlit
 
 GOOD = Glb()

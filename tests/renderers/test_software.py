@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from multifold.errors import MultifoldError
-from renderers import cameras, software
-from renderers.color import to_linear, to_srgb
-from renderers.mesh import load_model
-from renderers.software import SoftwareRenderer
+from renderers import cameras
+from renderers.images.color import to_linear, to_srgb
+from renderers.mesh.load import load_model
+from renderers.raster import renderer
+from renderers.raster.renderer import SoftwareRenderer
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
 from tests.renderers.seeing import FRONT, SIZE, front, seen_at
 
@@ -176,7 +177,7 @@ def test_pictures_do_not_depend_on_how_many_are_drawn_at_once(
     glb.square(unlit(glb, (0, 1, 0, 0.5), alphaMode="BLEND"), z=0.3)
     model, rig = load_model(glb.save(tmp_path)), cameras.rig("ring6")
     together = SoftwareRenderer().render(model, rig, SIZE)
-    monkeypatch.setattr(software, "_SAMPLES_AT_ONCE", 1)
+    monkeypatch.setattr(renderer, "_SAMPLES_AT_ONCE", 1)
     assert (SoftwareRenderer().render(model, rig, SIZE) == together).all()
 
 

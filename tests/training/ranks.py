@@ -14,12 +14,12 @@ from torch import Tensor
 
 from tests.training import small
 from training import loop
+from training.distributed import SINGLE_PROCESS, ProcessRank, join_processes
 from training.geometries import GEOMETRIES
-from training.geometries.base import Entails
+from training.geometries.base import EntailmentGeometry
 from training.objective import Objective
-from training.ranks import ALONE, Ranks, joined
-from training.recipe import Recipe, parse
-from training.run import Run
+from training.recipes.schema import Recipe, parse_recipe
+from training.run import TrainingRun
 
 ITEMS, STEPS, BREAK = 7, 6, 5
 CLOUDS = ("cloud_linear", "cloud_gaussian", "cloud_imq")
@@ -45,7 +45,7 @@ def recipes() -> dict[str, Recipe]:
 
 
 def _of(geometry: str) -> Recipe:
-    cone = {"weight": 0.3} if issubclass(GEOMETRIES[geometry], Entails) else {}
+    cone = {"weight": 0.3} if issubclass(GEOMETRIES[geometry], EntailmentGeometry) else {}
     tokens: object = "all" if geometry in CLOUDS else 4 if geometry == "oblique_multi" else "class"
     params = {"m": 4} if geometry.startswith("oblique") else {}
     return _recipe(
@@ -59,13 +59,15 @@ def _of(geometry: str) -> Recipe:
 def _recipe(**sections: Mapping[str, Any]) -> Recipe:
     run = {"items": ITEMS, "views": 2, "captions": 0, "steps": STEPS, "warmup": 1, "log_every": 1}
     raw = small.recipe(**run, save_every=3).model_dump()
-    return parse({**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "ranks")
+    return parse_recipe(
+        {**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "ranks"
+    )
 
 
-def slopes(recipe: Recipe, ranks: Ranks) -> dict[str, Tensor]:
+def slopes(recipe: Recipe, ranks: ProcessRank) -> dict[str, Tensor]:
     """The loss and every gradient of the second step."""
     groups, tokenizer = small.groups(recipe)
-    run = Run(recipe, groups, tokenizer, torch.device("cpu"), ranks=ranks)
+    run = TrainingRun(recipe, groups, tokenizer, torch.device("cpu"), ranks=ranks)
     for _ in range(2):
         run.step += 1
         run.model.geometry.resample(run.draws)
@@ -77,7 +79,7 @@ def slopes(recipe: Recipe, ranks: Ranks) -> dict[str, Tensor]:
     return {"loss": ranks.total(loss), **found}
 
 
-def broken_run(out: Path, ranks: Ranks) -> None:
+def broken_run(out: Path, ranks: ProcessRank) -> None:
     """A run that dies and goes on."""
     calls, recipe = Objective.__call__, _recipe(**OTHERS["in blocks"], validation={"every": 3, "items": 4})
     groups, tokenizer = small.groups(recipe)
@@ -93,7 +95,7 @@ def broken_run(out: Path, ranks: Ranks) -> None:
             loop.train(recipe, groups, tokenizer, out, small.held_out(recipe), resume, ranks=ranks)
 
 
-def everything(out: Path, ranks: Ranks = ALONE) -> None:
+def everything(out: Path, ranks: ProcessRank = SINGLE_PROCESS) -> None:
     """All of it, the results of the first rank written down."""
     found = {name: slopes(recipe, ranks) for name, recipe in recipes().items()}
     if ranks.is_first:
@@ -106,6 +108,6 @@ def everything(out: Path, ranks: Ranks = ALONE) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with joined("cpu") as (mine, _):
+    with join_processes("cpu") as (mine, _):
         assert mine.count == 2
         everything(Path(sys.argv[1]), mine)

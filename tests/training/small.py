@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from multifold.tokens import Tokenizer
+from multifold.bundle.tokenizer import Tokenizer
 from training import prepare
-from training.batches import Groups
-from training.recipe import Recipe, parse
-from training.tokenizers import TrainedTokenizer, train_definition
-from training.validation import HeldOut
+from training.batches import TrainingItems
+from training.recipes.schema import Recipe, parse_recipe
+from training.towers.tokenizers import TrainedTokenizer, train_definition
+from training.validation import ValidationSet
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "grey": (120, 120, 120)}
 PLACES = ("left", "right", "top", "bottom")
@@ -17,7 +17,7 @@ PLACES = ("left", "right", "top", "bottom")
 
 def recipe(**train: object) -> Recipe:
     """Tiny towers; `train` overrides the run."""
-    return parse(
+    return parse_recipe(
         {
             "name": "small",
             "about": "Knows coloured squares.",
@@ -52,20 +52,20 @@ def tokenizer(captions: Sequence[Sequence[str]]) -> TrainedTokenizer:
     return train_definition([text for texts in captions for text in texts], 300)
 
 
-def groups(wanted: Recipe) -> tuple[Groups, TrainedTokenizer]:
+def groups(wanted: Recipe) -> tuple[TrainingItems, TrainedTokenizer]:
     """The pictures as the loop wants them."""
     views, captions = pictures()
     trained = tokenizer(captions)
     tokenize = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))
     rows = [(3 * i, 3 * i + 3) for i in range(len(captions))]
-    return Groups(views, tokenize([text for texts in captions for text in texts]).ids, rows), trained
+    return TrainingItems(views, tokenize([text for texts in captions for text in texts]).ids, rows), trained
 
 
-def held_out(wanted: Recipe) -> HeldOut | None:
+def held_out(wanted: Recipe) -> ValidationSet | None:
     """Four of the pictures again, for runs that validate."""
     if not wanted.validation.every:
         return None
     views, captions = pictures()
     trained = tokenizer(captions)
     reader = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))
-    return HeldOut(views[::4], captions[::4], reader)
+    return ValidationSet(views[::4], captions[::4], reader)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benches.learning import ablation
+from benches.learning.ablation import ablation_table, changed_recipe, studies
 from training import checkpoint
-from training.benches import ablation
-from training.benches.ablation import Result, changed, results, studies, table
+from training.evaluate.ablation import AblationRun, read_runs
 from training.objective import Objective
 from training.towers import build_model
 
@@ -18,7 +19,7 @@ RUNS = [(study, name, changes) for study, runs in studies().items() for name, ch
 
 @pytest.mark.parametrize(("study", "name", "changes"), RUNS, ids=[f"{s}: {n}" for s, n, _ in RUNS])
 def test_every_run_has_a_recipe_and_a_model(study: str, name: str, changes: dict[str, Any]) -> None:
-    recipe = changed(changes, seed=1, steps=7)
+    recipe = changed_recipe(changes, seed=1, steps=7)
     assert (recipe.train.seed, recipe.train.steps) == (1, 7)
     model = build_model(recipe, 100)
     assert model.geometry.name == recipe.geometry.name
@@ -28,7 +29,7 @@ def test_every_run_has_a_recipe_and_a_model(study: str, name: str, changes: dict
 def test_losses_are_compared_at_equal_image_cost() -> None:
     for study in ("losses", "batch"):
         for changes in studies()[study].values():
-            train = changed(changes, seed=0, steps=None).train
+            train = changed_recipe(changes, seed=0, steps=None).train
             assert train.items * (train.views or 6) == 144
 
 
@@ -39,8 +40,8 @@ def test_a_table_gives_means_and_intervals_over_seeds_and_items() -> None:
     hits = [
         {d: {"R@1": s, "R@10": s} for d in ("text_to_shape", "shape_to_text", "text_to_image")} for s in seeds
     ]
-    found = [Result("losses", name, seed, 10, 1440, 60.0, each) for seed, each in enumerate(hits)]
-    row = table("losses", found).splitlines()[-1]
+    found = [AblationRun("losses", name, seed, 10, 1440, 60.0, each) for seed, each in enumerate(hits)]
+    row = ablation_table("losses", found).splitlines()[-1]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:2] == [name, "2"]
     mean, low, high = (float(part.strip("[],")) for part in cells[2].split())
@@ -53,14 +54,14 @@ def test_a_lead_is_taken_pair_by_pair() -> None:
     """Items differ far more than runs do: what each gains is told apart from what all have in common."""
     base, run = list(studies()["losses"])[:2]
     rng = np.random.default_rng(0)
-    found = [Result("losses", run, 2, 10, 1440, 60.0, {})]  # nothing of this seed to hold it against
+    found = [AblationRun("losses", run, 2, 10, 1440, 60.0, {})]  # nothing of this seed to hold it against
     for seed in (0, 1):
         shares = rng.random(300) * 0.8
         for name, lead in ((base, 0.0), (run, 0.1)):
             each = {"R@1": (shares + lead).tolist(), "R@10": shares.tolist()}
             hits = dict.fromkeys(("text_to_shape", "shape_to_text", "text_to_image"), each)
-            found.append(Result("losses", name, seed, 10, 1440, 60.0, hits))
-    rows = table("losses", found, against=base).splitlines()[5:]
+            found.append(AblationRun("losses", name, seed, 10, 1440, 60.0, hits))
+    rows = ablation_table("losses", found, against=base).splitlines()[5:]
     assert len(rows) == 1
     cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
     assert cells[:4] == [run, "2", "10.0 [10.0, 10.0]", "0.0 [0.0, 0.0]"]
@@ -84,12 +85,12 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         against=None,
     )
     assert ablation.run(args) == 0
-    found = results(tmp_path / "out" / "results.jsonl")
+    found = read_runs(tmp_path / "out" / "results.jsonl")
     assert [(run.name, run.steps, run.images) for run in found] == [(name, 2, 16) for name in runs]
     assert all(len(run.hits["text_to_image"]["R@10"]) == 12 for run in found)
     (before,) = (tmp_path / "out").glob("base-*/checkpoint.pt")
-    assert checkpoint.read(before).recipe.train.start is None
-    tuned = checkpoint.read(tmp_path / "out" / "checkpoint.pt")
+    assert checkpoint.read_checkpoint(before).recipe.train.start is None
+    tuned = checkpoint.read_checkpoint(tmp_path / "out" / "checkpoint.pt")
     assert tuned.recipe.train.start == str(before)
     monkeypatch.setattr(ablation, "measure", lambda *_: pytest.fail("made again"))
     assert ablation.run(args) == 0

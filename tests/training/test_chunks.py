@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from multifold.errors import MultifoldError
 from tests.training import small, towers
-from training.batches import batches
+from training.batches import stream_batches
 from training.objective import Objective
-from training.recipe import Recipe, parse
-from training.run import Run
-from training.sides import in_turn, look
-from training.towers import Model, build_model
+from training.recipes.schema import Recipe, parse_recipe
+from training.run import TrainingRun
+from training.sides import encode_batch, encode_in_chunks
+from training.towers import TwoTowerModel, build_model
 
 TWO_WAYS = {"name": "mfh", "text_image": 0.5, "agg_image": 0.5}
 ALL_TOKENS = {"image": {"tokens": "all"}, "text": {"tokens": "all"}}
@@ -30,7 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def recipe(chunk: int, **sections: Any) -> Recipe:  # noqa: ANN401
     raw = small.recipe(items=5, views=0, captions=0, chunk=chunk).model_dump()
-    return parse({**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "test")
+    return parse_recipe({**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "test")
 
 
 def gradients(wanted: Recipe) -> tuple[float, dict[str, Tensor]]:
@@ -38,7 +38,7 @@ def gradients(wanted: Recipe) -> tuple[float, dict[str, Tensor]]:
     groups, tokenizer = small.groups(wanted)
     model = build_model(wanted, tokenizer.vocabulary)
     objective = Objective(wanted, model)
-    loss = objective(model, next(batches(groups, wanted.train)), 0.5)
+    loss = objective(model, next(stream_batches(groups, wanted.train)), 0.5)
     loss.backward()
     return loss.item(), {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
 
@@ -70,8 +70,10 @@ def test_chance_is_replayed() -> None:
         return first.weight.grad.clone()
 
     plain = slope(lambda: torch.cat([tower(part) for part in observed.split(4)]))
-    torch.testing.assert_close(slope(lambda: in_turn(tower, observed.split(4))), plain)
-    torch.testing.assert_close(slope(lambda: in_turn(tower, [observed])), slope(lambda: tower(observed)))
+    torch.testing.assert_close(slope(lambda: encode_in_chunks(tower, observed.split(4))), plain)
+    torch.testing.assert_close(
+        slope(lambda: encode_in_chunks(tower, [observed])), slope(lambda: tower(observed))
+    )
 
 
 def test_less_is_kept_for_backward() -> None:
@@ -88,7 +90,7 @@ def test_less_is_kept_for_backward() -> None:
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            look(model, next(batches(groups, wanted.train)), 1, chunk)
+            encode_batch(model, next(stream_batches(groups, wanted.train)), 1, chunk)
         return sum(sizes.values())
 
     assert kept(2) < kept(0) / 20
@@ -103,9 +105,9 @@ def resnet(tmp_path: Path) -> dict[str, Any]:
 def test_statistics_of_a_batch_do_not_go_with_chunks(resnet: dict[str, Any]) -> None:
     groups, tokenizer = small.groups(recipe(4))
     with pytest.raises(MultifoldError, match="chunks are exact without BatchNorm only: set still = true"):
-        Run(parsed(resnet), groups, tokenizer, torch.device("cpu"))
+        TrainingRun(parsed(resnet), groups, tokenizer, torch.device("cpu"))
     still = {**resnet, "image": {**resnet["image"], "still": True}}
-    model: Model = Run(parsed(still), groups, tokenizer, torch.device("cpu")).model
+    model: TwoTowerModel = TrainingRun(parsed(still), groups, tokenizer, torch.device("cpu")).model
     before = {name: buffer.clone() for name, buffer in model.image.named_buffers()}
     pictures = towers.pixels(64)
     model.train()
@@ -116,4 +118,4 @@ def test_statistics_of_a_batch_do_not_go_with_chunks(resnet: dict[str, Any]) -> 
 
 def parsed(sections: dict[str, Any]) -> Recipe:
     raw = {**recipe(4).model_dump(), "image": sections["image"]}
-    return parse({**raw, "geometry": {**raw["geometry"], **sections["geometry"]}}, "test")
+    return parse_recipe({**raw, "geometry": {**raw["geometry"], **sections["geometry"]}}, "test")

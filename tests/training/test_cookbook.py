@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from multifold.cli import main
-from training import cookbook
-from training.cookbook import merged
-from training.recipe import RecipeError, parse
+from training.recipes import library
+from training.recipes.library import merge
+from training.recipes.schema import RecipeError, parse_recipe
 
 PLAIN = 'name = "plain"\nabout = "x"\n[data]\n[train]\nsteps = 3\nrate = 0.1\n'
 
@@ -21,15 +21,15 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", cookbook.shipped())
+@pytest.mark.parametrize("name", library.shipped_names())
 def test_every_shipped_recipe_is_valid_and_printed_in_full(name: str) -> None:
-    recipe = cookbook.load(name)
+    recipe = library.load_recipe(name)
     assert recipe.name
-    assert parse(tomllib.loads(cookbook.toml(recipe)), "again") == recipe
+    assert parse_recipe(tomllib.loads(library.to_toml(recipe)), "again") == recipe
 
 
 def test_what_is_printed_says_every_default() -> None:
-    raw = tomllib.loads(cookbook.toml(cookbook.load("demo")))
+    raw = tomllib.loads(library.to_toml(library.load_recipe("demo")))
     assert raw["train"]["weight_decay"] == 0.05
     assert raw["loss"]["entailment"]["k"] == 0.1
     assert raw["image"]["stem"] == [16, 32, 64]
@@ -40,10 +40,12 @@ def test_a_recipe_extends_another_by_path_or_name(tmp_path: Path) -> None:
     middle = 'extends = "plain"\nname = "middle"\n[train]\nrate = 0.2\n'
     (tmp_path / "sub").mkdir()
     written(tmp_path / "sub", "middle", middle.replace('"plain"', '"../plain.toml"'))
-    last = cookbook.load(written(tmp_path, "last", 'extends = "sub/middle.toml"\n[geometry]\ndim = 7\n'))
+    last = library.load_recipe(
+        written(tmp_path, "last", 'extends = "sub/middle.toml"\n[geometry]\ndim = 7\n')
+    )
     assert (last.name, last.train.steps, last.train.rate, last.geometry.dim) == ("middle", 3, 0.2, 7)
-    ours = cookbook.load(written(tmp_path, "ours", 'extends = "demo"\n[train]\nsteps = 1\n'))
-    assert ours.image == cookbook.load("demo").image
+    ours = library.load_recipe(written(tmp_path, "ours", 'extends = "demo"\n[train]\nsteps = 1\n'))
+    assert ours.image == library.load_recipe("demo").image
     assert ours.train.steps == 1
 
 
@@ -51,11 +53,11 @@ def test_circles_are_refused(tmp_path: Path) -> None:
     written(tmp_path, "a", 'extends = "b"\n')
     written(tmp_path, "b", 'extends = "a"\n')
     with pytest.raises(RecipeError, match=r"in a circle: a -> b -> a"):
-        cookbook.load(tmp_path / "a.toml")
+        library.load_recipe(tmp_path / "a.toml")
     with pytest.raises(RecipeError, match="must be the name or the path of one"):
-        cookbook.load(written(tmp_path, "many", 'extends = ["a", "b"]\n'))
+        library.load_recipe(written(tmp_path, "many", 'extends = ["a", "b"]\n'))
     with pytest.raises(RecipeError, match="there is no recipe nowhere"):
-        cookbook.load(written(tmp_path, "lost", 'extends = "nowhere"\n'))
+        library.load_recipe(written(tmp_path, "lost", 'extends = "nowhere"\n'))
 
 
 @pytest.mark.parametrize(
@@ -76,24 +78,24 @@ def test_sections_are_laid_over_each_other(
     base: dict[str, Any], over: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     before = repr(base)
-    assert merged(base, over) == expected
+    assert merge(base, over) == expected
     assert repr(base) == before
 
 
 def test_keys_are_set_from_outside(tmp_path: Path) -> None:
     path = written(tmp_path, "plain", PLAIN)
     changes = ["train.rate=1e-4", "loss.name=mfh", "image.stem=[8, 16]", "geometry.params.scale=10"]
-    recipe = cookbook.load(path, [*changes, "geometry.params.scale_max=inf", "about=a = b"])
-    assert parse(tomllib.loads(cookbook.toml(recipe)), "again") == recipe
+    recipe = library.load_recipe(path, [*changes, "geometry.params.scale_max=inf", "about=a = b"])
+    assert parse_recipe(tomllib.loads(library.to_toml(recipe)), "again") == recipe
     assert (recipe.train.rate, recipe.train.steps, recipe.loss.name) == (1e-4, 3, "mfh")
     assert recipe.model_dump()["image"]["stem"] == (8, 16)
     assert recipe.geometry.params == {"scale": 10, "scale_max": float("inf")}
     assert recipe.about == "a = b"
     for wrong in ("train.rate", "=3", "train..rate=3"):
         with pytest.raises(RecipeError, match=r"--set takes section\.key=value"):
-            cookbook.load(path, [wrong])
+            library.load_recipe(path, [wrong])
     with pytest.raises(RecipeError, match=r"plain\.toml with train\.stps=3: nothing reads"):
-        cookbook.load(path, ["train.stps=3"])
+        library.load_recipe(path, ["train.stps=3"])
 
 
 @pytest.mark.parametrize(
@@ -112,16 +114,16 @@ def test_keys_are_set_from_outside(tmp_path: Path) -> None:
 def test_a_wrong_key_is_told_with_the_right_one(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, "wrong", 'name = "x"\nabout = ""\n[data]\n' + text)
     with pytest.raises(RecipeError, match=message):
-        cookbook.load(path)
+        library.load_recipe(path)
 
 
 def test_broken_toml_and_missing_files_are_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="is not TOML"):
-        cookbook.load(written(tmp_path, "broken", "name = "))
+        library.load_recipe(written(tmp_path, "broken", "name = "))
     with pytest.raises(RecipeError, match=r"there is no recipe dmo; did you mean demo\?"):
-        cookbook.load("dmo")
+        library.load_recipe("dmo")
     with pytest.raises(RecipeError, match=r"there is no recipe \S+none\.toml; `multifold train --list`"):
-        cookbook.load(tmp_path / "none.toml")
+        library.load_recipe(tmp_path / "none.toml")
 
 
 def test_the_command_lists_and_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,19 +16,20 @@ from onnx import TensorProto, helper
 from PIL import Image
 from torch import Tensor, nn
 
-from multifold import bundle as bundles
-from multifold.bundle import Bundle, GeometrySpec
+from multifold.analysis.explanation import Explainer, isolate_part
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import Bundle, GeometrySpec
+from multifold.bundle.encoder import Encoder
 from multifold.cli import main
-from multifold.encoder import Encoder
-from multifold.explanation import Explainer, part
 from tests import tiny
 from tests.training import small
-from training import prepare, recipe
-from training.explaining.gradient import Backward, GradientError
-from training.explaining.graphs import explaining, write_explaining
+from training import prepare
+from training.export.explain_graphs import explain_graph, write_explain_graphs
+from training.export.gradient import GradientError, GraphGradient
+from training.export.graphs import check_parity, write_graphs
 from training.geometries.pointcloud import KernelCloud
-from training.graphs import check_parity, write_graphs
-from training.towers import Model, build_model
+from training.recipes import schema
+from training.towers import TwoTowerModel, build_model
 from training.towers.bert import BertTower
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -55,13 +56,15 @@ SLOW_CLOUDS = [pytest.param(name, marks=pytest.mark.slow) for name in CLOUDS if 
 SENTENCES = ["a red square left", "square, blue, bottom of it"]
 
 
-def bundle_of(folder: Path, changes: dict[str, Any]) -> tuple[Bundle, Model]:
+def bundle_of(folder: Path, changes: dict[str, Any]) -> tuple[Bundle, TwoTowerModel]:
     """A random model of these towers, exported without ceremony."""
     plain = small.recipe().model_dump(mode="json")
     towers = {side: {**plain[side], **changes.get(side, {})} for side in ("image", "text")}
     if towers["text"].get("kind") == "bert":
         towers["text"] = {k: v for k, v in towers["text"].items() if k not in ("pads", "trainable")}
-    wanted = recipe.parse({**plain, **towers, "geometry": changes.get("geometry", plain["geometry"])}, "test")
+    wanted = schema.parse_recipe(
+        {**plain, **towers, "geometry": changes.get("geometry", plain["geometry"])}, "test"
+    )
     _, captions = small.pictures()
     tokenizer = small.tokenizer(captions)
     torch.manual_seed(3)
@@ -85,13 +88,13 @@ def bundle_of(folder: Path, changes: dict[str, Any]) -> tuple[Bundle, Model]:
 )
 def exported(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Bundle, Model]:
+) -> tuple[Bundle, TwoTowerModel]:
     bundle, model = bundle_of(tmp_path_factory.mktemp("bundles") / "made", VARIANTS[request.param])
-    assert write_explaining(bundle) == {}
+    assert write_explain_graphs(bundle) == {}
     return bundles.save(bundle), model
 
 
-def by_autograd(model: Model, tower: Any, given: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+def by_autograd(model: TwoTowerModel, tower: Any, given: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
     """What enters the last block, and the gradient of the index score there."""
     held: list[Tensor] = []
 
@@ -108,7 +111,7 @@ def by_autograd(model: Model, tower: Any, given: Tensor, other: Tensor) -> tuple
     return held[0].detach(), gradient
 
 
-def test_pictures_agree_with_torch(exported: tuple[Bundle, Model]) -> None:
+def test_pictures_agree_with_torch(exported: tuple[Bundle, TwoTowerModel]) -> None:
     bundle, model = exported
     views, _ = small.pictures()
     pixels = views[:3, 0]
@@ -122,7 +125,7 @@ def test_pictures_agree_with_torch(exported: tuple[Bundle, Model]) -> None:
     assert np.abs(found).max() > 0
 
 
-def test_texts_agree_with_torch(exported: tuple[Bundle, Model]) -> None:
+def test_texts_agree_with_torch(exported: tuple[Bundle, TwoTowerModel]) -> None:
     bundle, model = exported
     encoder = Encoder(bundle)
     ids = encoder.tokenizer(SENTENCES).ids
@@ -142,7 +145,7 @@ def test_texts_agree_with_torch(exported: tuple[Bundle, Model]) -> None:
     assert np.abs(found).max() > 0
 
 
-def test_explain_graphs_store_no_weight_twice(exported: tuple[Bundle, Model]) -> None:
+def test_explain_graphs_store_no_weight_twice(exported: tuple[Bundle, TwoTowerModel]) -> None:
     bundle, _ = exported
     for side in ("image", "text"):
         model = onnx.load(bundle.path(f"explain_{side}.onnx"), load_external_data=False)
@@ -154,7 +157,7 @@ def test_explain_graphs_store_no_weight_twice(exported: tuple[Bundle, Model]) ->
 def test_explaining_changes_no_vector(tmp_path: Path) -> None:
     bundle, _ = bundle_of(tmp_path / "made", {})
     before = {name: content for name, content in bundle.files.items() if not name.startswith("explain")}
-    write_explaining(bundle)
+    write_explain_graphs(bundle)
     after = bundles.save(bundle)
     assert after.vector_id == bundle.vector_id != after.bundle_id
     assert {name: after.files[name] for name in before} == before
@@ -162,7 +165,7 @@ def test_explaining_changes_no_vector(tmp_path: Path) -> None:
 
 def test_the_maps_of_tokens_sum_to_the_map_of_all(tmp_path: Path) -> None:
     bundle, _ = bundle_of(tmp_path / "made", VARIANTS["m class tokens"])
-    write_explaining(bundle)
+    write_explain_graphs(bundle)
     encoder = Encoder(bundles.save(bundle))
     assert encoder.bundle.geometry.tokens == 2
     views, _ = small.pictures()
@@ -173,12 +176,16 @@ def test_the_maps_of_tokens_sum_to_the_map_of_all(tmp_path: Path) -> None:
         found: np.ndarray = session.run(None, {"pixels": views[0, :1], "other": vector[None]})[0]
         return found
 
-    np.testing.assert_allclose(run(part(other, 0, 2)) + run(part(other, 1, 2)), run(other), atol=1e-6)
-    assert Explainer(encoder).picture(views[0, 0], part(other, 1, 2), "grad-cam").grid.shape == (4, 4)
+    np.testing.assert_allclose(
+        run(isolate_part(other, 0, 2)) + run(isolate_part(other, 1, 2)), run(other), atol=1e-6
+    )
+    assert Explainer(encoder).picture(views[0, 0], isolate_part(other, 1, 2), "grad-cam").grid.shape == (4, 4)
 
 
 @pytest.fixture(scope="module", params=[QUICK_CLOUD, *SLOW_CLOUDS])
-def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Model]:
+def cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Bundle, TwoTowerModel]:
     name = request.param
     params = {} if name == "cloud_linear" else {"frequencies": 24}
     return bundle_of(
@@ -191,7 +198,7 @@ def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     )
 
 
-def test_shares_of_points_sum_to_the_similarity_of_clouds(cloud: tuple[Bundle, Model]) -> None:
+def test_shares_of_points_sum_to_the_similarity_of_clouds(cloud: tuple[Bundle, TwoTowerModel]) -> None:
     bundle, model = cloud
     encoder = Encoder(bundle)
     explainer = Explainer(encoder)
@@ -214,7 +221,9 @@ def test_shares_of_points_sum_to_the_similarity_of_clouds(cloud: tuple[Bundle, M
     assert sum(share for _, share in words.words) + unsaid.sum() == pytest.approx(similarity, rel=1e-4)
 
 
-def test_a_patch_has_the_share_that_the_plain_sum_over_pairs_gives_it(cloud: tuple[Bundle, Model]) -> None:
+def test_a_patch_has_the_share_that_the_plain_sum_over_pairs_gives_it(
+    cloud: tuple[Bundle, TwoTowerModel],
+) -> None:
     """Σⱼ wᵢwⱼκ(vᵢ, vⱼ) over both counts, κ by the waves that the bundle has."""
     bundle, model = cloud
     encoder = Encoder(bundle)
@@ -242,7 +251,7 @@ def points_of(tower: Any, given: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN4
 
 
 def test_graphs_of_points_change_no_vector_and_store_no_weight_twice(
-    cloud: tuple[Bundle, Model], tmp_path: Path
+    cloud: tuple[Bundle, TwoTowerModel], tmp_path: Path
 ) -> None:
     bundle, _ = cloud
     shutil.copytree(bundle.folder, tmp_path / "without")
@@ -258,11 +267,11 @@ def test_graphs_of_points_change_no_vector_and_store_no_weight_twice(
 
 def test_what_has_no_blocks_is_refused_and_still_explained(tmp_path: Path) -> None:
     bundle = tiny.build(tmp_path / "tiny")
-    refused = write_explaining(bundle)
+    refused = write_explain_graphs(bundle)
     assert set(refused) == {"image", "text"}
     assert Explainer(Encoder(bundles.save(bundle))).methods("image") == ("occlusion",)
     with pytest.raises(GradientError, match="no blocks"):
-        explaining(bundle, "image")
+        explain_graph(bundle, "image")
 
 
 OPERATIONS: dict[str, Any] = {
@@ -296,7 +305,7 @@ def test_every_operation_goes_backward(name: str) -> None:
     assert program is not None
     model = program.model_proto
     inner = next(node.output[0] for node in model.graph.node if node.input[0] == model.graph.input[0].name)
-    on = Backward(model.graph)
+    on = GraphGradient(model.graph)
     model.graph.input.append(helper.make_tensor_value_info("seed", TensorProto.FLOAT, None))
     gradient = on.through(model.graph.output[0].name, "seed", inner)
     model.graph.output.append(helper.make_tensor_value_info(gradient, TensorProto.FLOAT, None))
@@ -314,7 +323,7 @@ def test_what_has_no_backward_here_is_named() -> None:
     node = helper.make_node("Det", ["x"], ["y"])
     graph = helper.make_graph([node], "g", [], [])
     with pytest.raises(GradientError, match=re.escape("backward of Det")):
-        Backward(graph).through("y", "seed", "x")
+        GraphGradient(graph).through("y", "seed", "x")
 
 
 def test_the_command_explains_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from tests.training import small
 from training import checkpoint, loop
-from training.export import export
-from training.graphs import ParityError, check_parity
+from training.export.bundle import export_bundle
+from training.export.graphs import ParityError, check_parity
 from training.towers import build_model
 
 HOUSE = Path(__file__).resolve().parents[2]
@@ -29,12 +29,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encoder(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     views, captions = small.pictures()
     folder = tmp_path_factory.mktemp("bundle")
-    export(checkpoint.load(run), views, captions, folder, {"code": "test"})
+    export_bundle(checkpoint.load_checkpoint(run), views, captions, folder, {"code": "test"})
     return open_encoder(folder)
 
 
 def test_it_answers_like_the_model_for_any_batch_and_length(run: Path, encoder: Encoder) -> None:
-    model = checkpoint.load(run).model
+    model = checkpoint.load_checkpoint(run).model
     views, captions = small.pictures()
     for rows in (1, 3, 16):
         assert check_parity(model, encoder, views[:rows, 0], [c[0] for c in captions[:rows]]) < 1e-4

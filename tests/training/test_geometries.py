@@ -14,7 +14,7 @@ from torch import Tensor
 
 from multifold.errors import MultifoldError
 from training.geometries import GEOMETRIES, build
-from training.geometries.base import Entails, Geometry
+from training.geometries.base import EntailmentGeometry, Geometry
 from training.geometries.lorentz import Lorentz
 
 GOLDEN_FILE = Path(__file__).parents[1] / "golden" / "geometries.json"
@@ -55,7 +55,7 @@ def test_the_golden_numbers_are_what_their_program_writes(tmp_path: Path) -> Non
 
 def test_every_geometry_has_golden_numbers() -> None:
     assert {*GOLDEN["flat"], *GOLDEN["clouds"]["named"]} == set(GEOMETRIES)
-    assert set(GOLDEN["cones"]) == {n for n, g in GEOMETRIES.items() if issubclass(g, Entails)}
+    assert set(GOLDEN["cones"]) == {n for n, g in GEOMETRIES.items() if issubclass(g, EntailmentGeometry)}
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
@@ -75,7 +75,7 @@ def test_similarities_and_logits_are_the_golden_ones(name: str, precision: torch
 @pytest.mark.parametrize("name", sorted(GOLDEN["cones"]))
 def test_entailment_energies_are_the_golden_ones(name: str, k: str) -> None:
     geometry, entry = golden(name, "cones")
-    assert isinstance(geometry, Entails)
+    assert isinstance(geometry, EntailmentGeometry)
     for precision, assert_close in CLOSE.items():
         query, gallery = given(precision)
         with torch.no_grad():
@@ -86,7 +86,7 @@ def test_entailment_energies_are_the_golden_ones(name: str, k: str) -> None:
 @pytest.mark.parametrize("name", sorted(GOLDEN["cones"]))
 def test_the_root_entails_everything(name: str) -> None:
     geometry, _ = golden(name, "cones")
-    assert isinstance(geometry, Entails)
+    assert isinstance(geometry, EntailmentGeometry)
     query, gallery = given(torch.float32)
     energy = geometry.entail(geometry.root(query)[None], torch.cat([query, 40 * gallery]), 0.1)
     assert (energy <= 0).all()
@@ -95,7 +95,7 @@ def test_the_root_entails_everything(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(GOLDEN["cones"]))
 def test_a_cone_holds_what_lies_behind_its_tip(name: str) -> None:
     geometry, _ = golden(name, "cones")
-    assert isinstance(geometry, Entails)
+    assert isinstance(geometry, EntailmentGeometry)
     query, _ = given(torch.float32)
     behind, between = (
         geometry.entail(query, 1.5 * query, 0.1).diag(),
@@ -112,7 +112,9 @@ def test_ends_of_paths_to_the_root() -> None:
         root = geometry.root(sample)
         assert root.shape == (geometry.feature_dim,)
         expected = (
-            torch.zeros(DIM) if isinstance(geometry, Entails) else geometry.index_vectors(sample).mean(0)
+            torch.zeros(DIM)
+            if isinstance(geometry, EntailmentGeometry)
+            else geometry.index_vectors(sample).mean(0)
         )
         torch.testing.assert_close(root, expected)
 

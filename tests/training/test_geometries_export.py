@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from multifold import bundle as bundles
-from multifold.bundle import BundleError, GeometrySpec
-from multifold.encoder import Encoder
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import BundleError, GeometrySpec
+from multifold.bundle.encoder import Encoder
 from tests import tiny
+from training.export.graphs import OPTIONAL, ParityError, check_geometry, write_geometry, write_graph
 from training.geometries import GEOMETRIES, build
-from training.geometries.base import Entails, Geometry, Rescores
+from training.geometries.base import EntailmentGeometry, Geometry, RescoringGeometry
 from training.geometries.pointcloud import LinearCloud
-from training.graphs import OPTIONAL, ParityError, check_geometry, write_geometry, write_graph
 
 QUICK = ("clip", "lorentz", "oblique_geodesic")  # one of each kind of graph; an export takes seconds
 NAMES = [
@@ -68,13 +68,13 @@ def test_graphs_agree_for_batches_of_any_size(geometry: Geometry, encoder: Encod
         query, gallery = features(geometry, queries, 0), features(geometry, rows, 1)
         assert check_geometry(geometry, encoder, query, gallery) < 1e-5
         k = torch.rand((), generator=torch.Generator().manual_seed(queries)).item()
-        if isinstance(geometry, Entails):
+        if isinstance(geometry, EntailmentGeometry):
             energy = encoder.entail(query.numpy(), gallery.numpy(), k)
             np.testing.assert_allclose(energy, geometry.entail(query, gallery, k), atol=1e-4)
 
 
 def test_optional_graphs_are_there_where_they_are_of_use(geometry: Geometry, encoder: Encoder) -> None:
-    rescores, entails = isinstance(geometry, Rescores), isinstance(geometry, Entails)
+    rescores, entails = isinstance(geometry, RescoringGeometry), isinstance(geometry, EntailmentGeometry)
     assert [encoder.bundle.has(name) for name in OPTIONAL] == [rescores, entails]
     assert encoder.rescores == rescores
     query = features(geometry, 2, 0).numpy()

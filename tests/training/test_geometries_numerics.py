@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from training.geometries import GEOMETRIES, build
-from training.geometries.base import Entails, Geometry
+from training.geometries.base import EntailmentGeometry, Geometry
 from training.geometries.lorentz import FARTHEST, arsinh_squared
 from training.geometries.numerics import arccos
 from training.geometries.pointcloud import LinearCloud
 
 DIM = 8
 NAMES = sorted(GEOMETRIES)
-CONES = sorted(name for name, geometry in GEOMETRIES.items() if issubclass(geometry, Entails))
+CONES = sorted(name for name, geometry in GEOMETRIES.items() if issubclass(geometry, EntailmentGeometry))
 CLOUDS = sorted(name for name, geometry in GEOMETRIES.items() if issubclass(geometry, LinearCloud))
 
 lengths = st.one_of(st.just(0.0), st.floats(-25, 15).map(lambda power: 10**power))
@@ -67,7 +67,7 @@ def test_values_and_gradients_are_numbers(name: str, length: float, nudge: float
 @example(length=1.0, nudge=0.0, seed=0, k=0.1)
 def test_entailment_is_a_number(name: str, length: float, nudge: float, seed: int, k: float) -> None:
     geometry = small(name)
-    assert isinstance(geometry, Entails)
+    assert isinstance(geometry, EntailmentGeometry)
     query, gallery = rays(geometry.feature_dim, length, nudge, seed)
     query.requires_grad_()
     gallery.requires_grad_()

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from multifold.scores import index_scores, signed
+from multifold.scores import apply_signs, index_scores
 from training.geometries import GEOMETRIES, build
-from training.geometries.base import Geometry, Rescores
+from training.geometries.base import Geometry, RescoringGeometry
 
 DIM = 24
-INDEXED = sorted(name for name, geometry in GEOMETRIES.items() if not issubclass(geometry, Rescores))
+INDEXED = sorted(name for name, geometry in GEOMETRIES.items() if not issubclass(geometry, RescoringGeometry))
 LORENTZ = [("lorentz", 0.1), ("lorentz", 4.0), ("lorentz_squared", 10.0)]
 
 
@@ -26,7 +26,7 @@ def vectors(geometry: Geometry, rows: Tensor, *, query: bool) -> np.ndarray:
     with torch.no_grad():
         found = geometry.index_vectors(rows).numpy()
     signs = geometry.query_signs
-    return signed(found, signs.numpy()) if query and signs is not None else found
+    return apply_signs(found, signs.numpy()) if query and signs is not None else found
 
 
 def search(geometry: Geometry, query: Tensor, gallery: Tensor) -> np.ndarray:
@@ -78,7 +78,7 @@ def test_lorentz_search_near_the_origin_is_as_good_as_float32() -> None:
 
 def test_geodesic_search_is_candidates_and_a_second_look() -> None:
     geometry = build("oblique_geodesic", DIM, m=4)
-    assert isinstance(geometry, Rescores)
+    assert isinstance(geometry, RescoringGeometry)
     query, gallery = features(geometry, 9, 4), features(geometry, 300, 5)
     with torch.no_grad():
         expected = geometry.similarity(query, gallery)

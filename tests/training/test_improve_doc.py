@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from multifold.asking import Search
-from multifold.bundle import load
+from multifold.bundle.bundle import load
 from multifold.cli import main
-from multifold.client import Client
+from multifold.client.client import Client
+from multifold.client.request_models import Search
 from tests.app.house import house
 from tests.training.test_finetune_doc import COLOURS, SIZES, TOY, box
 

@@ -9,42 +9,44 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multifold import bundle as bundles
-from multifold.bundle import file_hash
-from multifold.manifest import Entry
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import file_hash
+from multifold.manifest import ManifestEntry
 from multifold.metrics import Interval
 from tests import tiny
 from tests.training import small
 from training import checkpoint
-from training.batches import with_rivals
+from training.batches import add_rivals
 from training.checkpoint import Checkpoint
-from training.commands.improve import NoCheckpointError, start_of
-from training.data import said
-from training.improving import NothingLearnedError, Outcome, blend, lesson, recipe_for
-from training.promotion import Difference
+from training.commands.improve import NoCheckpointError, starting_checkpoint
+from training.data import feedback
+from training.improvement import ImprovementOutcome, NothingLearnedError, blend, prepare_lesson, recipe_for
+from training.retrieval.comparison import RecallDifference
 from training.towers import build_model
 
 
-def entry(name: str, *good: str, rivals: tuple[str, ...] = ()) -> Entry:
-    meta = {said.KEY: {"good": list(good), "bad": [], "rivals": list(rivals)}} if good else {"kind": "chair"}
-    return Entry(name, texts=("own", *good), meta=meta)
+def entry(name: str, *good: str, rivals: tuple[str, ...] = ()) -> ManifestEntry:
+    meta = (
+        {feedback.KEY: {"good": list(good), "bad": [], "rivals": list(rivals)}} if good else {"kind": "chair"}
+    )
+    return ManifestEntry(name, texts=("own", *good), meta=meta)
 
 
 def test_texts_that_are_held_out_are_nowhere_to_learn_from() -> None:
     asked = [f"text {n}" for n in range(200)]
-    kept, apart = said.divided([entry("a", *asked), entry("b")], 0.3)
+    kept, apart = feedback.hold_out_texts([entry("a", *asked), entry("b")], 0.3)
     assert 40 <= len(apart[0]) <= 80
-    assert not set(apart[0]) & {*kept[0].texts, *said.good(kept[0])}
-    assert {*apart[0], *said.good(kept[0])} == set(asked)
+    assert not set(apart[0]) & {*kept[0].texts, *feedback.good_texts(kept[0])}
+    assert {*apart[0], *feedback.good_texts(kept[0])} == set(asked)
     assert (kept[1], apart[1]) == (entry("b"), ())
-    assert said.is_held_out(" Text  1", 0.3) == said.is_held_out("text 1", 0.3)
+    assert feedback.is_held_out_text(" Text  1", 0.3) == feedback.is_held_out_text("text 1", 0.3)
 
 
 @settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.floats(0.05, 0.9))
 def test_judged_items_have_about_their_share(judged: int, others: int, share: float) -> None:
     entries = [*(entry(f"j{n}", "x") for n in range(judged)), *(entry(f"o{n}") for n in range(others))]
-    places = said.places(entries, share)
+    places = feedback.sample_places(entries, share)
     assert set(places.tolist()) == set(range(judged + others))
     found = (places < judged).sum() / len(places)
     assert found >= share / 2 or judged / (judged + others) > share
@@ -52,12 +54,14 @@ def test_judged_items_have_about_their_share(judged: int, others: int, share: fl
 
 def test_rivals_are_known_by_their_places() -> None:
     entries = [entry("a", "x", rivals=("b", "gone")), entry("b"), entry("c", "y")]
-    assert said.rivals(entries) == {0: [1]}
+    assert feedback.rival_places(entries) == {0: [1]}
 
 
 def test_what_an_export_says_amiss_is_nothing() -> None:
-    assert said.good(Entry("a", texts=("t",), meta={said.KEY: "odd"})) == ()
-    assert said.good(Entry("a", texts=("t",), meta={said.KEY: {"good": [1, "t"]}})) == ("t",)
+    assert feedback.good_texts(ManifestEntry("a", texts=("t",), meta={feedback.KEY: "odd"})) == ()
+    assert feedback.good_texts(ManifestEntry("a", texts=("t",), meta={feedback.KEY: {"good": [1, "t"]}})) == (
+        "t",
+    )
 
 
 @settings(deadline=None)
@@ -65,7 +69,7 @@ def test_what_an_export_says_amiss_is_nothing() -> None:
 def test_a_step_has_some_rivals(items: set[int], room: int) -> None:
     most = max(len(items), room)
     rivals = {item: [(item + 1) % 20, (item + 2) % 20] for item in range(0, 20, 2)}
-    found = with_rivals(np.array(sorted(items)), rivals, most, np.random.default_rng(0)).tolist()
+    found = add_rivals(np.array(sorted(items)), rivals, most, np.random.default_rng(0)).tolist()
     assert len(found) == len(set(found)) <= most
     new = set(found) - items
     assert new <= {rival for item in set(found) & items for rival in rivals.get(item, ())}
@@ -87,12 +91,12 @@ def test_weights_are_mixed_on_a_straight_line() -> None:
     assert torch.allclose(new.model.state_dict()[name], 0.75 * first + 0.25 * last, atol=1e-6)
 
 
-def outcome(gain: tuple[float, float], rest: tuple[float, float]) -> Outcome:
-    def differs(ends: tuple[float, float]) -> Difference:
+def outcome(gain: tuple[float, float], rest: tuple[float, float]) -> ImprovementOutcome:
+    def differs(ends: tuple[float, float]) -> RecallDifference:
         middle = sum(ends) / 2
-        return Difference("text_to_shape", 10, 0.5 + middle, 0.5, Interval(*ends))
+        return RecallDifference("text_to_shape", 10, 0.5 + middle, 0.5, Interval(*ends))
 
-    return Outcome(model(0), Path("x"), [differs(gain)], [differs(rest)])
+    return ImprovementOutcome(model(0), Path("x"), [differs(gain)], [differs(rest)])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_only_a_gain_that_costs_nothing_is_taken(
 def test_few_judgements_are_not_enough(tmp_path: Path) -> None:
     base = model(0).recipe
     with pytest.raises(NothingLearnedError, match="that takes 20 at least"):
-        lesson([entry("a", "x", "y")], base, tmp_path)
+        prepare_lesson([entry("a", "x", "y")], base, tmp_path)
 
 
 def test_the_recipe_keeps_towers_and_learns_gently(tmp_path: Path) -> None:
@@ -136,19 +140,19 @@ def test_a_pulled_bundle_is_refused_with_a_remedy(tmp_path: Path) -> None:
     used = tiny.build(tmp_path / "tiny")
     used = replace(used, provenance={"source": {"repository": "x/y"}})
     with pytest.raises(NoCheckpointError, match="multifold export open_clip"):
-        start_of(used, None, tmp_path)
+        starting_checkpoint(used, None, tmp_path)
 
 
 def test_the_checkpoint_is_found_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "runs" / "mine" / "checkpoint.pt"
     path.parent.mkdir(parents=True)
-    checkpoint.save(path, model(0))
+    checkpoint.save_checkpoint(path, model(0))
     made = tiny.build(tmp_path / "tiny")
     used = replace(made, provenance={"checkpoint": file_hash(path)})
-    assert start_of(used, None, tmp_path).resolve() == path
+    assert starting_checkpoint(used, None, tmp_path).resolve() == path
     with pytest.raises(NoCheckpointError, match="not what the bundle"):
-        start_of(replace(made, provenance={"checkpoint": "0" * 64}), path, tmp_path)
+        starting_checkpoint(replace(made, provenance={"checkpoint": "0" * 64}), path, tmp_path)
     with pytest.raises(NoCheckpointError, match="name it by --checkpoint"):
-        start_of(replace(made, provenance={"checkpoint": "0" * 64}), None, tmp_path)
+        starting_checkpoint(replace(made, provenance={"checkpoint": "0" * 64}), None, tmp_path)
     assert bundles.load(made.folder)

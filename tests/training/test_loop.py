@@ -11,9 +11,9 @@ from multifold import durable
 from multifold.errors import MultifoldError
 from tests.training import small
 from training import checkpoint, loop
-from training.batches import Batch
+from training.batches import TrainingBatch
 from training.objective import Objective
-from training.towers import Model
+from training.towers import TwoTowerModel
 
 
 def losses(folder: Path) -> list[float]:
@@ -36,7 +36,7 @@ def test_it_learns(tmp_path: Path) -> None:
 
 def test_the_seed_decides_everything(tmp_path: Path) -> None:
     first, second, other = (
-        checkpoint.load(train(tmp_path / name, steps=8, views=2, seed=seed)).model.state_dict()
+        checkpoint.load_checkpoint(train(tmp_path / name, steps=8, views=2, seed=seed)).model.state_dict()
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -52,7 +52,7 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
     assert not (run / "checkpoint.pt").exists()
     told = json.loads((run / "diverged.json").read_text(encoding="utf-8"))
     assert len(told["items"]) == len(set(told["items"])) == 8
-    kept = checkpoint.read(run / loop.LAST)
+    kept = checkpoint.read_checkpoint(run / loop.LAST)
     assert kept.run is not None
     assert kept.run["step"] == told["step"] - 1
 
@@ -63,7 +63,7 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(
     """A loss may be finite where its slope is not: √x at nought."""
     plain = Objective.__call__
 
-    def steep(self: Objective, model: Model, batch: Batch, progress: float) -> torch.Tensor:
+    def steep(self: Objective, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> torch.Tensor:
         edge = (model.geometry.temperature() * 0).sqrt() if progress >= 0.5 else 0
         return plain(self, model, batch, progress) + edge
 
@@ -71,7 +71,8 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(
     with pytest.raises(loop.DivergedError, match=r"the gradient became nan at step 4;.* after step 3"):
         train(tmp_path / "run", steps=8, save_every=1)
     assert all(
-        weight.isfinite().all() for weight in checkpoint.read(tmp_path / "run" / loop.LAST).weights.values()
+        weight.isfinite().all()
+        for weight in checkpoint.read_checkpoint(tmp_path / "run" / loop.LAST).weights.values()
     )
 
 
@@ -82,10 +83,12 @@ def test_more_items_a_step_than_there_are_is_said_plainly(tmp_path: Path) -> Non
 
 def test_a_checkpoint_holds_what_it_was_given(tmp_path: Path) -> None:
     path = train(tmp_path / "run", steps=3)
-    loaded = checkpoint.load(path)
+    loaded = checkpoint.load_checkpoint(path)
     assert loaded.recipe == small.recipe(steps=3)
     again = tmp_path / "again.pt"
-    checkpoint.save(again, loaded)
+    checkpoint.save_checkpoint(again, loaded)
     weights = loaded.model.state_dict()
-    assert all(torch.equal(weights[n], w) for n, w in checkpoint.load(again).model.state_dict().items())
-    assert not list(tmp_path.rglob(f"{durable.ASIDE}*"))
+    assert all(
+        torch.equal(weights[n], w) for n, w in checkpoint.load_checkpoint(again).model.state_dict().items()
+    )
+    assert not list(tmp_path.rglob(f"{durable.TEMPORARY_PREFIX}*"))

@@ -16,7 +16,7 @@ from training.losses import LOSSES, Loss, build
 from training.losses.multifold import draw, weighted
 from training.losses.pairs import infonce
 from training.losses.plain import draw_places, repeated_hard
-from training.losses.rows import find_positives, rows
+from training.losses.rows import find_positives, summarize_rows
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "losses.json"
 
@@ -71,7 +71,7 @@ def test_counted_draws_equal_draw_mask_repeat(draws: int) -> None:
     chosen = draw_places(rows_, columns, draws)
     slow, fast = (logits.clone().requires_grad_() for _ in range(2))
     repeated = repeated_hard(slow, rows_, columns, chosen)
-    direction = rows(fast, rows_, columns)
+    direction = summarize_rows(fast, rows_, columns)
     counts = (chosen.T[:, :, None] == direction.positives.columns[:, None, :]).sum(1)
     total = torch.full_like(rows_, draws)
     counted = weighted(direction, counts * direction.positives.valid, total).mean
@@ -124,7 +124,7 @@ def test_cosines_without_a_scale_have_a_floor() -> None:
 def test_rows_without_a_partner_do_not_count() -> None:
     """A group of six views and five captions leaves one view out."""
     logits = torch.randn(6, 5, dtype=torch.float64)
-    direction = rows(logits, torch.zeros(6, dtype=torch.int64), torch.zeros(5, dtype=torch.int64))
+    direction = summarize_rows(logits, torch.zeros(6, dtype=torch.int64), torch.zeros(5, dtype=torch.int64))
     assert infonce(direction).counted.tolist() == [True] * 5 + [False]
 
 
@@ -159,7 +159,7 @@ def test_half_precision_logits_are_compared_in_float32() -> None:
 
 def test_tricolo_weighs_the_directions() -> None:
     logits, ids = torch.randn(4, 4, dtype=torch.float64), torch.arange(4)
-    forward, back = (infonce(rows(each, ids, ids)).mean for each in (logits, logits.T))
+    forward, back = (infonce(summarize_rows(each, ids, ids)).mean for each in (logits, logits.T))
     torch.testing.assert_close(build("tricolo")(logits, ids, ids), 0.25 * forward + 0.75 * back)
 
 

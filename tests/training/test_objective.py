@@ -9,11 +9,11 @@ import torch
 from multifold.errors import MultifoldError
 from tests.training import small
 from training import losses
-from training.batches import Batch, batches
+from training.batches import TrainingBatch, stream_batches
 from training.objective import Objective
-from training.recipe import Recipe, parse
-from training.sides import Side, as_one, look, read
-from training.towers import Model, build_model
+from training.recipes.schema import Recipe, parse_recipe
+from training.sides import SideFeatures, encode_batch, encode_texts, pool_items
+from training.towers import TwoTowerModel, build_model
 
 WAYS = ("text_image", "agg_image", "agg_text", "agg_both")
 
@@ -21,14 +21,14 @@ WAYS = ("text_image", "agg_image", "agg_text", "agg_both")
 def recipe(**sections: Any) -> Recipe:  # noqa: ANN401 (whatever a recipe may say)
     """The small recipe on whole groups, with other sections."""
     raw = small.recipe(items=4, views=0, captions=0).model_dump()
-    return parse({**raw, **{key: {**raw[key], **value} for key, value in sections.items()}}, "test")
+    return parse_recipe({**raw, **{key: {**raw[key], **value} for key, value in sections.items()}}, "test")
 
 
-def started(wanted: Recipe) -> tuple[Model, Objective, Batch]:
+def started(wanted: Recipe) -> tuple[TwoTowerModel, Objective, TrainingBatch]:
     torch.manual_seed(0)
     groups, tokenizer = small.groups(wanted)
     model = build_model(wanted, tokenizer.vocabulary)
-    return model, Objective(wanted, model), next(batches(groups, wanted.train))
+    return model, Objective(wanted, model), next(stream_batches(groups, wanted.train))
 
 
 def step(wanted: Recipe, progress: float = 0.5) -> float:
@@ -41,9 +41,9 @@ def test_each_way_compares_what_it_says(way: str) -> None:
     weights = {name: float(name == way) for name in WAYS}
     wanted = recipe(loss={"name": "hard", **weights})
     model, objective, batch = started(wanted)
-    seen = look(model, batch)
-    images = as_one(seen.images, "mean", False) if way in ("agg_image", "agg_both") else seen.images
-    texts = as_one(seen.texts, "mean", False) if way in ("agg_text", "agg_both") else seen.texts
+    seen = encode_batch(model, batch)
+    images = pool_items(seen.images, "mean", False) if way in ("agg_image", "agg_both") else seen.images
+    texts = pool_items(seen.texts, "mean", False) if way in ("agg_text", "agg_both") else seen.texts
     assert images.features.shape[0] == (4 if way in ("agg_image", "agg_both") else 8)
     assert texts.features.shape[0] == (4 if way in ("agg_text", "agg_both") else 12)
     logits = model.geometry.logits(images.features, texts.features)
@@ -68,8 +68,8 @@ def test_blocks_change_nothing() -> None:
 
 
 def test_as_one_is_the_mean_or_the_largest_of_each_item() -> None:
-    side = Side(torch.tensor([[3.0, 0.0], [1.0, 1.0], [0.0, 4.0]]), torch.tensor([7, 2, 7]))
-    mean, most, unit = (as_one(side, *how) for how in (("mean", False), ("max", False), ("mean", True)))
+    side = SideFeatures(torch.tensor([[3.0, 0.0], [1.0, 1.0], [0.0, 4.0]]), torch.tensor([7, 2, 7]))
+    mean, most, unit = (pool_items(side, *how) for how in (("mean", False), ("max", False), ("mean", True)))
     assert mean.items.tolist() == [2, 7]
     assert mean.features.tolist() == [[1, 1], [1.5, 2]]
     assert most.features.tolist() == [[1, 1], [3, 4]]
@@ -80,7 +80,7 @@ def test_texts_read_in_parts_have_the_same_features() -> None:
     model, _, batch = started(recipe())
     whole = model.text(batch.tokens)
     for parts in (1, 2, 5, 50):
-        torch.testing.assert_close(read(model.text, batch.tokens, parts), whole, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(encode_texts(model.text, batch.tokens, parts), whole, atol=1e-5, rtol=1e-5)
 
 
 def test_the_teacher_follows_and_takes_no_gradient() -> None:
@@ -121,7 +121,7 @@ def test_a_memory_adds_columns_from_the_past(name: str) -> None:
     wanted = recipe(loss={**ways, "memory": 10})
     model, objective, _ = started(wanted)
     groups, _ = small.groups(wanted)
-    first, second = islice(batches(groups, wanted.train), 2)
+    first, second = islice(stream_batches(groups, wanted.train), 2)
     plain = Objective(recipe(loss=ways), model)
     torch.testing.assert_close(objective(model, first, 0.5), plain(model, first, 0.5))
     assert objective.memory is not None
@@ -135,7 +135,7 @@ def test_the_past_of_an_item_is_among_its_positives() -> None:
     wanted = recipe(loss={"name": "hard", "text_image": 1.0, "agg_image": 0.0, "memory": 100})
     model, objective, batch = started(wanted)
     objective(model, batch, 0.5)
-    seen = look(model, batch)
+    seen = encode_batch(model, batch)
     rows = seen.images.items
     twice = torch.cat([seen.texts.items, seen.texts.items])
     logits = model.geometry.logits(seen.images.features, torch.cat([seen.texts.features] * 2))

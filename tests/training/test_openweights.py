@@ -12,14 +12,14 @@ from PIL import Image
 from tokenizers import Tokenizer as Library
 from torch.nn.functional import normalize
 
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry, write
+from multifold.manifest import ManifestEntry, write
 from tests.training.test_reading import siglip_file
 from tests.training.towers import CONFIGS, SIGLIP
-from training import openweights
-from training.recipe import Data
+from training.export import open_weights
+from training.recipes.schema import DataSection
 
 NAME = "tiny-published"
 MODEL = {
@@ -50,11 +50,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _thing(folder: Path, shade: int) -> Entry:
+def _thing(folder: Path, shade: int) -> ManifestEntry:
     path = folder / f"{shade}.png"
     noise = np.random.default_rng(shade).integers(0, 5 + shade, (48, 40, 3), dtype=np.uint8)
     Image.fromarray(noise).save(path)
-    return Entry(str(shade), (path,), texts=(f"noise up to {shade}",), split="test")
+    return ManifestEntry(str(shade), (path,), texts=(f"noise up to {shade}",), split="test")
 
 
 def reference(model: Any, picture: Image.Image, **seen: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
@@ -143,7 +143,7 @@ def test_a_siglip_as_the_hub_has_it(published: Path, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_had_is_told(published: Path, source: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(MultifoldError, match=told):
-        openweights.named(source.replace("EMPTY", str(tmp_path)), None, Data())
+        open_weights.load_published(source.replace("EMPTY", str(tmp_path)), None, DataSection())
 
 
 def test_openais_weights_bring_their_activation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_openais_weights_bring_their_activation(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(open_clip, "download_pretrained", fetched)
     with pytest.raises(MultifoldError, match=r"the weights 'openai' of ViT-B-16-quickgelu are not here"):
-        openweights.named("open_clip:ViT-B-16/openai", None, Data())
+        open_weights.load_published("open_clip:ViT-B-16/openai", None, DataSection())
     assert len(asked) == 1
 
 

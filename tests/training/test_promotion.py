@@ -9,16 +9,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multifold import bundle as bundles
-from multifold.canary import open_encoder
+from multifold.bundle import bundle as bundles
+from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
 from tests.training import small
-from training import checkpoint, loop, promotion
+from training import checkpoint, loop
 from training.checkpoint import Checkpoint
-from training.evaluate import retrieval
-from training.evaluate.retrieval import Direction
-from training.export import export
-from training.promotion import Rival, WorseError
+from training.export.bundle import export_bundle
+from training.retrieval import comparison, directions
+from training.retrieval.comparison import RivalEncoder, WorseError
+from training.retrieval.directions import RetrievalDirection
 from training.towers import build_model
 
 VIEWS, CAPTIONS = small.pictures()
@@ -28,7 +28,7 @@ VIEWS, CAPTIONS = small.pictures()
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     recipe = small.recipe()
     groups, tokenizer = small.groups(recipe)
-    return checkpoint.load(loop.train(recipe, groups, tokenizer, tmp_path_factory.mktemp("run")))
+    return checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, tmp_path_factory.mktemp("run")))
 
 
 @pytest.fixture(scope="module")
@@ -40,20 +40,20 @@ def ignorant(learned: Checkpoint) -> Checkpoint:
 @pytest.fixture(scope="module")
 def good(learned: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles") / "good"
-    export(learned, VIEWS, CAPTIONS, folder, {"code": "test"})
+    export_bundle(learned, VIEWS, CAPTIONS, folder, {"code": "test"})
     return folder
 
 
-def rival(folder: Path) -> Rival:
+def rival(folder: Path) -> RivalEncoder:
     encoder = open_encoder(folder)
-    asked = retrieval.directions(encoder, retrieval.encode(encoder, VIEWS, CAPTIONS))
-    return Rival(encoder.bundle.name, encoder.bundle.bundle_id, asked)
+    asked = directions.directions(encoder, directions.encode(encoder, VIEWS, CAPTIONS))
+    return RivalEncoder(encoder.bundle.name, encoder.bundle.bundle_id, asked)
 
 
 def test_a_worse_model_is_refused_and_the_old_bundle_stays(ignorant: Checkpoint, good: Path) -> None:
     before = bundles.load(good)
     with pytest.raises(WorseError, match=r"finds less than small.*text to shape R@1 0\.\d+ for .*--force"):
-        export(ignorant, VIEWS, CAPTIONS, good, {"code": "test"}, rival(good))
+        export_bundle(ignorant, VIEWS, CAPTIONS, good, {"code": "test"}, rival(good))
     assert bundles.load(good) == before
     assert [path.name for path in good.parent.iterdir()] == ["good"]
 
@@ -61,7 +61,9 @@ def test_a_worse_model_is_refused_and_the_old_bundle_stays(ignorant: Checkpoint,
 def test_a_worse_model_can_be_forced_and_its_report_says_so(
     learned: Checkpoint, ignorant: Checkpoint, good: Path, tmp_path: Path
 ) -> None:
-    bundle = export(ignorant, VIEWS, CAPTIONS, tmp_path / "b", {"code": "test"}, rival(good), force=True)
+    bundle = export_bundle(
+        ignorant, VIEWS, CAPTIONS, tmp_path / "b", {"code": "test"}, rival(good), force=True
+    )
     told = bundle.provenance["against"]
     assert told["forced"] is True
     assert told["bundle_id"] == bundles.load(good).bundle_id
@@ -69,7 +71,7 @@ def test_a_worse_model_can_be_forced_and_its_report_says_so(
     assert new < old
     assert low <= round(new - old, 4) <= high < 0
     assert f"## Against small ({told['bundle_id']})" in bundle.path("report.md").read_text(encoding="utf-8")
-    better = export(learned, VIEWS, CAPTIONS, bundle.folder, {"code": "test"}, rival(bundle.folder))
+    better = export_bundle(learned, VIEWS, CAPTIONS, bundle.folder, {"code": "test"}, rival(bundle.folder))
     assert better == bundles.load(bundle.folder)
     assert better.vector_id != bundle.vector_id
     assert better.provenance["against"]["recalls"]["text_to_shape/R@1"] == [old, new, -high, -low]
@@ -78,22 +80,24 @@ def test_a_worse_model_can_be_forced_and_its_report_says_so(
 def test_what_is_no_bundle_is_not_overwritten(learned: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(MultifoldError, match="holds something that is no bundle"):
-        export(learned, VIEWS, CAPTIONS, tmp_path, {"code": "test"})
+        export_bundle(learned, VIEWS, CAPTIONS, tmp_path, {"code": "test"})
     assert (tmp_path / "letters.txt").exists()
 
 
-def direction(right: list[bool]) -> Direction:
+def direction(right: list[bool]) -> RetrievalDirection:
     """Two answers a query; where it is not right, the wrong one is first."""
     scores = np.array([[1.0, 0.0] if yes else [0.0, 1.0] for yes in right], np.float32)
     relevant = np.tile(np.array([True, False]), (len(right), 1))
-    return Direction(scores, relevant, np.arange(len(right)))
+    return RetrievalDirection(scores, relevant, np.arange(len(right)))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=40))
 def test_only_queries_that_the_two_answer_differently_decide(pairs: list[tuple[bool, bool]]) -> None:
-    new, old = ({name: direction([p[i] for p in pairs]) for name in promotion.JUDGED} for i in (0, 1))
-    first, *_ = promotion.compare(new, old)
-    back, *_ = promotion.compare(old, new)
+    new, old = (
+        {name: direction([p[i] for p in pairs]) for name in comparison.JUDGED_DIRECTIONS} for i in (0, 1)
+    )
+    first, *_ = comparison.compare_recalls(new, old)
+    back, *_ = comparison.compare_recalls(old, new)
     assert first.interval.low == pytest.approx(-back.interval.high)
     if all(ours >= theirs for ours, theirs in pairs):
         assert not first.worse

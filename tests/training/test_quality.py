@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from benches.learning import quality
 from multifold import manifest
 from multifold.cli import main
-from multifold.manifest import Entry
-from training.benches import quality
+from multifold.manifest import ManifestEntry
 
 NAMES = ("clip", "oblique_geodesic, 8 spheres")
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220)}
@@ -26,7 +26,7 @@ def squares(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Image.new("RGB", (16, 16), tuple(min(255, part + place // 3) for part in rgb)).save(photo)
         split = "train" if place < 150 else "val" if place < 162 else "test"
         texts = (f"a {name} square, number {place}", f"square in {name}")
-        entries.append(Entry(f"square {place}", (photo,), None, texts, split, {"colour": name}))
+        entries.append(ManifestEntry(f"square {place}", (photo,), None, texts, split, {"colour": name}))
     manifest.write(folder / "squares.jsonl", entries)
     return folder / "squares.jsonl"
 
@@ -39,7 +39,7 @@ def test_every_geometry_is_trained_and_measured_once(
     assert main(words) == 0
     told = capsys.readouterr().out
     for name in NAMES:
-        path = quality.home(tmp_path / "out", name) / "report.json"
+        path = quality.run_folder(tmp_path / "out", name) / "report.json"
         report = json.loads(path.read_text(encoding="utf-8"))
         assert report["data"]["items"] == 12
         assert report["command"].endswith("--split test --label colour --probe")

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from multifold.errors import MultifoldError
 from tests.training import ranks as work
 from tests.training import small
-from training.batches import batches
+from training.batches import stream_batches
+from training.distributed import DistributedRank, ProcessRank, join_processes
 from training.objective import Objective
-from training.ranks import Many, Ranks, joined
-from training.run import Run
+from training.run import TrainingRun
 
 HOUSE = Path(__file__).resolve().parents[2]
 CLOSE = 1e-5
 
 
-class Two(Many):
+class Two(DistributedRank):
     """Two ranks as far as arithmetic goes."""
 
     def __init__(self, rank: int) -> None:
@@ -88,7 +88,9 @@ def test_shares_cover_everything_once(count: int, length: int) -> None:
 def test_a_batch_is_shared_as_it_would_have_been_drawn() -> None:
     recipe = small.recipe(items=7, views=2, captions=2, augment={"turn": 20.0})
     groups, _ = small.groups(recipe)
-    whole, first, second = (next(batches(groups, recipe.train, ranks)) for ranks in (Ranks(), Two(0), Two(1)))
+    whole, first, second = (
+        next(stream_batches(groups, recipe.train, ranks)) for ranks in (ProcessRank(), Two(0), Two(1))
+    )
     for name in ("pixels", "tokens", "places"):
         parts = torch.cat([getattr(batch, name) for batch in (first, second)])
         assert torch.equal(parts, getattr(whole, name))
@@ -100,14 +102,14 @@ def test_what_cannot_be_shared_is_refused() -> None:
     recipe = small.recipe(items=1)
     groups, tokenizer = small.groups(recipe)
     with pytest.raises(MultifoldError, match="a step of 1 items cannot be shared by 2 processes"):
-        Run(recipe, groups, tokenizer, torch.device("cpu"), ranks=Two(0))
+        TrainingRun(recipe, groups, tokenizer, torch.device("cpu"), ranks=Two(0))
     whole = work.recipes()["clip"]
     swapped = whole.model_copy(update={"loss": whole.loss.model_copy(update={"name": "robust_xr"})})
     with pytest.raises(MultifoldError, match="robust_xr needs the whole matrix: one process"):
-        Objective(swapped, Run(whole, groups, tokenizer, torch.device("cpu")).model, Two(0))
+        Objective(swapped, TrainingRun(whole, groups, tokenizer, torch.device("cpu")).model, Two(0))
 
 
 def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with joined("cpu") as (ranks, device):
+    with join_processes("cpu") as (ranks, device):
         assert (ranks.count, ranks.is_first, device) == (1, True, "cpu")

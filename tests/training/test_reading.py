@@ -12,15 +12,15 @@ from tokenizers.pre_tokenizers import Metaspace, Whitespace
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import UnigramTrainer
 
+from multifold.bundle.tokenizer import Tokenizer, clean
 from multifold.errors import MultifoldError
-from multifold.tokens import Tokenizer, clean
-from training.sections import BertText, OpenClipText, SmallText
-from training.tokenizers import TrainedTokenizer, read_definition
+from training.recipes.schema import BertTextSection, OpenClipTextSection, SmallTextSection
 from training.towers import text_spec, tokenizer_for
+from training.towers.tokenizers import TrainedTokenizer, read_definition
 
 TEXTS = ["a red chair with four legs", "a low wooden table", "the sofa is grey and blue"]
 ODD = ["", "!!!", "A &amp; b", "naïve   CAFÉ 椅子 🪑", "<end_of_text> x", "it's 12" * 40]
-SIGLIP = OpenClipText(model="ViT-B-16-SigLIP", context=64)
+SIGLIP = OpenClipTextSection(model="ViT-B-16-SigLIP", context=64)
 
 
 def siglip_file(folder: Path) -> Path:
@@ -50,7 +50,7 @@ def bert_file(folder: Path, pad: str = "[PAD]") -> Path:
 
 
 def test_clips_texts_become_the_ids_of_open_clip() -> None:
-    section = OpenClipText(model="ViT-B-32")
+    section = OpenClipTextSection(model="ViT-B-32")
     tokenizer = tokenizer_for(section, [])
     spec = text_spec(section, tokenizer)
     assert (spec.length, spec.context, tokenizer.vocabulary) == ("dynamic", 77, 49408)
@@ -74,7 +74,7 @@ def test_siglip_reads_with_a_tokenizer_from_a_file(tmp_path: Path) -> None:
 
 
 def test_bert_reads_with_its_frame_from_a_file(tmp_path: Path) -> None:
-    section = BertText(tokenizer=str(bert_file(tmp_path)), context=16)
+    section = BertTextSection(tokenizer=str(bert_file(tmp_path)), context=16)
     tokenizer = tokenizer_for(section, [])
     assert (tokenizer.start, tokenizer.end, tokenizer.pad, tokenizer.cleaning) == (2, 3, 0, "bert")
     assert tokenizer.vocabulary == Library.from_file(section.tokenizer or "").get_vocab_size()
@@ -84,23 +84,25 @@ def test_bert_reads_with_its_frame_from_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(Tokenizer(tokenizer.definition, spec)(TEXTS).ids, expected)
 
 
-@pytest.mark.parametrize("section", [SmallText(vocabulary=300), BertText(vocabulary=300)])
-def test_without_a_file_the_vocabulary_is_learned(section: SmallText | BertText) -> None:
+@pytest.mark.parametrize("section", [SmallTextSection(vocabulary=300), BertTextSection(vocabulary=300)])
+def test_without_a_file_the_vocabulary_is_learned(section: SmallTextSection | BertTextSection) -> None:
     tokenizer = tokenizer_for(section, TEXTS * 5)
     assert tokenizer.vocabulary == 300
-    assert text_spec(section, tokenizer).length == ("dynamic" if isinstance(section, SmallText) else "fixed")
+    assert text_spec(section, tokenizer).length == (
+        "dynamic" if isinstance(section, SmallTextSection) else "fixed"
+    )
 
 
 @pytest.mark.parametrize(
     ("section", "said"),
     [
         (SIGLIP, "does not read as CLIP does; name its tokenizer.json"),
-        (OpenClipText(model="RN101", tokenizer="x.json"), "RN101 reads with CLIP's tokenizer; remove"),
-        (OpenClipText(model="ViT-H-14-CLIPA", tokenizer="x.json"), "in a way that is not known here"),
+        (OpenClipTextSection(model="RN101", tokenizer="x.json"), "RN101 reads with CLIP's tokenizer; remove"),
+        (OpenClipTextSection(model="ViT-H-14-CLIPA", tokenizer="x.json"), "in a way that is not known here"),
         (SIGLIP.model_copy(update={"tokenizer": "nowhere.json"}), "there is no tokenizer nowhere.json"),
     ],
 )
-def test_what_cannot_be_read_with_is_refused(section: OpenClipText, said: str) -> None:
+def test_what_cannot_be_read_with_is_refused(section: OpenClipTextSection, said: str) -> None:
     with pytest.raises(MultifoldError, match=said):
         tokenizer_for(section, [])
 
@@ -124,10 +126,10 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
 
 def test_the_bert_tower_wants_its_own_frame(tmp_path: Path) -> None:
     with pytest.raises(MultifoldError, match="is not BERT's kind"):
-        tokenizer_for(BertText(tokenizer=str(siglip_file(tmp_path))), [])
+        tokenizer_for(BertTextSection(tokenizer=str(siglip_file(tmp_path))), [])
     (tmp_path / "tokenizer_config.json").unlink()
     with pytest.raises(MultifoldError, match="is not BERT's kind"):
-        tokenizer_for(BertText(tokenizer=str(bert_file(tmp_path, pad="[UNK]"))), [])
+        tokenizer_for(BertTextSection(tokenizer=str(bert_file(tmp_path, pad="[UNK]"))), [])
 
 
 def test_old_checkpoints_know_no_cleaning() -> None:

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from tests.training import towers
-from training import cookbook
-from training.batches import Batch
+from training.batches import TrainingBatch
 from training.objective import Objective
-from training.recipe import Recipe, for_items, parse
+from training.recipes import library
+from training.recipes.schema import Recipe, parse_recipe, with_steps_for
 from training.towers import build_model
 
 TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
@@ -49,16 +49,16 @@ def toy(recipe: Recipe) -> Recipe:
     for side in ("image", "text"):
         if isinstance(raw[side]["trainable"], int):
             raw[side]["trainable"] = 1
-    return parse(raw, recipe.name)
+    return parse_recipe(raw, recipe.name)
 
 
-@pytest.mark.parametrize("name", cookbook.shipped())
+@pytest.mark.parametrize("name", library.shipped_names())
 def test_it_takes_a_step_when_it_is_small(name: str) -> None:
-    recipe = toy(cookbook.load(name))
+    recipe = toy(library.load_recipe(name))
     torch.manual_seed(0)
     model = build_model(recipe, towers.VOCABULARY)
     items = torch.tensor([0, 0, 1, 1])
-    batch = Batch(towers.pixels(recipe.image.size), items, towers.tokens(), items)
+    batch = TrainingBatch(towers.pixels(recipe.image.size), items, towers.tokens(), items)
     loss = Objective(recipe, model)(model, batch, 0.5)
     loss.backward()
     assert torch.isfinite(loss)
@@ -72,7 +72,7 @@ def test_it_takes_a_step_when_it_is_small(name: str) -> None:
     ("task", "encoder"), [(task, encoder) for task in TABLES for encoder in TABLES[task]]
 )
 def test_mxm_clr_is_as_its_tables_say(task: str, encoder: str) -> None:
-    recipe = cookbook.load(f"{task}-{encoder}")
+    recipe = library.load_recipe(f"{task}-{encoder}")
     train, flickr = recipe.train, task == "mxm-flickr30k"
     assert (train.items, train.rate, train.weight_decay) == TABLES[task][encoder]
     assert (train.views, train.captions) == (1 if flickr else 6, 5)
@@ -87,14 +87,14 @@ def test_mxm_clr_is_as_its_tables_say(task: str, encoder: str) -> None:
     assert image["still"] == (encoder == "rn101")
     assert recipe.model_dump()["text"]["model"] == image["model"]
     items = 29_000 if flickr else 11_921
-    assert for_items(recipe, items).train.steps // 10 == pytest.approx(recipe.validation.every, abs=1)
+    assert with_steps_for(recipe, items).train.steps // 10 == pytest.approx(recipe.validation.every, abs=1)
 
 
 def test_names_are_files_and_of_one_kind() -> None:
-    for name in cookbook.shipped():
-        assert cookbook.load(name).name == {"demo": "furniture"}.get(name, name)
+    for name in library.shipped_names():
+        assert library.load_recipe(name).name == {"demo": "furniture"}.get(name, name)
 
 
 def test_nothing_is_written_beyond_a_line() -> None:
-    for path in Path(cookbook.SHIPPED).glob("*.toml"):
+    for path in Path(library.SHIPPED).glob("*.toml"):
         assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 110, path

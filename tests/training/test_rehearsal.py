@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from training import checkpoint, improving
-from training.benches import improve as bench
-from training.data import said
-from training.improving import Lesson, Outcome
+from benches.learning import improve as bench
+from training import checkpoint, improvement
+from training.data import feedback
+from training.improvement import FeedbackLesson, ImprovementOutcome
 
 SMALL = (
     *(change for change in bench.BASE if not change.startswith(("data.furniture_items", "train.steps"))),
@@ -26,15 +26,15 @@ def test_what_was_known_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
     args = parser.parse_args([*OPTIONS, "--cache", str(tmp_path), "--out", str(tmp_path)])
-    base = bench._base(tmp_path / "base", tmp_path)
-    recipe = checkpoint.read(base).recipe
-    collection, _ = bench.judge(base, recipe, bench._set(args, 1, args.items), 0.0, args)
-    lesson = improving.lesson(collection, recipe, tmp_path)
-    judged = replace(lesson, learn=[one for one in lesson.learn if said.good(one)])
+    base = bench._train_base(tmp_path / "base", tmp_path)
+    recipe = checkpoint.read_checkpoint(base).recipe
+    collection, _ = bench.simulate_feedback(base, recipe, bench._make_set(args, 1, args.items), 0.0, args)
+    lesson = improvement.prepare_lesson(collection, recipe, tmp_path)
+    judged = replace(lesson, learn=[one for one in lesson.learn if feedback.good_texts(one)])
 
-    def learned(lesson: Lesson, name: str) -> Outcome:
+    def learned(lesson: FeedbackLesson, name: str) -> ImprovementOutcome:
         (tmp_path / name).mkdir()
-        return improving.improve(lesson, base, tmp_path / name, tmp_path, CHANGES)
+        return improvement.improve(lesson, base, tmp_path / name, tmp_path, CHANGES)
 
     rehearsed, forgetful = learned(lesson, "rehearsed"), learned(judged, "forgetful")
     assert not any(one.worse for one in rehearsed.rest)

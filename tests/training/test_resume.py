@@ -18,8 +18,8 @@ from tests.training import small
 from training import checkpoint, loop
 from training.loop import BEST, DONE, LAST
 from training.objective import Objective
-from training.recipe import Recipe, parse
-from training.validation import HeldOut
+from training.recipes.schema import Recipe, parse_recipe
+from training.validation import ValidationSet
 
 STEPS = 12
 HOUSE = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ class KilledError(Exception):
 def recipe(**sections: Any) -> Recipe:  # noqa: ANN401
     train = {"steps": STEPS, "views": 0, "captions": 2, "log_every": 1, "save_every": 5, "warmup": 2}
     raw = small.recipe(**train).model_dump()
-    return parse({**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "test")
+    return parse_recipe({**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "test")
 
 
 def train(wanted: Recipe, folder: Path, resume: bool = False) -> Path:
@@ -59,7 +59,7 @@ def losses(folder: Path) -> list[tuple[int, float]]:
 
 
 def same_weights(first: Path, second: Path) -> bool:
-    ours, theirs = (checkpoint.read(path).weights for path in (first, second))
+    ours, theirs = (checkpoint.read_checkpoint(path).weights for path in (first, second))
     return all(torch.equal(ours[name], theirs[name]) for name in ours.keys() | theirs.keys())
 
 
@@ -141,14 +141,14 @@ def test_the_best_step_on_val_becomes_the_checkpoint(tmp_path: Path, monkeypatch
     seen: list[dict[str, torch.Tensor]] = []
     found = iter([0.2, 0.6, 0.4])
 
-    def measure(_self: HeldOut, model: torch.nn.Module) -> dict[str, float]:
+    def measure(_self: ValidationSet, model: torch.nn.Module) -> dict[str, float]:
         seen.append({name: weight.clone() for name, weight in model.state_dict().items()})
         value = next(found)
         return {"text_to_shape/R@10": value, "shape_to_text/R@10": value}
 
-    monkeypatch.setattr(HeldOut, "measure", measure)
+    monkeypatch.setattr(ValidationSet, "measure", measure)
     path = train(recipe(validation={"every": 4}), tmp_path / "run")
-    kept = checkpoint.read(path).weights
+    kept = checkpoint.read_checkpoint(path).weights
     assert all(torch.equal(kept[name], weight) for name, weight in seen[1].items())
     assert any(not torch.equal(kept[name], weight) for name, weight in seen[2].items())
     assert not (tmp_path / "run" / BEST).exists()
@@ -186,4 +186,4 @@ def test_a_torn_checkpoint_is_said_plainly(tmp_path: Path) -> None:
     path = train(recipe(), tmp_path / "run")
     path.write_bytes(path.read_bytes()[:-1000])
     with pytest.raises(MultifoldError, match="is no checkpoint, or not a whole one"):
-        checkpoint.load(path)
+        checkpoint.load_checkpoint(path)

@@ -7,9 +7,9 @@ import torch
 
 from multifold.errors import MultifoldError
 from tests.training import small
-from training import checkpoint, loop, start
-from training.recipe import Recipe, parse
-from training.towers import Model
+from training import checkpoint, loop
+from training.recipes.schema import Recipe, parse_recipe
+from training.towers import TwoTowerModel
 
 
 @pytest.fixture(scope="module")
@@ -21,20 +21,22 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tuned(trained: Path, **sections: dict[str, object]) -> Recipe:
     raw = small.recipe(start=str(trained), steps=2).model_dump()
-    return parse({**raw, **{name: {**raw[name], **values} for name, values in sections.items()}}, "tuned")
+    return parse_recipe(
+        {**raw, **{name: {**raw[name], **values} for name, values in sections.items()}}, "tuned"
+    )
 
 
-def begun_with(recipe: Recipe) -> Model:
-    return start.model(recipe, start.tokenizer(recipe, []).vocabulary)
+def begun_with(recipe: Recipe) -> TwoTowerModel:
+    return checkpoint.starting_model(recipe, checkpoint.starting_tokenizer(recipe, []).vocabulary)
 
 
 def test_it_begins_with_the_weights_and_ends_with_others(trained: Path, tmp_path: Path) -> None:
     recipe = tuned(trained)
-    before = checkpoint.load(trained).model.state_dict()
+    before = checkpoint.load_checkpoint(trained).model.state_dict()
     begun = begun_with(recipe).state_dict()
     assert all(torch.equal(begun[name], weight) for name, weight in before.items())
     groups, tokenizer = small.groups(recipe)
-    after = checkpoint.load(loop.train(recipe, groups, tokenizer, tmp_path))
+    after = checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, tmp_path))
     assert any(not torch.equal(before[name], weight) for name, weight in after.model.state_dict().items())
     assert after.recipe.train.start == str(trained)
 
@@ -45,21 +47,25 @@ def test_a_checkpoint_needs_nothing_that_it_began_with(trained: Path, tmp_path: 
     path = loop.train(recipe, groups, tokenizer, tmp_path)
     moved = trained.rename(trained.with_name("moved.pt"))
     try:
-        assert checkpoint.load(path).model
+        assert checkpoint.load_checkpoint(path).model
     finally:
         moved.rename(trained)
 
 
 def test_texts_are_read_as_they_were(trained: Path) -> None:
     other = ["entirely different words, from which another vocabulary would be learned"] * 50
-    assert start.tokenizer(tuned(trained), other) == checkpoint.load(trained).tokenizer
-    assert start.tokenizer(small.recipe(), other) != checkpoint.load(trained).tokenizer
+    assert (
+        checkpoint.starting_tokenizer(tuned(trained), other) == checkpoint.load_checkpoint(trained).tokenizer
+    )
+    assert (
+        checkpoint.starting_tokenizer(small.recipe(), other) != checkpoint.load_checkpoint(trained).tokenizer
+    )
 
 
 def test_another_geometry_keeps_the_towers_and_begins_its_own_numbers(trained: Path) -> None:
     recipe = tuned(trained, geometry={"params": {"scale": 33.3, "scale_learned": 0.0}})
     begun = begun_with(recipe)
-    before = checkpoint.load(trained).model
+    before = checkpoint.load_checkpoint(trained).model
     assert begun.geometry.temperature().item() == pytest.approx(33.3)
     assert before.geometry.temperature().item() != pytest.approx(33.3)
     for name, weight in before.image.state_dict().items():
@@ -83,4 +89,4 @@ def test_other_towers_are_refused(
 
 def test_a_missing_checkpoint_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(MultifoldError, match="there is no checkpoint"):
-        start.tokenizer(tuned(tmp_path / "none.pt"), [])
+        checkpoint.starting_tokenizer(tuned(tmp_path / "none.pt"), [])

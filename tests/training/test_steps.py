@@ -11,8 +11,8 @@ import torch
 
 from tests.training import small
 from training import checkpoint, loop
-from training.recipe import Recipe, for_items
-from training.run import optimizer, rate
+from training.recipes.schema import Recipe, with_steps_for
+from training.run import learning_rate, make_optimizer
 
 HOUSE = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ def weights(folder: Path, **options: Any) -> dict[str, torch.Tensor]:  # noqa: A
     folder.mkdir(exist_ok=True)
     wanted = small.recipe(**options)
     groups, tokenizer = small.groups(wanted)
-    return dict(checkpoint.read(loop.train(wanted, groups, tokenizer, folder)).weights)
+    return dict(checkpoint.read_checkpoint(loop.train(wanted, groups, tokenizer, folder)).weights)
 
 
 def losses(folder: Path) -> list[float]:
@@ -35,7 +35,7 @@ def test_the_optimizer_is_the_one_that_was_asked_for() -> None:
         train = small.recipe(optimizer=name, weight_decay=decay, rate=0.1, betas=[0.8, 0.9], eps=1e-4).train
         layer = torch.nn.Linear(1, 1, bias=False)
         torch.nn.init.constant_(layer.weight, 2.0)
-        made = optimizer(layer, train)
+        made = make_optimizer(layer, train)
         assert made.defaults["betas"] == (0.8, 0.9)
         assert made.defaults["eps"] == 1e-4
         layer.weight.grad = torch.ones(1, 1)
@@ -46,17 +46,17 @@ def test_the_optimizer_is_the_one_that_was_asked_for() -> None:
 
 def test_the_rate_warms_up_and_falls_to_nothing() -> None:
     train = small.recipe(warmup=4, steps=24).train
-    rates = [rate(step, train) for step in range(25)]
+    rates = [learning_rate(step, train) for step in range(25)]
     assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
     assert rates[14] == pytest.approx(0.5)
     assert rates[24] == pytest.approx(0)
     assert rates[3:] == sorted(rates[3:], reverse=True)
-    assert rate(0, small.recipe(warmup=0).train) == 1
+    assert learning_rate(0, small.recipe(warmup=0).train) == 1
 
 
 def test_epochs_are_counted_in_steps() -> None:
     def steps(recipe: Recipe, count: int) -> int:
-        return for_items(recipe, count).train.steps
+        return with_steps_for(recipe, count).train.steps
 
     assert steps(small.recipe(items=70, epochs=10), 11921) == 1703  # MXM-CLR's run on Text2Shape
     assert steps(small.recipe(items=8, steps=5), 1000) == 5

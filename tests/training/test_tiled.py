@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.training.test_losses import ragged
 from training.geometries import build as geometry
 from training.losses import LOSSES, build
-from training.losses.tiled import Pair, tiled
+from training.tiled_loss import FeaturePair, tiled_loss
 
 TILEABLE = [name for name, loss in LOSSES.items() if loss.target != "swapped"]
 
@@ -34,8 +34,10 @@ def test_it_equals_the_whole_matrix(name: str, metric: str, block: int) -> None:
         teacher = compare.logits(features[2], features[3])
     expected = build(name)(compare.logits(*whole), rows, columns, teacher)
     wanted = torch.autograd.grad(expected, [*whole, *_learned(compare)])
-    taught = Pair(features[2], features[3], compare.logits)
-    found = tiled(build(name), Pair(parts[0], parts[1], compare.logits), rows, columns, block, taught)
+    taught = FeaturePair(features[2], features[3], compare.logits)
+    found = tiled_loss(
+        build(name), FeaturePair(parts[0], parts[1], compare.logits), rows, columns, block, taught
+    )
     given = torch.autograd.grad(found, [*parts, *_learned(compare)])
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     for ours, theirs in zip(given, wanted, strict=True):
@@ -49,8 +51,8 @@ def test_random_draws_are_the_same_on_the_way_back() -> None:
 
     def loss(query: Tensor, gallery: Tensor) -> Tensor:
         torch.manual_seed(3)
-        pair = Pair(query, gallery, lambda q, g: q @ g.T)
-        return tiled(build("hard", draws=1), pair, rows, columns, 2)
+        pair = FeaturePair(query, gallery, lambda q, g: q @ g.T)
+        return tiled_loss(build("hard", draws=1), pair, rows, columns, 2)
 
     assert torch.autograd.gradcheck(loss, (query, gallery))
 
@@ -80,15 +82,15 @@ def test_nothing_as_large_as_the_matrix_is_ever_made() -> None:
     query, gallery = (torch.randn(600, 8, requires_grad=True) for _ in range(2))
     compare = geometry("clip", 8)
     with Largest() as largest:
-        tiled(build("hard"), Pair(query, gallery, compare.logits), groups, groups, 20).backward()
+        tiled_loss(build("hard"), FeaturePair(query, gallery, compare.logits), groups, groups, 20).backward()
     assert 20 * 600 <= largest.numbers <= 2 * 20 * 600
 
 
 def test_a_loss_that_needs_the_whole_matrix_is_refused() -> None:
     features, rows, columns = case(0)
-    pair = Pair(features[0], features[1], lambda q, g: q @ g.T)
+    pair = FeaturePair(features[0], features[1], lambda q, g: q @ g.T)
     with pytest.raises(ValueError, match="needs the whole matrix"):
-        tiled(build("robust_xr"), pair, rows, columns, 4)
+        tiled_loss(build("robust_xr"), pair, rows, columns, 4)
 
 
 def _learned(module: torch.nn.Module) -> list[Tensor]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from multifold.bundle.tokenizer import TextSpec, Tokenizer
 from multifold.errors import MultifoldError
-from multifold.tokens import TextSpec, Tokenizer
-from training.tokenizers import CLIP_END, TrainedTokenizer, clip_definition, train_definition
+from training.towers.tokenizers import CLIP_END, TrainedTokenizer, clip_definition, train_definition
 
 CORPUS = [
     "a red chair with four black legs",
@@ -67,7 +67,7 @@ def test_equal_texts_give_equal_definitions_in_another_process() -> None:
     """The library counts words in hash maps whose order changes from process to process."""
     code = (
         "from tests.training.test_tokenizers import CORPUS\n"
-        "from training.tokenizers import train_definition\n"
+        "from training.towers.tokenizers import train_definition\n"
         "import sys; sys.stdout.buffer.write(train_definition(CORPUS, 320).definition.encode())"
     )
     for _ in range(2):

@@ -20,13 +20,13 @@ from tests.training.towers import (
     VIT_TEXT,
     VOCABULARY,
 )
-from training.sections import TowerSection
-from training.tokenizers import TrainedTokenizer
+from training.recipes.schema import TowerSection
 from training.towers import image_spec, text_spec
 from training.towers.assemble import set_learning
-from training.towers.base import Stack, Tower, TowerError, picked
-from training.towers.small import Block
+from training.towers.base import BlockStack, Tower, TowerError, pick_rows
+from training.towers.small import TransformerBlock
 from training.towers.text import causal_mask
+from training.towers.tokenizers import TrainedTokenizer
 
 TOKENIZER = TrainedTokenizer("", 1, VOCABULARY - 1, 0)
 
@@ -186,10 +186,10 @@ def test_features_have_the_length_that_was_asked_for() -> None:
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_rows_computed_alone_are_those_of_the_whole(mask: Tensor | None, checkpointing: bool) -> None:
     torch.manual_seed(0)
-    stack, x = Stack(Block(12, 3) for _ in range(2)), torch.randn(4, 7, 12)
+    stack, x = BlockStack(TransformerBlock(12, 3) for _ in range(2)), torch.randn(4, 7, 12)
     stack.checkpointing = checkpointing
     rows = torch.tensor([[6, 0], [2, 2], [0, 5], [3, 1]])
-    alone, whole = stack(x, mask, rows), picked(stack(x, mask), rows)
+    alone, whole = stack(x, mask, rows), pick_rows(stack(x, mask), rows)
     torch.testing.assert_close(alone, whole)
     ours, theirs = (torch.autograd.grad(y.square().sum(), list(stack.parameters())) for y in (alone, whole))
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)

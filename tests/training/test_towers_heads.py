@@ -21,7 +21,7 @@ from tests.training.towers import (
     VIT_IMAGE,
     VIT_TEXT,
 )
-from training.towers.heads import Cloud, ModalityScale, Project
+from training.towers.heads import CloudHead, ModalityScale, ProjectionHead
 from training.towers.small import attend
 from training.towers.text import causal_mask
 
@@ -102,7 +102,7 @@ def test_a_cloud_is_read_from_points_weights_and_mask() -> None:
     found, mask = model.text.tokens(towers.tokens())
     assert mask.sum(1).tolist() == [2, 5, 9, 12]
     head = model.text.project
-    assert isinstance(head, Cloud)
+    assert isinstance(head, CloudHead)
     raw = torch.einsum("btc,c->bt", found, head.weights[:, 0])
     expected = model.geometry.embed(torch.einsum("btc,cd->btd", found, head.points), raw, mask)
     torch.testing.assert_close(model.text(towers.tokens()), expected)
@@ -276,6 +276,6 @@ def built_without_scale(tower: Any) -> Any:  # noqa: ANN401
 
 def test_a_projection_may_have_a_bias() -> None:
     linear = nn.Linear(4, 3)
-    head, tokens = Project(linear.weight, linear.bias), torch.randn(5, 1, 4)
+    head, tokens = ProjectionHead(linear.weight, linear.bias), torch.randn(5, 1, 4)
     mask = torch.ones(5, 1, dtype=torch.bool)
     torch.testing.assert_close(head(tokens, mask), linear(tokens[:, 0]))

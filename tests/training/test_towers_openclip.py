@@ -8,19 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-from multifold.preprocess import CLIP_MEAN
+from multifold.bundle.preprocess import CLIP_MEAN
 from tests.training import towers
 from tests.training.towers import CLIP, DIM, RESNET, SIGLIP, SIGLIP_TEXT, VIT, VIT_IMAGE, VIT_TEXT, VOCABULARY
 from training import checkpoint
 from training.checkpoint import Checkpoint
-from training.recipe import RecipeError
-from training.recipe import Teacher as TeacherOptions
-from training.sections import OpenClipImage
+from training.recipes.schema import OpenClipImageSection, RecipeError
+from training.recipes.schema import TeacherSection as TeacherOptions
 from training.teacher import Teacher
-from training.tokenizers import TrainedTokenizer
 from training.towers import catalogue, image_spec
 from training.towers.base import TowerError
 from training.towers.image import PatchTower, WholeTower
+from training.towers.tokenizers import TrainedTokenizer
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     VIT: (VIT_IMAGE, VIT_TEXT, CLIP),
@@ -107,9 +106,9 @@ def test_a_checkpoint_needs_the_pretrained_file_no_more(tmp_path: Path) -> None:
     wanted = towers.recipe(*with_weights(VIT, file))
     model = towers.build(*with_weights(VIT, file))
     tokenizer = TrainedTokenizer("{}", None, 1, 1, "canonicalize", VOCABULARY)
-    checkpoint.save(tmp_path / "checkpoint.pt", Checkpoint(wanted, tokenizer, model))
+    checkpoint.save_checkpoint(tmp_path / "checkpoint.pt", Checkpoint(wanted, tokenizer, model))
     Path(file).unlink()
-    again = checkpoint.load(tmp_path / "checkpoint.pt")
+    again = checkpoint.load_checkpoint(tmp_path / "checkpoint.pt")
     assert again.tokenizer == tokenizer
     with torch.inference_mode():
         assert torch.equal(again.model.image(towers.pixels(32)), model.image(towers.pixels(32)))
@@ -203,12 +202,12 @@ def test_a_kind_that_nobody_knows_names_its_place() -> None:
 
 
 def test_pictures_are_wanted_as_the_weights_want_them() -> None:
-    siglip = image_spec(OpenClipImage(model="ViT-B-16-SigLIP"))
+    siglip = image_spec(OpenClipImageSection(model="ViT-B-16-SigLIP"))
     assert (siglip.mean, siglip.resize) == ((0.5, 0.5, 0.5), "squash")
-    laion = OpenClipImage(model="ViT-L-14", pretrained="laion2b_s32b_b82k")
+    laion = OpenClipImageSection(model="ViT-L-14", pretrained="laion2b_s32b_b82k")
     assert image_spec(laion).mean == (0.5, 0.5, 0.5)
-    assert image_spec(OpenClipImage(model="RN101", pretrained="some/file.pt")).mean == CLIP_MEAN
-    assert image_spec(OpenClipImage(model=VIT, size=32)).mean == CLIP_MEAN
+    assert image_spec(OpenClipImageSection(model="RN101", pretrained="some/file.pt")).mean == CLIP_MEAN
+    assert image_spec(OpenClipImageSection(model=VIT, size=32)).mean == CLIP_MEAN
 
 
 @pytest.mark.slow

@@ -11,19 +11,19 @@ import torch
 from PIL import Image
 
 from multifold import manifest
-from multifold.bundle import Bundle
+from multifold.analysis.hierarchy import ClassTree, read_tree
+from multifold.analysis.traversal import CaptionPool, distances_to_root, traverse
+from multifold.bundle.bundle import Bundle
+from multifold.bundle.encoder import Encoder
 from multifold.cli import main
-from multifold.encoder import Encoder
-from multifold.hierarchy import Tree, read_tree
-from multifold.manifest import Entry
-from multifold.traversal import Pool, distances, traverse
+from multifold.manifest import ManifestEntry
 from tests import tiny
 from tests.training.test_geometries_export import dressed
-from training.data import pools
+from training.data import caption_pools
 from training.data.furniture import kinds
-from training.evaluate.traversal import classify, hierarchy, histograms, mean_met
+from training.evaluate.traversal import classify, hierarchy, histograms, mean_captions_met
 from training.geometries import build
-from training.geometries.base import Entails
+from training.geometries.base import EntailmentGeometry
 
 STEPS, WIDTHS = 20, (None, 0.05, 0.4, 2.0)
 TREE = Path(__file__).parents[2] / "training" / "data" / "furniture" / "tree.json"
@@ -44,18 +44,18 @@ def test_paths_are_those_of_the_plain_algorithm(name: str, bundle: Bundle, tmp_p
     thing = rng.standard_normal(tiny.FEATURE).astype(np.float32)
     spread = rng.uniform(0.1, 1.2, (40, 1))
     features = (spread * (thing + rng.standard_normal((40, tiny.FEATURE)))).astype(np.float32)
-    pool = Pool(tuple(f"caption {i}" for i in range(40)), features)
+    pool = CaptionPool(tuple(f"caption {i}" for i in range(40)), features)
     found = traverse(encoder, thing, pool, STEPS, WIDTHS)
     for path, k in zip(found, WIDTHS, strict=True):
         assert [int(met.text.split()[1]) for met in path.met] == plain(geometry, thing, features, k)
     assert len({len(path.met) for path in found}) > 1
-    measured = distances(encoder, features)
+    measured = distances_to_root(encoder, features)
     assert (np.argsort(measured) == np.argsort(np.linalg.norm(features, axis=1))).all()
 
 
 def plain(geometry: object, thing: np.ndarray, captions: np.ndarray, k: float | None) -> list[int]:
     """Step by step, caption by caption, as MERU's and EuCLIP's scripts do it."""
-    assert isinstance(geometry, Entails)
+    assert isinstance(geometry, EntailmentGeometry)
     pool, met = torch.tensor(captions), []
     root = torch.zeros(1, pool.shape[1])
     for share in torch.linspace(0, 1, STEPS):
@@ -70,10 +70,10 @@ def plain(geometry: object, thing: np.ndarray, captions: np.ndarray, k: float | 
 
 def test_how_many_are_met_is_a_mean(bundle: Bundle) -> None:
     encoder = Encoder(bundle, threads=1)
-    pool = Pool(texts := ("red", "blue", "black"), encoder.texts(texts).features)
+    pool = CaptionPool(texts := ("red", "blue", "black"), encoder.texts(texts).features)
     features = encoder.texts(["red box", "blue"]).features
     counts = [len(traverse(encoder, feature, pool)[0].met) for feature in features]
-    assert mean_met(encoder, features, pool, [None]) == {None: np.mean(counts)}
+    assert mean_captions_met(encoder, features, pool, [None]) == {None: np.mean(counts)}
 
 
 def test_histograms_share_their_bins_and_lose_nothing(bundle: Bundle) -> None:
@@ -82,7 +82,7 @@ def test_histograms_share_their_bins_and_lose_nothing(bundle: Bundle) -> None:
     far = histograms(encoder, sides, bins=8)
     assert far["text"].edges == far["other"].edges
     assert [sum(one.shares) for one in far.values()] == pytest.approx([1, 1])
-    assert far["text"].mean == pytest.approx(distances(encoder, sides["text"]).mean())
+    assert far["text"].mean == pytest.approx(distances_to_root(encoder, sides["text"]).mean())
 
 
 def test_classes_are_named_by_prompts(bundle: Bundle) -> None:
@@ -91,17 +91,17 @@ def test_classes_are_named_by_prompts(bundle: Bundle) -> None:
         np.stack([np.full((32, 32, 3), rgb, np.uint8) for rgb in ((255, 0, 0), (0, 0, 255))])
     )
     assert classify(encoder, seen, ["blue", "green", "red"]) == ["red", "blue"]
-    tree = Tree({"red": ("colour",), "blue": ("colour",)})
+    tree = ClassTree({"red": ("colour",), "blue": ("colour",)})
     assert hierarchy(encoder, seen, ["blue", "red"], tree).tie == 2
 
 
 def test_pools_name_no_caption_twice(tmp_path: Path) -> None:
     for name in ("furniture", "everyday"):
-        texts = pools.captions(name)
+        texts = caption_pools.load_pool(name)
         assert len(texts) == len(set(texts)) > 200
         assert not any(re.search(r"\ba [aeio]|\ban [^aeiou]|_", text) for text in texts)
     (tmp_path / "mine.txt").write_text("one\n\ntwo\none\n", encoding="utf-8")
-    assert pools.captions(str(tmp_path / "mine.txt")) == ("one", "two")
+    assert caption_pools.load_pool(str(tmp_path / "mine.txt")) == ("one", "two")
 
 
 def test_every_kind_of_furniture_is_on_the_tree() -> None:
@@ -123,7 +123,9 @@ def test_the_command_walks_one_and_many(
     pictures = {colour: tmp_path / f"{colour}.png" for colour in ("red", "blue")}
     for colour, path in pictures.items():
         Image.fromarray(tiny.picture(colour)).save(path)
-    items = [Entry(c, images=(p,), texts=(f"a {c} box",), meta={"kind": c}) for c, p in pictures.items()]
+    items = [
+        ManifestEntry(c, images=(p,), texts=(f"a {c} box",), meta={"kind": c}) for c, p in pictures.items()
+    ]
     manifest.write(Path("m.jsonl"), items)
     assert main([*given, "--manifest", "m.jsonl", "--tree", "tree.json"]) == 0
     told = json.loads(Path("out.json").read_text(encoding="utf-8"))

@@ -5,14 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multifold import bundle as bundles
-from multifold.bundle import BundleError
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import BundleError
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from tests.training import small
-from training import checkpoint, loop, variants
-from training.export import export
-from training.variants import Variant
+from training import checkpoint, loop
+from training.export import variants
+from training.export.bundle import export_bundle
+from training.export.variants import Variant
 
 VIEWS, CAPTIONS = small.pictures()
 TEXTS = [text for texts in CAPTIONS for text in texts]
@@ -23,8 +24,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     folder = tmp_path_factory.mktemp("original")
     recipe = small.recipe()
     groups, tokenizer = small.groups(recipe)
-    trained = checkpoint.load(loop.train(recipe, groups, tokenizer, folder))
-    export(trained, VIEWS, CAPTIONS, folder / "bundle", {"code": "test"})
+    trained = checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, folder))
+    export_bundle(trained, VIEWS, CAPTIONS, folder / "bundle", {"code": "test"})
     return open_encoder(folder / "bundle")
 
 
@@ -32,7 +33,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
 def test_a_variant_is_smaller_and_says_what_it_loses(
     original: Encoder, variant: Variant, share: float, cosine: float, tmp_path: Path
 ) -> None:
-    variants.write(original, variant, VIEWS, CAPTIONS, tmp_path / variant, tolerance=0.2)
+    variants.write_variant(original, variant, VIEWS, CAPTIONS, tmp_path / variant, tolerance=0.2)
     encoder = open_encoder(tmp_path / variant)
     before, bundle = original.bundle, encoder.bundle
     assert bundle.variant == variant
@@ -53,7 +54,7 @@ def test_a_variant_is_smaller_and_says_what_it_loses(
 def test_what_it_states_is_what_its_queries_find_in_the_original_collection(
     original: Encoder, tmp_path: Path
 ) -> None:
-    bundle = variants.write(original, "int8", VIEWS, CAPTIONS, tmp_path / "int8", tolerance=0.2)
+    bundle = variants.write_variant(original, "int8", VIEWS, CAPTIONS, tmp_path / "int8", tolerance=0.2)
     queries = Encoder(bundle).texts(TEXTS).features
     shapes = np.stack([original.pixels(views).mean(0) for views in VIEWS])
     scores = original.vectors(queries) @ original.vectors(shapes).T
@@ -64,17 +65,17 @@ def test_what_it_states_is_what_its_queries_find_in_the_original_collection(
 
 def test_one_that_loses_too_much_is_not_written(original: Encoder, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"the int8 variant loses more than -0\.5 alone: .*--tolerance"):
-        variants.write(original, "int8", VIEWS, CAPTIONS, tmp_path / "int8", tolerance=-0.5)
+        variants.write_variant(original, "int8", VIEWS, CAPTIONS, tmp_path / "int8", tolerance=-0.5)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_variant_of_a_variant_is_refused(original: Encoder, tmp_path: Path) -> None:
-    variants.write(original, "fp16", VIEWS, CAPTIONS, tmp_path / "fp16", tolerance=0.2)
+    variants.write_variant(original, "fp16", VIEWS, CAPTIONS, tmp_path / "fp16", tolerance=0.2)
     with pytest.raises(BundleError, match="is fp16 already; take its original"):
-        variants.write(open_encoder(tmp_path / "fp16"), "int8", VIEWS, CAPTIONS, tmp_path / "int8")
+        variants.write_variant(open_encoder(tmp_path / "fp16"), "int8", VIEWS, CAPTIONS, tmp_path / "int8")
 
 
 def test_a_bundle_that_serves_nobody_else_says_nothing_of_it(original: Encoder) -> None:
     """So that the ids of bundles from before there were variants stay as they were."""
-    text = (original.bundle.folder / bundles.DESCRIPTION).read_text(encoding="utf-8")
+    text = (original.bundle.folder / bundles.DESCRIPTION_FILE).read_text(encoding="utf-8")
     assert "serves" not in text

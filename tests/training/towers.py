@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from training.recipe import Recipe, parse
+from training.recipes.schema import Recipe, parse_recipe
 from training.towers import build_model
 
 VIT, RESNET, SIGLIP = "tiny-vit", "tiny-resnet", "tiny-siglip"
@@ -74,7 +74,7 @@ def register(folder: Path) -> None:
 def recipe(image: dict[str, Any], text: dict[str, Any], geometry: dict[str, Any]) -> Recipe:
     """A recipe with these towers."""
     about = {"name": "towers", "about": "Towers.", "data": {}}
-    return parse({**about, "image": image, "text": text, "geometry": geometry}, "towers")
+    return parse_recipe({**about, "image": image, "text": text, "geometry": geometry}, "towers")
 
 
 def build(

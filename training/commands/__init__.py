@@ -1,0 +1,1 @@
+"""The commands of this room: data, features, train, eval, explain, traverse, export, equip, improve."""

@@ -16,12 +16,18 @@ from pathlib import Path
 
 from multifold import manifest
 from multifold.machine import cores
-from training.data.furniture.dataset import Order
-from training.data.furniture.dataset import write as write_furniture
-from training.data.furniture.facts import ATTRIBUTES
-from training.data.furniture.workshop import CAPTIONS
-from training.data.sources import captioned, check, folder, text2shape, webdataset
-from training.data.sources.found import SHARES, Found, compare, shares, write
+from training.data.furniture.dataset import FurnitureOrder, write_furniture
+from training.data.furniture.generator import CAPTIONS
+from training.data.furniture.modeling.facts import ATTRIBUTES
+from training.data.sources import captioned, folder, text2shape, webdataset
+from training.data.sources import folder as check
+from training.data.sources.imported import (
+    SHARES,
+    ImportedDataset,
+    compare_counts,
+    parse_shares,
+    write_imported,
+)
 
 DEFAULT_ITEMS = 3000
 MOST_WORKERS = 8
@@ -66,7 +72,7 @@ def _add_furniture(parser: argparse.ArgumentParser) -> None:
 
 
 def _furniture(args: argparse.Namespace) -> int:
-    order = Order(args.out, args.seed, args.captions, args.allow_twins, tuple(args.unsaid))
+    order = FurnitureOrder(args.out, args.seed, args.captions, args.allow_twins, tuple(args.unsaid))
     print(f"making {args.items} pieces of furniture (seed {args.seed}) in {args.out}")
     entries = write_furniture(order, args.items, args.workers)
     splits = Counter(entry.split for entry in entries)
@@ -85,8 +91,8 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def _folder(args: argparse.Namespace) -> int:
-    found = folder.read(args.folder, shares(args.shares))
-    return _tell(found if args.no_check else check.without_broken(found), args.out)
+    found = folder.read_folder(args.folder, parse_shares(args.shares))
+    return _tell(found if args.no_check else check.leave_out_broken(found), args.out)
 
 
 def _add_captioned(parser: argparse.ArgumentParser, name: str) -> None:
@@ -102,8 +108,8 @@ def _add_captioned(parser: argparse.ArgumentParser, name: str) -> None:
 
 def _captioned(args: argparse.Namespace) -> int:
     lists = {split: path for split in ("train", "val", "test") if (path := getattr(args, split))}
-    found = captioned.read(args.captions, args.images, shares(args.shares), lists)
-    return _tell(found, args.out, compare(found, captioned.PUBLISHED[args.name]))
+    found = captioned.read_captioned(args.captions, args.images, parse_shares(args.shares), lists)
+    return _tell(found, args.out, compare_counts(found, captioned.PUBLISHED[args.name]))
 
 
 def _add_text2shape(parser: argparse.ArgumentParser) -> None:
@@ -117,10 +123,10 @@ def _add_text2shape(parser: argparse.ArgumentParser) -> None:
 
 
 def _text2shape(args: argparse.Namespace) -> int:
-    found = text2shape.read(args.captions, args.shapenet, args.splits, shares(args.shares))
+    found = text2shape.read_text2shape(args.captions, args.shapenet, args.splits, parse_shares(args.shares))
     if args.splits is None:
         print("these are splits of our own: numbers cannot be compared with published ones")
-    return _tell(found, args.out, compare(found, text2shape.PUBLISHED))
+    return _tell(found, args.out, compare_counts(found, text2shape.PUBLISHED))
 
 
 def _add_webdataset(parser: argparse.ArgumentParser) -> None:
@@ -137,9 +143,11 @@ def _add_webdataset(parser: argparse.ArgumentParser) -> None:
 
 def _webdataset(args: argparse.Namespace) -> int:
     if args.in_place:
-        return _tell(webdataset.index(args.shards, shares(args.shares)), args.out)
+        return _tell(webdataset.index_shards(args.shards, parse_shares(args.shares)), args.out)
     unpacked = args.unpack or args.out.with_suffix("")
-    found = webdataset.read(args.shards, unpacked, shares(args.shares), args.shuffle, args.seed)
+    found = webdataset.unpack_shards(
+        args.shards, unpacked, parse_shares(args.shares), args.shuffle, args.seed
+    )
     return _tell(found, args.out)
 
 
@@ -155,8 +163,8 @@ def _add_to_webdataset(parser: argparse.ArgumentParser) -> None:
 
 def _to_webdataset(args: argparse.Namespace) -> int:
     entries = manifest.read(args.manifest, args.split)
-    mixed = webdataset.shuffled(entries, args.shuffle, args.seed) if args.shuffle else entries
-    written, problems = webdataset.write(mixed, args.pattern, max(1, args.items))
+    mixed = webdataset.shuffle(entries, args.shuffle, args.seed) if args.shuffle else entries
+    written, problems = webdataset.write_shards(mixed, args.pattern, max(1, args.items))
     print(
         "\n".join([*problems, f"wrote {len(written)} shards, the last {written[-1] if written else 'none'}"])
     )
@@ -170,6 +178,6 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _tell(found: Found, out: Path, differences: list[str] | None = None) -> int:
-    print("\n".join([*write(found, out), *(differences or [])]))
+def _tell(found: ImportedDataset, out: Path, differences: list[str] | None = None) -> int:
+    print("\n".join([*write_imported(found, out), *(differences or [])]))
     return 0

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from multifold import bundle as bundles
 from multifold import manifest
-from multifold.bundle import Bundle
-from multifold.canary import open_encoder
+from multifold.analysis.explanation import METHOD_QUALITY_FILE, Explainer
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import Bundle
+from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
-from multifold.explanation import MEASURED, Explainer
-from training.data import pools
+from training.data import caption_pools
 from training.data.views import load_views
-from training.evaluate.explanation import deleted_cells, deleted_words, matches
-from training.explaining.equipping import equip, write_json
+from training.evaluate.explanation import delete_cells, delete_words, matching_pairs
+from training.export.explain_graphs import equip_bundle, write_bundle_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write what is asked for, seal the bundle again, say what it weighs."""
-    pool = pools.captions(args.pool) if args.pool else ()
-    sealed = equip(bundles.load(args.bundle), pool)
+    pool = caption_pools.load_pool(args.pool) if args.pool else ()
+    sealed = equip_bundle(bundles.load(args.bundle), pool)
     if args.measure is not None:
         _measure(args, sealed)
         sealed = bundles.save(sealed)
@@ -55,12 +55,12 @@ def _measure(args: argparse.Namespace, bundle: Bundle) -> None:
     views = load_views(entries, bundle.views, bundle.image, args.cache)
     places = np.random.default_rng(0).integers(0, views.shape[1], len(entries))
     seen = [np.array(item[place]) for item, place in zip(views, places, strict=True)]
-    found = matches(explainer.encoder, seen, [one.texts[0] for one in entries])
+    found = matching_pairs(explainer.encoder, seen, [one.texts[0] for one in entries])
     told = {}
-    for side, measured in (("image", deleted_cells), ("text", deleted_words)):
+    for side, measured in (("image", delete_cells), ("text", delete_words)):
         areas = measured(explainer, found).areas
         print(
             f"{side}: score left of {len(found)} matches, " + ", ".join(f"{k} {v}" for k, v in areas.items())
         )
         told[side] = {name: areas[name] for name in explainer.methods("text" if side == "text" else "image")}
-    write_json(bundle, MEASURED, told)
+    write_bundle_json(bundle, METHOD_QUALITY_FILE, told)

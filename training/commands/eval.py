@@ -15,26 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from multifold import manifest
-from multifold.bundle import file_hash
-from multifold.calibration import Curve
-from multifold.client import Client
+from multifold.bundle.bundle import file_hash
+from multifold.bundle.calibration import CalibrationCurve
+from multifold.client.client import Client
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry
-from training.evaluate import (
-    ablated,
-    calibrate,
-    classes,
-    grids,
-    measured,
-    page,
-    protocols,
-    retrieval,
-    service,
-)
-from training.evaluate.looking import look
-from training.evaluate.page import Section
-from training.evaluate.sections import sections
-from training.evaluate.subject import open_subject
+from multifold.manifest import ManifestEntry
+from training.evaluate import ablation, calibrate, classification, examples, protocols, report, service
+from training.evaluate import protocols as measured
+from training.evaluate.report import ReportSection
+from training.evaluate.report_sections import report_sections
+from training.evaluate.subject import encode_test_set, open_evaluated
+from training.retrieval import directions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,15 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the tables, write the report."""
-    entries = chosen(args)
-    protocol = protocols.named(args.protocol)
-    further = ablated.sections(args.ablation)
+    entries = choose_items(args)
+    protocol = protocols.find_protocol(args.protocol)
+    further = ablation.ablation_sections(args.ablation)
     print(f"measuring {args.encoder} on {len(entries):,} items, protocol {args.protocol}", flush=True)
     told = {
         "protocol": {
             "name": args.protocol,
             "about": protocol.about,
-            "differences": protocols.differences(protocol, entries),
+            "differences": protocols.gallery_differences(protocol, entries),
         },
         "data": {
             "manifest": args.manifest.name,
@@ -81,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             "items": len(entries),
             "texts": sum(len(entry.texts) for entry in entries),
         },
-        "command": command(args),
+        "command": repeat_command(args),
     }
     by = _by_service if args.encoder.startswith(("http://", "https://")) else _by_encoder
     if by is _by_service and args.calibrate:
@@ -96,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(args: argparse.Namespace) -> list[Entry]:
+def choose_items(args: argparse.Namespace) -> list[ManifestEntry]:
     """The items that are measured on."""
     entries = list(manifest.read(args.manifest, args.split))
     if args.ids is not None:
@@ -108,7 +99,7 @@ def chosen(args: argparse.Namespace) -> list[Entry]:
     return entries
 
 
-def command(args: argparse.Namespace) -> str:
+def repeat_command(args: argparse.Namespace) -> str:
     """What repeats this."""
     left_out = {"encoder", "manifest", "out", "cache", "key", "ablation"}
     options = [
@@ -121,17 +112,17 @@ def command(args: argparse.Namespace) -> str:
 
 
 def _by_service(
-    args: argparse.Namespace, protocol: protocols.Protocol, entries: list[Entry]
-) -> tuple[dict[str, Any], list[Section]]:
+    args: argparse.Namespace, protocol: protocols.Protocol, entries: list[ManifestEntry]
+) -> tuple[dict[str, Any], list[ReportSection]]:
     with Client(args.encoder, api_key=args.key) as client:
         info = client.info()
 
-        def ask(name: str, pool: retrieval.Pooling) -> retrieval.Direction | None:
+        def ask(name: str, pool: directions.Pooling) -> directions.RetrievalDirection | None:
             if name not in service.DIRECTIONS or pool not in service.POOLS:
                 return None
             return service.direction(client, entries, name, pool, equal_texts=protocol.equal_texts)
 
-        numbers = measured.retrieval(protocol, entries, ask, args.label)
+        numbers = measured.measure_retrieval(protocol, entries, ask, args.label)
     about = {
         "service": info["version"],
         "bundle": info["bundle"]["name"],
@@ -141,57 +132,61 @@ def _by_service(
 
 
 def _by_encoder(
-    args: argparse.Namespace, protocol: protocols.Protocol, entries: list[Entry]
-) -> tuple[dict[str, Any], list[Section]]:
-    subject = open_subject(Path(args.encoder))
-    test = look(subject, entries, args.cache)
-    possible = set(retrieval.available(test.observed))
+    args: argparse.Namespace, protocol: protocols.Protocol, entries: list[ManifestEntry]
+) -> tuple[dict[str, Any], list[ReportSection]]:
+    subject = open_evaluated(Path(args.encoder))
+    test = encode_test_set(subject, entries, args.cache)
+    possible = set(directions.available_directions(test.observed))
 
-    def ask(name: str, pool: retrieval.Pooling) -> retrieval.Direction | None:
+    def ask(name: str, pool: directions.Pooling) -> directions.RetrievalDirection | None:
         if (name, pool) not in possible:
             return None
-        return retrieval.direction(
+        return directions.direction(
             subject.encoder, test.observed, name, pool, equal_texts=protocol.equal_texts
         )
 
-    numbers = measured.retrieval(protocol, entries, ask, args.label)
+    numbers = measured.measure_retrieval(protocol, entries, ask, args.label)
     curves, trust = calibrate.calibrate(subject.encoder, test.observed)
     if args.calibrate:
         _keep(args, entries, curves)
     shown = (
-        [] if args.out is None else grids.sections(subject.encoder, test, equal_texts=protocol.equal_texts)
+        []
+        if args.out is None
+        else examples.example_sections(subject.encoder, test, equal_texts=protocol.equal_texts)
     )
     told = {
         "calibration": trust,
-        "classes": {} if args.label is None else classes.measured(subject, test, args),
+        "classes": {} if args.label is None else classification.measure_classes(subject, test, args),
         "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
         "retrieval": numbers,
     }
     return told, shown
 
 
-def _keep(args: argparse.Namespace, entries: list[Entry], curves: Mapping[str, Curve]) -> None:
+def _keep(
+    args: argparse.Namespace, entries: list[ManifestEntry], curves: Mapping[str, CalibrationCurve]
+) -> None:
     folder = Path(args.encoder)
     if not folder.is_dir():
         raise MultifoldError("--calibrate writes into a bundle: export the checkpoint first")
-    sealed = calibrate.write(folder, curves, **calibrated_on(args.manifest, args.split, entries))
+    sealed = calibrate.write_curves(folder, curves, **calibration_origin(args.manifest, args.split, entries))
     print(f"calibrated {len(curves)} pairs: bundle {sealed.bundle_id} (vectors {sealed.vector_id})")
 
 
-def calibrated_on(path: Path, split: str | None, entries: Sequence[Entry]) -> dict[str, object]:
+def calibration_origin(path: Path, split: str | None, entries: Sequence[ManifestEntry]) -> dict[str, object]:
     """What a calibration says of the items it was fitted on."""
     return {"data": file_hash(path), "split": split, "items": len(entries)}
 
 
-def _write(out: Path | None, told: Mapping[str, Any], further: Sequence[Section]) -> None:
+def _write(out: Path | None, told: Mapping[str, Any], further: Sequence[ReportSection]) -> None:
     encoder = told["encoder"]
     title = f"{encoder.get('bundle') or encoder.get('recipe')} on {told['data']['manifest']}"
-    made = sections(told, further)
-    print(page.markdown(title, made))
+    made = report_sections(told, further)
+    print(report.report_markdown(title, made))
     if out is None:
         return
     out.mkdir(parents=True, exist_ok=True)
     (out / "report.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (out / "report.md").write_text(page.markdown(title, made), encoding="utf-8")
-    (out / "report.html").write_text(page.html(title, made), encoding="utf-8")
+    (out / "report.md").write_text(report.report_markdown(title, made), encoding="utf-8")
+    (out / "report.html").write_text(report.report_html(title, made), encoding="utf-8")
     print(f"wrote {out / 'report.html'}, and report.json and report.md beside it")

@@ -9,12 +9,12 @@ import argparse
 import json
 from pathlib import Path
 
-from multifold.canary import open_encoder
-from multifold.explanation import METHODS, Explainer, HeatMap, Words, part
-from multifold.preprocess import decode, pixels
+from multifold.analysis.explanation import METHODS, Explainer, HeatMap, WordShares, isolate_part
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.preprocess import decode, pixels
 from multifold.types import Pixels
-from training.evaluate import page, pictures
-from training.evaluate.explanation import matches
+from training.evaluate import figures, report
+from training.evaluate.explanation import matching_pairs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
     """Explain one pair, print its words, write what is asked for."""
     encoder = open_encoder(args.bundle)
     seen = pixels(decode(args.image.read_bytes()), encoder.bundle.image)
-    (match,) = matches(encoder, [seen], [args.text])
+    (match,) = matching_pairs(encoder, [seen], [args.text])
     vectors = [match.text_vector, match.seen_vector]
     if args.token is not None:
-        vectors = [part(vector, args.token, encoder.bundle.geometry.tokens) for vector in vectors]
+        vectors = [isolate_part(vector, args.token, encoder.bundle.geometry.tokens) for vector in vectors]
     explainer = Explainer(encoder)
     heat = explainer.picture(seen, vectors[0], args.method)
     words = explainer.text(args.text, vectors[1], args.method)
@@ -49,13 +49,17 @@ def run(args: argparse.Namespace) -> int:
         }
         args.json.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if args.html is not None:
-        args.html.write_text(page.html("Why they match", shown(seen, heat, words)), encoding="utf-8")
+        args.html.write_text(
+            report.report_html("Why they match", explanation_sections(seen, heat, words)), encoding="utf-8"
+        )
     return 0
 
 
-def shown(seen: Pixels, heat: HeatMap, words: Words) -> list[page.Section]:
+def explanation_sections(seen: Pixels, heat: HeatMap, words: WordShares) -> list[report.ReportSection]:
     """The picture and the words, as sections of a page."""
     return [
-        page.Section("Picture", [page.Figure(pictures.heat(seen, heat), f"by {heat.method}")]),
-        page.Section("Words", [page.Figure(pictures.words(words), f"by {words.method}")]),
+        report.ReportSection(
+            "Picture", [report.ReportFigure(figures.heat_map_html(seen, heat), f"by {heat.method}")]
+        ),
+        report.ReportSection("Words", [report.ReportFigure(figures.words_html(words), f"by {words.method}")]),
     ]

@@ -17,20 +17,23 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from multifold import bundle as bundles
-from multifold.bundle import Bundle, file_hash
-from multifold.canary import open_encoder
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import Bundle, file_hash
+from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry
-from training import checkpoint, openweights, prepare, recipe, variants
+from multifold.manifest import ManifestEntry
+from training import checkpoint, prepare
 from training.checkpoint import Checkpoint
-from training.data import pools
+from training.data import caption_pools
 from training.data.views import load_views
-from training.evaluate import calibrate, retrieval
-from training.explaining.equipping import equip
-from training.export import export
-from training.promotion import Rival
-from training.recipe import Data, Recipe
+from training.evaluate import calibrate
+from training.export import open_weights, variants
+from training.export.bundle import export_bundle
+from training.export.explain_graphs import equip_bundle
+from training.recipes import schema
+from training.recipes.schema import DataSection, Recipe
+from training.retrieval import directions
+from training.retrieval.comparison import RivalEncoder
 
 FURNITURE = 600  # pieces, of which a tenth is held out: what open weights are measured on by default
 
@@ -58,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, evaluate on held-out items, print the report."""
-    is_bundle = (Path(args.source) / bundles.DESCRIPTION).is_file()
+    is_bundle = (Path(args.source) / bundles.DESCRIPTION_FILE).is_file()
     if is_bundle != (args.variant is not None):
         raise MultifoldError("--variant goes with a bundle as its source, and a bundle with --variant")
     bundle = _variant(args) if is_bundle else _encoder(args)
@@ -69,19 +72,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _variant(args: argparse.Namespace) -> Bundle:
     original = open_encoder(Path(args.source))
-    followed = recipe.parse(original.bundle.provenance["recipe"], args.source)
-    items = held_out(_measured_on(followed, args.held_out), args)
+    followed = schema.parse_recipe(original.bundle.provenance["recipe"], args.source)
+    items = held_out_items(_measured_on(followed, args.held_out), args)
     print(f"writing {original.bundle.name} as {args.variant}, measuring it on {len(items)} held-out items")
-    views = seen(original.bundle, items, args.cache)
+    views = bundle_views(original.bundle, items, args.cache)
     captions = [entry.texts for entry in items]
-    return variants.write(original, args.variant, views, captions, args.bundle, args.tolerance)
+    return variants.write_variant(original, args.variant, views, captions, args.bundle, args.tolerance)
 
 
 def _encoder(args: argparse.Namespace) -> Bundle:
-    trained, origin = _open_weights(args) if args.source.startswith(openweights.SCHEME) else _trained(args)
-    pool = pools.captions(args.pool) if args.pool else ()
+    trained, origin = _open_weights(args) if args.source.startswith(open_weights.SCHEME) else _trained(args)
+    pool = caption_pools.load_pool(args.pool) if args.pool else ()
     measured = _measured_on(trained.recipe, args.held_out)
-    items = held_out(measured, args)
+    items = held_out_items(measured, args)
     provenance = {
         "code": version("multifold"),
         **origin,
@@ -89,23 +92,27 @@ def _encoder(args: argparse.Namespace) -> Bundle:
         "seed": measured.train.seed,
     }
     print(f"exporting {measured.name}, measuring it on {len(items)} held-out items")
-    against = None if args.against is None else rival(args.against, items, args.cache)
+    against = None if args.against is None else load_rival(args.against, items, args.cache)
     views, captions = prepare.views(measured, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
-    made = export(trained, views, captions, args.bundle, provenance, against, args.force, explained)
-    made = equip(made, pool, explained)
+    made = export_bundle(trained, views, captions, args.bundle, provenance, against, args.force, explained)
+    made = equip_bundle(made, pool, explained)
     about = {"data": provenance["data"], "split": measured.data.test_split, "items": len(items)}
-    return calibrate.calibrated(made.folder, items, args.cache, **about)
+    return calibrate.calibrate_bundle(made.folder, items, args.cache, **about)
 
 
 def _trained(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, str]]:
     path = Path(args.source)
-    return checkpoint.load(path), {"checkpoint": file_hash(path)}
+    return checkpoint.load_checkpoint(path), {"checkpoint": file_hash(path)}
 
 
 def _open_weights(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, str]]:
-    data = Data(furniture_items=FURNITURE) if args.held_out is None else Data(manifest=str(args.held_out))
-    return openweights.named(args.source, args.tokenizer, data), {"weights": args.source}
+    data = (
+        DataSection(furniture_items=FURNITURE)
+        if args.held_out is None
+        else DataSection(manifest=str(args.held_out))
+    )
+    return open_weights.load_published(args.source, args.tokenizer, data), {"weights": args.source}
 
 
 def _measured_on(followed: Recipe, manifest: Path | None) -> Recipe:
@@ -115,21 +122,21 @@ def _measured_on(followed: Recipe, manifest: Path | None) -> Recipe:
     return followed.model_copy(update={"data": data})
 
 
-def held_out(followed: Recipe, args: argparse.Namespace) -> list[Entry]:
+def held_out_items(followed: Recipe, args: argparse.Namespace) -> list[ManifestEntry]:
     """Items that nobody learned from."""
     data = followed.data
     return prepare.entries(followed, args.cache, data.test_split)[: data.test_items]
 
 
-def seen(bundle: Bundle, items: list[Entry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
+def bundle_views(bundle: Bundle, items: list[ManifestEntry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
     """Items as a bundle sees them."""
     return load_views(items, bundle.views, bundle.image, cache)
 
 
-def rival(folder: Path, items: list[Entry], cache: Path) -> Rival:
+def load_rival(folder: Path, items: list[ManifestEntry], cache: Path) -> RivalEncoder:
     """What the bundle in use makes of the same items."""
     encoder = open_encoder(folder)
     captions = [entry.texts for entry in items]
-    observed = retrieval.encode(encoder, seen(encoder.bundle, items, cache), captions)
+    observed = directions.encode(encoder, bundle_views(encoder.bundle, items, cache), captions)
     bundle = encoder.bundle
-    return Rival(bundle.name, bundle.bundle_id, retrieval.directions(encoder, observed))
+    return RivalEncoder(bundle.name, bundle.bundle_id, directions.directions(encoder, observed))

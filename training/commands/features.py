@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from multifold.machine import cores
-from training.data.bulk import workers
-from training.data.bulk.parts import Part, Result
-from training.data.bulk.run import PROBLEMS, Order, extract
+from training.data.extraction import extract as workers
+from training.data.extraction.extract import PROBLEMS, ExtractionOrder, extract_features
+from training.data.extraction.parts import ManifestPart, PartFeatures
 
 ITEMS, SHOWN = 256, 5
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Work out the features, tell what was left out."""
-    order = Order(args.manifest, args.bundle, args.out, max(1, args.items))
-    done = extract(order, partial(_work, args))
+    order = ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
+    done = extract_features(order, partial(_work, args))
     for name, problem in [*done.problems.items()][:SHOWN]:
         print(f"left out {name}: {problem}")
     if len(done.problems) > SHOWN:
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _work(args: argparse.Namespace, parts: Sequence[Part]) -> Iterator[Result]:
+def _work(args: argparse.Namespace, parts: Sequence[ManifestPart]) -> Iterator[PartFeatures]:
     if args.cluster is None:
-        return workers.work(args.bundle, parts, args.workers)
-    from training.data.bulk import cluster
+        return workers.work_in_processes(args.bundle, parts, args.workers)
+    from training.data.extraction import cluster
 
-    return cluster.work(args.bundle, parts, args.workers, args.cluster)
+    return cluster.work_on_cluster(args.bundle, parts, args.workers, args.cluster)

@@ -19,19 +19,21 @@ from pathlib import Path
 
 import numpy as np
 
-from multifold import bundle as bundles
 from multifold import manifest
-from multifold.bundle import Bundle, file_hash
-from multifold.client import Client
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import Bundle, file_hash
+from multifold.client.client import Client
 from multifold.errors import MultifoldError
-from training import checkpoint, improving, loop, openweights, prepare, promotion
+from training import checkpoint, improvement, loop, prepare
 from training.commands.export import FURNITURE
 from training.evaluate import calibrate
-from training.explaining.equipping import equip
-from training.export import export
-from training.improving import Lesson, Outcome
-from training.promotion import Rival
-from training.recipe import Data
+from training.export import open_weights
+from training.export.bundle import export_bundle
+from training.export.explain_graphs import equip_bundle
+from training.improvement import FeedbackLesson, ImprovementOutcome
+from training.recipes.schema import DataSection
+from training.retrieval import comparison
+from training.retrieval.comparison import RivalEncoder
 
 REFUSED = 1
 BEGAN = "began.pt"
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mix",
         type=float,
-        default=improving.MIX,
+        default=improvement.MIX,
         help="of the new weights with the old; default: %(default)s",
     )
     parser.add_argument("--service", metavar="URL", help="build the collection anew there, and move an alias")
@@ -67,19 +69,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, learn, judge; write the bundle and flip, or say why not."""
-    if (args.to / bundles.DESCRIPTION).exists():
+    if (args.to / bundles.DESCRIPTION_FILE).exists():
         raise MultifoldError(f"{args.to} holds a bundle: name a new folder, so that one can go back")
     if not 0 < args.mix <= 1:
         raise MultifoldError(f"--mix is a share of the new weights above 0, up to 1, and not {args.mix:g}")
     out = args.out or Path("runs") / f"improve-{args.collection}"
     out.mkdir(parents=True, exist_ok=True)
     used = bundles.load(args.bundle)
-    began = start_of(used, args.checkpoint, out)
+    began = starting_checkpoint(used, args.checkpoint, out)
     told = args.said or _exported(args, out / "said")
-    base = checkpoint.read(began).recipe
-    lesson = improving.lesson(list(manifest.read(told)), base, args.cache)
-    outcome = improving.improve(lesson, began, out, args.cache, args.changes, args.mix)
-    report = improving.report(lesson, outcome)
+    base = checkpoint.read_checkpoint(began).recipe
+    lesson = improvement.prepare_lesson(list(manifest.read(told)), base, args.cache)
+    outcome = improvement.improve(lesson, began, out, args.cache, args.changes, args.mix)
+    report = improvement.improvement_report(lesson, outcome)
     (out / "report.md").write_text(report, encoding="utf-8")
     print(report)
     if outcome.reasons:
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     return _flip(args, made) if args.service else _next(args)
 
 
-def start_of(used: Bundle, given: Path | None, out: Path) -> Path:
+def starting_checkpoint(used: Bundle, given: Path | None, out: Path) -> Path:
     """The checkpoint that a bundle was made of."""
     provenance = used.provenance
     wanted = provenance.get("checkpoint")
@@ -101,8 +103,10 @@ def start_of(used: Bundle, given: Path | None, out: Path) -> Path:
     if wanted is not None:
         return _found(used, wanted)
     if "weights" in provenance:
-        opened = openweights.named(provenance["weights"], None, Data(furniture_items=FURNITURE))
-        checkpoint.save(out / BEGAN, opened)
+        opened = open_weights.load_published(
+            provenance["weights"], None, DataSection(furniture_items=FURNITURE)
+        )
+        checkpoint.save_checkpoint(out / BEGAN, opened)
         return out / BEGAN
     raise NoCheckpointError(
         f"the bundle {used.name} holds graphs only, from which nothing can be learned on, and says of no "
@@ -134,24 +138,28 @@ def _exported(args: argparse.Namespace, out: Path) -> Path:
     return folder / "manifest.jsonl"
 
 
-def _written(args: argparse.Namespace, used: Bundle, lesson: Lesson, outcome: Outcome) -> Bundle:
+def _written(
+    args: argparse.Namespace, used: Bundle, lesson: FeedbackLesson, outcome: ImprovementOutcome
+) -> Bundle:
     """The new bundle, measured and calibrated on what the old one was."""
     trained = outcome.trained
     views = prepare.views(trained.recipe, lesson.known, args.cache)
-    rival = Rival(used.name, used.bundle_id, {})
+    rival = RivalEncoder(used.name, used.bundle_id, {})
     provenance = {
         "code": version("multifold"),
         "checkpoint": file_hash(outcome.path),
         "seed": trained.recipe.train.seed,
         "mix": args.mix,
-        "against": promotion.described(outcome.rest, rival, forced=False),
-        "feedback": {"kept_apart": sum(map(len, lesson.asked)), "recalls": promotion.recalls(outcome.gain)},
+        "against": comparison.describe_comparison(outcome.rest, rival, forced=False),
+        "feedback": {"kept_apart": sum(map(len, lesson.asked)), "recalls": comparison.recalls(outcome.gain)},
     }
     captions = [entry.texts for entry in lesson.known]
-    made = export(trained, np.asarray(views), captions, args.to, provenance, points=not args.unexplained)
-    made = equip(made, (), not args.unexplained)
+    made = export_bundle(
+        trained, np.asarray(views), captions, args.to, provenance, points=not args.unexplained
+    )
+    made = equip_bundle(made, (), not args.unexplained)
     about = {"data": lesson.known_by, "split": trained.recipe.data.test_split, "items": len(lesson.known)}
-    return calibrate.calibrated(made.folder, lesson.known, args.cache, **about)
+    return calibrate.calibrate_bundle(made.folder, lesson.known, args.cache, **about)
 
 
 def _flip(args: argparse.Namespace, made: Bundle) -> int:

@@ -15,9 +15,10 @@ import argparse
 from pathlib import Path
 
 from multifold.errors import MultifoldError
-from training import checkpoint, cookbook, loop, prepare, start, validation
-from training.ranks import Ranks, joined
-from training.recipe import Recipe, for_items
+from training import checkpoint, loop, prepare, validation
+from training.distributed import ProcessRank, join_processes
+from training.recipes import library
+from training.recipes.schema import Recipe, with_steps_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show what there is, or follow the recipe."""
     if args.list or args.recipe is None:
-        print(listing())
+        print(list_recipes())
         return 0 if args.list else 2
-    followed = cookbook.load(args.recipe, args.changes)
+    followed = library.load_recipe(args.recipe, args.changes)
     if args.show:
-        print(cookbook.toml(followed), end="")
+        print(library.to_toml(followed), end="")
         return 0
     out = args.out or Path("runs") / followed.name
     out.mkdir(parents=True, exist_ok=True)
@@ -55,25 +56,27 @@ def run(args: argparse.Namespace) -> int:
     if args.resume and not unfinished and (out / loop.DONE).exists():
         print(f"finished before: {out / loop.DONE}")
         return 0
-    with joined(args.device) as (ranks, device):
-        path = follow(followed, out, args.cache, unfinished, device, ranks)
+    with join_processes(args.device) as (ranks, device):
+        path = train_recipe(followed, out, args.cache, unfinished, device, ranks)
         if ranks.is_first:
             print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
     return 0
 
 
-def follow(recipe: Recipe, out: Path, cache: Path, resume: bool, device: str, ranks: Ranks) -> Path:
+def train_recipe(
+    recipe: Recipe, out: Path, cache: Path, resume: bool, device: str, ranks: ProcessRank
+) -> Path:
     """Prepare the data and train; the path of the checkpoint."""
     with ranks.first_alone():
         items = prepare.entries(recipe, cache, recipe.data.train_split)
-        recipe = for_items(recipe, len(items))
+        recipe = with_steps_for(recipe, len(items))
         texts = [text for entry in items for text in entry.texts]
-        kept = checkpoint.read(out / loop.LAST) if resume else None
-        tokenizer = start.tokenizer(recipe, texts) if kept is None else kept.tokenizer
+        kept = checkpoint.read_checkpoint(out / loop.LAST) if resume else None
+        tokenizer = checkpoint.starting_tokenizer(recipe, texts) if kept is None else kept.tokenizer
         if ranks.is_first:
             print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
         groups = prepare.groups(recipe, items, tokenizer, cache)
-        held_out = validation.held_out(recipe, tokenizer, cache) if ranks.is_first else None
+        held_out = validation.load_validation_set(recipe, tokenizer, cache) if ranks.is_first else None
     done = 0 if kept is None or kept.run is None else kept.run["step"]
     if ranks.is_first:
         shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
@@ -82,9 +85,9 @@ def follow(recipe: Recipe, out: Path, cache: Path, resume: bool, device: str, ra
     return loop.train(recipe, groups, tokenizer, out, held_out, resume, device, ranks)
 
 
-def listing() -> str:
+def list_recipes() -> str:
     """Our recipes, each with what it says about itself."""
-    names = cookbook.shipped()
+    names = library.shipped_names()
     width = max(map(len, names))
-    lines = [f"  {name:{width}}  {cookbook.load(name).about}" for name in names]
+    lines = [f"  {name:{width}}  {library.load_recipe(name).about}" for name in names]
     return "recipes, for `multifold train NAME`:\n\n" + "\n".join(lines)

@@ -20,18 +20,19 @@ import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
-from multifold import manifest, traversal
-from multifold.canary import open_encoder
-from multifold.encoder import Encoder
+from multifold import manifest
+from multifold.analysis import traversal
+from multifold.analysis.hierarchy import read_tree
+from multifold.analysis.traversal import CaptionPool
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.hierarchy import read_tree
-from multifold.manifest import Entry
-from multifold.traversal import Pool
+from multifold.manifest import ManifestEntry
 from multifold.types import Feature, pool_mean
-from training.data import pools
+from training.data import caption_pools
 from training.data.views import load_views
-from training.evaluate import page, pictures
-from training.evaluate.traversal import hierarchy, histograms, mean_met
+from training.evaluate import figures, report
+from training.evaluate.traversal import hierarchy, histograms, mean_captions_met
 
 MOST = 300
 SHOWN = 12
@@ -60,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Walk, tell, write."""
     encoder = open_encoder(args.bundle)
-    texts = encoder.bundle.pool() if args.captions is None else pools.captions(args.captions)
+    texts = encoder.bundle.pool() if args.captions is None else caption_pools.load_pool(args.captions)
     if not texts:
         raise MultifoldError(
             f"bundle {encoder.bundle.name} brings no captions to meet; name some: --captions"
         )
-    pool = traversal.pool_of(encoder, texts)
+    pool = traversal.caption_pool(encoder, texts)
     widths: list[float | None] = [None, *args.widths]
     if args.manifest is not None:
         return _many(args, encoder, pool, widths)
@@ -76,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
         print(f"{title}{'' if path.k is None else f', cones of width {path.k:g}'}")
         for met in path.met:
             print(f"  {met.position:.2f}  {met.text}")
-        print(f"  1.00  {traversal.ROOT}")
-    strips = [page.Figure(pictures.strip(path, face, title)) for path in paths]
+        print(f"  1.00  {traversal.ROOT_LABEL}")
+    strips = [report.ReportFigure(figures.traversal_strip(path, face, title)) for path in paths]
     told = {"query": title, "paths": [asdict(path) for path in paths]}
-    _write(args, told, [page.Section("Paths", strips)])
+    _write(args, told, [report.ReportSection("Paths", strips)])
     return 0
 
 
@@ -88,11 +89,11 @@ def _one(args: argparse.Namespace, encoder: Encoder) -> tuple[Feature, Image.Ima
     if args.text is not None:
         return encoder.texts([args.text]).features[0], None
     images = () if args.image is None else (args.image,)
-    views = _seen(args, encoder, [Entry("it", images=images, mesh=args.mesh)])
+    views = _seen(args, encoder, [ManifestEntry("it", images=images, mesh=args.mesh)])
     return pool_mean(encoder.pixels(np.array(views[0]))), Image.fromarray(np.array(views[0][0]))
 
 
-def _many(args: argparse.Namespace, encoder: Encoder, pool: Pool, widths: list[float | None]) -> int:
+def _many(args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: list[float | None]) -> int:
     entries = [one for one in manifest.read(args.manifest, args.split) if one.mesh or one.images][: args.most]
     if not entries:
         raise MultifoldError(f"{args.manifest} has no item with something to see in that split")
@@ -100,7 +101,7 @@ def _many(args: argparse.Namespace, encoder: Encoder, pool: Pool, widths: list[f
     seen = tqdm(views, desc="items", unit="item", disable=None)
     features = np.stack([pool_mean(encoder.pixels(np.array(item))) for item in seen])
     told: dict[str, Any] = {"items": len(entries), "pool": len(pool.texts)}
-    met = mean_met(encoder, features, pool, widths, args.steps)
+    met = mean_captions_met(encoder, features, pool, widths, args.steps)
     told["met"] = {"any" if k is None else f"{k:g}": round(mean, 3) for k, mean in met.items()}
     print(
         f"captions met on the way to the root, mean of {len(entries)} items and {len(pool.texts)} captions:"
@@ -123,21 +124,25 @@ def _many(args: argparse.Namespace, encoder: Encoder, pool: Pool, widths: list[f
     paths = [traversal.traverse(encoder, one, pool, args.steps, widths)[-1] for one in features[:SHOWN]]
     faces = [Image.fromarray(np.array(item[0])) for item in views[:SHOWN]]
     strips = [
-        page.Figure(pictures.strip(path, face, one.id))
+        report.ReportFigure(figures.traversal_strip(path, face, one.id))
         for path, face, one in zip(paths, faces, entries, strict=False)
     ]
-    chart = page.Figure(pictures.distances_chart(far))
-    _write(args, told, [page.Section("Distance to the root", [chart]), page.Section("Paths", strips)])
+    chart = report.ReportFigure(figures.distances_chart(far))
+    _write(
+        args,
+        told,
+        [report.ReportSection("Distance to the root", [chart]), report.ReportSection("Paths", strips)],
+    )
     return 0
 
 
-def _seen(args: argparse.Namespace, encoder: Encoder, entries: list[Entry]) -> np.ndarray:
+def _seen(args: argparse.Namespace, encoder: Encoder, entries: list[ManifestEntry]) -> np.ndarray:
     return load_views(entries, encoder.bundle.views, encoder.bundle.image, args.cache)
 
 
-def _write(args: argparse.Namespace, told: dict[str, Any], sections: list[page.Section]) -> None:
+def _write(args: argparse.Namespace, told: dict[str, Any], sections: list[report.ReportSection]) -> None:
     if args.json is not None:
         text = json.dumps({"bundle": str(args.bundle), **told}, indent=2, ensure_ascii=False)
         args.json.write_text(text + "\n", encoding="utf-8")
     if args.html is not None:
-        args.html.write_text(page.html("Towards the root", sections), encoding="utf-8")
+        args.html.write_text(report.report_html("Towards the root", sections), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Views of items as the encoder will see them: meshes rendered, else pictures opened, kept as one array."""
+"""Views of items as an encoder sees them: kept as one array, or opened when a step asks."""
 
 import json
 from collections.abc import Sequence
@@ -6,20 +6,21 @@ from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 from PIL import Image
 from tqdm import tqdm
 
-from multifold import packed
-from multifold.bundle import ViewSpec, file_hash
+from multifold.bundle.bundle import ViewSpec, file_hash
+from multifold.bundle.preprocess import ImageSpec, decode, pixels
 from multifold.errors import MultifoldError
-from multifold.machine import ahead, cores
-from multifold.manifest import Entry
-from multifold.preprocess import ImageSpec, decode, pixels
-from renderers.base import Views
-from renderers.errors import MeshError
+from multifold.files import tar_shards
+from multifold.files.tar_shards import is_tar_member
+from multifold.machine import cores, map_ahead
+from multifold.manifest import ManifestEntry
+from renderers.contracts import MeshError, Views
 from renderers.sandbox import Sandbox
 
 
@@ -28,7 +29,7 @@ class ViewsError(MultifoldError):
 
 
 def load_views(
-    entries: Sequence[Entry], views: ViewSpec, image: ImageSpec, cache: Path
+    entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
 ) -> UInt8[np.ndarray, "i v h w 3"]:
     """The pixels of every entry's views; the cache is keyed by all that decides them."""
     path = cache / f"views-{_key(entries, views, image)}.npy"
@@ -39,16 +40,16 @@ def load_views(
     return stored
 
 
-def _render(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec, path: Path) -> None:
+def _render(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, path: Path) -> None:
     """Draw the meshes and open the pictures, into a file that takes its name when it is complete."""
-    shape = (len(entries), count(entries, views), image.size, image.size, 3)
+    shape = (len(entries), count_views(entries, views), image.size, image.size, 3)
     unfinished = path.with_suffix(".partial")
     out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.uint8, shape=shape)
     bar = tqdm(total=len(entries), desc="views", unit="item", disable=None)
     meshes = [(row, entry.mesh) for row, entry in enumerate(entries) if entry.mesh is not None]
     with Sandbox(cores()) as sandbox:
         draw = partial(_drawn, sandbox, views)
-        drawn = ahead(draw, [mesh for _, mesh in meshes], sandbox.workers, 2 * sandbox.workers + 1)
+        drawn = map_ahead(draw, [mesh for _, mesh in meshes], sandbox.workers, 2 * sandbox.workers + 1)
         for (row, mesh), result in zip(meshes, drawn, strict=True):
             if isinstance(result, MeshError):
                 raise ViewsError(
@@ -58,7 +59,7 @@ def _render(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec, path: P
             bar.update()
     for row, entry in enumerate(entries):
         if entry.mesh is None:
-            _fill(out[row], [opened(picture, image) for picture in entry.images])
+            _fill(out[row], [open_picture(picture, image) for picture in entry.images])
             bar.update()
     bar.close()
     out.flush()
@@ -67,15 +68,15 @@ def _render(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec, path: P
 
 
 def _drawn(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError:
-    inside = packed.is_packed(mesh)
-    data, suffix = (packed.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
+    inside = tar_shards.is_tar_member(mesh)
+    data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
     try:
         return sandbox.render(data, suffix, views.rig, views.size, views.background, views.up)
     except MeshError as error:
         return error
 
 
-def count(entries: Sequence[Entry], views: ViewSpec) -> int:
+def count_views(entries: Sequence[ManifestEntry], views: ViewSpec) -> int:
     """How many views an item has: those of the rig, or as many pictures as the richest item brings."""
     for entry in entries:
         if entry.mesh is None and not entry.images:
@@ -89,15 +90,15 @@ def _fill(row: UInt8[np.ndarray, "v h w 3"], seen: Sequence[UInt8[np.ndarray, "h
         row[place] = seen[place % len(seen)]
 
 
-def opened(picture: Path, image: ImageSpec) -> UInt8[np.ndarray, "h w 3"]:
+def open_picture(picture: Path, image: ImageSpec) -> UInt8[np.ndarray, "h w 3"]:
     """A picture as the encoder sees it; the error names it."""
     try:
-        return pixels(decode(packed.read_bytes(picture)), image)
+        return pixels(decode(tar_shards.read_bytes(picture)), image)
     except (MultifoldError, OSError) as error:
         raise ViewsError(f"{picture}: {error}") from error
 
 
-def _key(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec) -> str:
+def _key(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec) -> str:
     digest = sha256(json.dumps([asdict(views), asdict(image)], sort_keys=True).encode())
     for entry in entries:
         for path in (entry.mesh,) if entry.mesh is not None else entry.images:
@@ -108,4 +109,45 @@ def _key(entries: Sequence[Entry], views: ViewSpec, image: ImageSpec) -> str:
 
 
 def _hash(path: Path) -> str:
-    return sha256(packed.read_bytes(path)).hexdigest() if packed.is_packed(path) else file_hash(path)
+    return (
+        sha256(tar_shards.read_bytes(path)).hexdigest() if tar_shards.is_tar_member(path) else file_hash(path)
+    )
+
+
+Places: TypeAlias = Int64[np.ndarray, " b"]
+
+
+class LazyViews:
+    """Reads like an array [i v h w 3] where items and views are chosen one by one."""
+
+    def __init__(
+        self, entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
+    ) -> None:
+        meshed = [place for place, entry in enumerate(entries) if entry.mesh is not None]
+        self.entries, self.image = entries, image
+        self.shape = (len(entries), count_views(entries, views), image.size, image.size, 3)
+        drawn = [entries[place] for place in meshed]
+        self._drawn = load_views(drawn, views, image, cache) if drawn else None
+        self._rows = {place: row for row, place in enumerate(meshed)}
+
+    def __getitem__(self, chosen: tuple[Places, Places]) -> UInt8[np.ndarray, "b h w 3"]:
+        """These views of these items."""
+        pairs = zip(*(places.tolist() for places in chosen), strict=True)
+        return np.stack([*map_ahead(self._one, pairs, cores(), 2 * cores() + 1)])
+
+    def _one(self, pair: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
+        item, view = pair
+        if self._drawn is not None and item in self._rows:
+            drawn: UInt8[np.ndarray, "h w 3"] = self._drawn[self._rows[item], view % self._drawn.shape[1]]
+            return drawn
+        images = self.entries[item].images
+        return open_picture(images[view % len(images)], self.image)
+
+
+def training_views(
+    entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
+) -> UInt8[np.ndarray, "i v h w 3"] | LazyViews:
+    """What a training sees of its items."""
+    if any(is_tar_member(path) for entry in entries if entry.mesh is None for path in entry.images):
+        return LazyViews(entries, views, image, cache)
+    return np.asarray(load_views(entries, views, image, cache))

@@ -1,0 +1,1 @@
+"""Evaluation of a bundle or a checkpoint: protocols, calibration, classification, the report."""

@@ -16,73 +16,78 @@ from typing import Any
 
 import numpy as np
 
-from multifold import bundle as bundles
-from multifold import calibration
-from multifold.bundle import Bundle
-from multifold.calibration import CalibrationError, Curve
-from multifold.manifest import Entry
+from multifold.bundle import bundle as bundles
+from multifold.bundle import calibration
+from multifold.bundle.bundle import Bundle
+from multifold.bundle.calibration import CalibrationCurve, CalibrationError
+from multifold.manifest import ManifestEntry
 from multifold.metrics import bootstrap
-from multifold.types import SIDES, Pool, Side
-from training.evaluate import retrieval
-from training.evaluate.looking import look
-from training.evaluate.observed import Observed
-from training.evaluate.retrieval import Direction, Encodes
-from training.evaluate.subject import of_bundle
+from multifold.types import SIDES, Pooling, Side
+from training.evaluate.subject import encode_test_set, evaluated_bundle
+from training.retrieval import directions
+from training.retrieval.directions import RetrievalDirection, RetrievalEncoder
+from training.retrieval.features import TestSetFeatures
 
-POOLS: tuple[Pool, ...] = ("mean", "max")
+POOLS: tuple[Pooling, ...] = ("mean", "max")
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 SHOWN = 10  # hits of a query that people look at
 DIGITS = 6
 
 
-def calibrate(encoder: Encodes, observed: Observed) -> tuple[dict[str, Curve], dict[str, Any]]:
+def calibrate(
+    encoder: RetrievalEncoder, observed: TestSetFeatures
+) -> tuple[dict[str, CalibrationCurve], dict[str, Any]]:
     """A curve for each pair of sides and pool, and what there is to tell of it."""
-    curves: dict[str, Curve] = {}
+    curves: dict[str, CalibrationCurve] = {}
     told: dict[str, Any] = {}
     for asked, target, pool, direction in _directions(encoder, observed):
-        name = calibration.name(asked, target, pool)
+        name = calibration.pair_name(asked, target, pool)
         try:
-            curves[name] = _rounded(fitted(direction))
+            curves[name] = _rounded(fit_curve(direction))
             told[name] = {"queries": len(direction.items), **_trust(direction)}
         except CalibrationError as error:
             told[name] = {"queries": len(direction.items), "none": str(error)}
     return curves, told
 
 
-def write(folder: Path, curves: Mapping[str, Curve], **about: object) -> Bundle:
+def write_curves(folder: Path, curves: Mapping[str, CalibrationCurve], **about: object) -> Bundle:
     """Keep the curves in a bundle; its vectors and its other files stay what they are."""
     return bundles.save(replace(bundles.load(folder), calibration=calibration.describe(curves, **about)))
 
 
-def calibrated(folder: Path, entries: Sequence[Entry], cache: Path, **about: object) -> Bundle:
+def calibrate_bundle(folder: Path, entries: Sequence[ManifestEntry], cache: Path, **about: object) -> Bundle:
     """A bundle with curves fitted on these items."""
-    subject = of_bundle(folder)
-    curves, _ = calibrate(subject.encoder, look(subject, entries, cache).observed)
-    return write(folder, curves, **about)
+    subject = evaluated_bundle(folder)
+    curves, _ = calibrate(subject.encoder, encode_test_set(subject, entries, cache).observed)
+    return write_curves(folder, curves, **about)
 
 
-def fitted(direction: Direction) -> Curve:
+def fit_curve(direction: RetrievalDirection) -> CalibrationCurve:
     """The curve of one direction."""
     return calibration.fit(direction.scores, direction.relevant, len(np.unique(direction.items)))
 
 
-def _directions(encoder: Encodes, observed: Observed) -> Iterator[tuple[Side, Side, Pool, Direction]]:
+def _directions(
+    encoder: RetrievalEncoder, observed: TestSetFeatures
+) -> Iterator[tuple[Side, Side, Pooling, RetrievalDirection]]:
     for asked, target, pool in product(SIDES, SIDES, POOLS):
         name = f"{asked}_to_{target}"
         if target == "image" and not len(observed.image):
             continue  # views stand in for photos that ask, but nobody finds a photo that is not there
-        if all(map(len, retrieval.parties(observed, name))):
+        if all(map(len, directions.parties(observed, name))):
             spoken = "text" in (asked, target)
-            yield asked, target, pool, retrieval.direction(encoder, observed, name, pool, equal_texts=spoken)
+            yield asked, target, pool, directions.direction(encoder, observed, name, pool, equal_texts=spoken)
 
 
-def _trust(direction: Direction) -> dict[str, Any]:
+def _trust(direction: RetrievalDirection) -> dict[str, Any]:
     """Reliability of the hits that are shown, and of the first alone; false accepts, promised and counted."""
     gallery = direction.scores.shape[1]
     confidence = np.zeros(direction.scores.shape)
     promised = []
     for half in (direction.items % 2 == 0, direction.items % 2 == 1):
-        curve = fitted(Direction(direction.scores[half], direction.relevant[half], direction.items[half]))
+        curve = fit_curve(
+            RetrievalDirection(direction.scores[half], direction.relevant[half], direction.items[half])
+        )
         flat = curve.confidence(direction.scores[~half].ravel(), gallery)
         confidence[~half] = flat.reshape(-1, gallery)
         promised.append([curve.false_accepts(threshold, gallery) for threshold in THRESHOLDS])
@@ -97,16 +102,18 @@ def _trust(direction: Direction) -> dict[str, Any]:
     for name, most in (("shown", SHOWN), ("first", 1)):
         bins = _bins(confidence, direction, most)
         told[name] = {
-            "ece": _short(calibration.expected_error(bins)),
+            "ece": _short(calibration.expected_calibration_error(bins)),
             "bins": [[*map(_short, one)] for one in bins],
         }
     return told
 
 
-def _bins(confidence: np.ndarray, direction: Direction, most: int) -> list[calibration.Bin]:
+def _bins(
+    confidence: np.ndarray, direction: RetrievalDirection, most: int
+) -> list[calibration.ReliabilityBin]:
     best = np.argsort(-confidence, axis=1, kind="stable")[:, :most]
     sure, right = (np.take_along_axis(table, best, axis=1) for table in (confidence, direction.relevant))
-    return calibration.reliability(sure.ravel(), right.ravel())
+    return calibration.reliability_bins(sure.ravel(), right.ravel())
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401 (a number, or several)
@@ -115,7 +122,7 @@ def _short(value: Any) -> Any:  # noqa: ANN401 (a number, or several)
     return value if isinstance(value, int) else round(float(value), 4)
 
 
-def _rounded(curve: Curve) -> Curve:
+def _rounded(curve: CalibrationCurve) -> CalibrationCurve:
     """Few digits, so that a bundle says the same on every machine."""
     strangers = tuple(round(score, DIGITS) for score in curve.strangers)
     return replace(

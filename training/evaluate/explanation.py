@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from multifold.encoder import Encoder
-from multifold.explanation import CELLS, WHITE, Explainer, Method
-from multifold.scores import index_scores, signed
-from multifold.tokens import clean
+from multifold.analysis.explanation import CELLS, WHITE, Explainer, Method
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.tokenizer import clean
+from multifold.scores import apply_signs, index_scores
 from multifold.types import Pixels, Vector
 
 Curve = Float64[np.ndarray, " k"]
 
 
 @dataclass(frozen=True)
-class Match:
+class MatchingPair:
     """A picture and a text that belong together, and their index vectors, signs applied."""
 
     seen: Pixels
@@ -31,7 +31,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Deleted:
+class DeletionCurves:
     """Scores as more and more is deleted, by method; shares of the whole score at even steps."""
 
     curves: Mapping[str, Sequence[float]]
@@ -42,14 +42,14 @@ class Deleted:
         return {name: round(float(np.mean(curve)), 4) for name, curve in self.curves.items()}
 
 
-def matches(encoder: Encoder, seen: Sequence[Pixels], texts: Sequence[str]) -> list[Match]:
+def matching_pairs(encoder: Encoder, seen: Sequence[Pixels], texts: Sequence[str]) -> list[MatchingPair]:
     """Pictures with their texts."""
     sides = (encoder.pixels(np.stack(seen)), encoder.texts(texts).features)
-    vectors = [signed(encoder.vectors(features), encoder.query_signs) for features in sides]
-    return [Match(*both) for both in zip(seen, texts, *vectors, strict=True)]
+    vectors = [apply_signs(encoder.vectors(features), encoder.query_signs) for features in sides]
+    return [MatchingPair(*both) for both in zip(seen, texts, *vectors, strict=True)]
 
 
-def deleted_cells(explainer: Explainer, found: Sequence[Match], seed: int = 0) -> Deleted:
+def delete_cells(explainer: Explainer, found: Sequence[MatchingPair], seed: int = 0) -> DeletionCurves:
     """Deletion of cells of pictures, most important first, half of them in all."""
     rng, steps = np.random.default_rng(seed), CELLS * CELLS // 2
     curves: dict[str, list[Curve]] = {}
@@ -69,7 +69,7 @@ def deleted_cells(explainer: Explainer, found: Sequence[Match], seed: int = 0) -
     return _mean(curves)
 
 
-def deleted_words(explainer: Explainer, found: Sequence[Match], seed: int = 0) -> Deleted:
+def delete_words(explainer: Explainer, found: Sequence[MatchingPair], seed: int = 0) -> DeletionCurves:
     """Deletion of words, most important first, until one is left; curves are brought to one length."""
     rng = np.random.default_rng(seed)
     curves: dict[str, list[Curve]] = {}
@@ -100,7 +100,7 @@ def _all(explainer: Explainer, side: str = "image") -> tuple[Method, ...]:
     return explainer.methods("text" if side == "text" else "image")
 
 
-def _without_cells(encoder: Encoder, match: Match, order: Sequence[int]) -> Curve:
+def _without_cells(encoder: Encoder, match: MatchingPair, order: Sequence[int]) -> Curve:
     edges = np.linspace(0, len(match.seen), CELLS + 1).round().astype(int)
     variants = np.repeat(match.seen[None], 1 + len(order), axis=0)
     for step, place in enumerate(order, 1):
@@ -109,7 +109,9 @@ def _without_cells(encoder: Encoder, match: Match, order: Sequence[int]) -> Curv
     return _left(encoder, encoder.pixels(variants), match.text_vector)
 
 
-def _without_words(encoder: Encoder, match: Match, words: Sequence[str], order: Sequence[int]) -> Curve:
+def _without_words(
+    encoder: Encoder, match: MatchingPair, words: Sequence[str], order: Sequence[int]
+) -> Curve:
     gone = [set(order[:count]) for count in range(len(order) + 1)]
     variants = [" ".join(word for place, word in enumerate(words) if place not in out) for out in gone]
     return _left(encoder, encoder.texts(variants).features, match.seen_vector)
@@ -120,7 +122,7 @@ def _left(encoder: Encoder, features: np.ndarray, other: Vector) -> Curve:
     return left
 
 
-def _mean(curves: Mapping[str, Sequence[Curve]]) -> Deleted:
+def _mean(curves: Mapping[str, Sequence[Curve]]) -> DeletionCurves:
     """Mean curves, as shares of the mean score of what is whole."""
     means = {name: np.mean(found, axis=0) for name, found in curves.items()}
-    return Deleted({name: (curve / abs(curve[0])).round(4).tolist() for name, curve in means.items()})
+    return DeletionCurves({name: (curve / abs(curve[0])).round(4).tolist() for name, curve in means.items()})

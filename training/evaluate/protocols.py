@@ -1,15 +1,15 @@
-"""Named ways to measure: what is asked, of how many items, and what counts as right.
+"""Named evaluation protocols, and the retrieval numbers measured by one as JSON."""
 
-A published number belongs to its gallery. A protocol that names one says by how much ours differs, and a
-table that does not fit is still written, under that remark.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry
-from training.evaluate.retrieval import POOLS, Key
+from multifold.manifest import ManifestEntry
+from multifold.metrics import ranks, recall_at_k
+from training.retrieval.directions import CUTS, POOLS, Key, Pooling, RetrievalDirection, numbers
 
 EVERYTHING: tuple[Key, ...] = tuple((name, pool) for name, pools in POOLS.items() for pool in pools)
 
@@ -54,14 +54,14 @@ PROTOCOLS: Mapping[str, Protocol] = {
 }
 
 
-def named(name: str) -> Protocol:
+def find_protocol(name: str) -> Protocol:
     """A protocol by its name."""
     if name not in PROTOCOLS:
         raise MultifoldError(f"there is no protocol {name!r}; there are {', '.join(PROTOCOLS)}")
     return PROTOCOLS[name]
 
 
-def differences(protocol: Protocol, entries: Sequence[Entry]) -> list[str]:
+def gallery_differences(protocol: Protocol, entries: Sequence[ManifestEntry]) -> list[str]:
     """How this gallery differs from the published one."""
     if protocol.gallery is None:
         return []
@@ -71,3 +71,43 @@ def differences(protocol: Protocol, entries: Sequence[Entry]) -> list[str]:
         for have, published, what in zip(ours, protocol.gallery, ("items", "texts"), strict=True)
         if published is not None and have != published
     ]
+
+
+Ask: TypeAlias = Callable[[str, Pooling], RetrievalDirection | None]
+CURVE_CUTS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
+NO_CATEGORY = "(none)"
+
+
+def measure_retrieval(
+    protocol: Protocol, entries: Sequence[ManifestEntry], ask: Ask, label: str | None
+) -> dict[str, Any]:
+    """Every direction and pool that can be asked: numbers, a curve, and recalls by category."""
+    told: dict[str, Any] = {}
+    for name, pool in protocol.keys:
+        asked = ask(name, pool)
+        if asked is None or not len(asked.scores):
+            continue
+        found = ranks(asked.scores, asked.relevant)
+        mine = numbers(asked)
+        mine["curve"] = {str(k): round(float(recall_at_k(found, k).mean()), 4) for k in CURVE_CUTS}
+        if label is not None:
+            mine["categories"] = _categories(
+                found, [category_of(entries[item], label) for item in asked.items]
+            )
+        told.setdefault(name, {})[pool] = mine
+    return told
+
+
+def category_of(entry: ManifestEntry, label: str) -> str:
+    """What an item's metadata says under a key."""
+    return str(entry.meta.get(label, NO_CATEGORY))
+
+
+def _categories(found: np.ndarray, of: Sequence[str]) -> dict[str, Any]:
+    """Recalls of the queries of each category, against the whole gallery."""
+    kinds = np.array(of)
+    return {
+        str(kind): {"queries": int((kinds == kind).sum())}
+        | {f"R@{k}": round(float(recall_at_k(found[kinds == kind], k).mean()), 4) for k in CUTS}
+        for kind in np.unique(kinds)
+    }

@@ -11,18 +11,18 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from multifold.answers import SearchResult
-from multifold.client import Client, Search
+from multifold.client.client import Client, Search
+from multifold.client.response_models import SearchResult
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry
-from multifold.types import Pool, Side
-from training.evaluate.observed import Bank, Observed, bank, text_bank
-from training.evaluate.retrieval import Direction, answerable, right
+from multifold.manifest import ManifestEntry
+from multifold.types import Pooling, Side
+from training.retrieval.directions import RetrievalDirection, drop_unanswerable, relevant_columns
+from training.retrieval.features import FeatureBank, TestSetFeatures, make_bank, make_text_bank
 
 PAGE = 100
-AT_ONCE: Mapping[Side, int] = {"text": 32, "image": 4, "shape": 32}  # searches in one request
+SEARCHES_AT_ONCE: Mapping[Side, int] = {"text": 32, "image": 4, "shape": 32}  # searches in one request
 ENOUGH = 5  # right items whose places matter
-POOLS: tuple[Pool, ...] = ("mean", "max")
+POOLS: tuple[Pooling, ...] = ("mean", "max")
 DIRECTIONS: Mapping[str, tuple[Side, Side]] = {
     "text_to_shape": ("text", "shape"),
     "shape_to_text": ("shape", "text"),
@@ -33,7 +33,7 @@ DIRECTIONS: Mapping[str, tuple[Side, Side]] = {
 
 
 @dataclass
-class Sheet:
+class QueryScores:
     """Scores of the items that a query has met so far."""
 
     right: frozenset[int]
@@ -48,41 +48,43 @@ class Sheet:
         self.done = len(found) < PAGE or (whole and found[-1][1] < met[-1])
 
 
-def without_features(entries: Sequence[Entry]) -> Observed:
+def features_unknown(entries: Sequence[ManifestEntry]) -> TestSetFeatures:
     """What is known of items without looking at them: who has what, and which texts are equal."""
     captions = [entry.texts for entry in entries]
 
-    def blank(counts: Sequence[int]) -> Bank:
-        return bank(np.empty((sum(counts), 0), np.float32), counts)
+    def blank(counts: Sequence[int]) -> FeatureBank:
+        return make_bank(np.empty((sum(counts), 0), np.float32), counts)
 
-    said = text_bank(np.empty((sum(map(len, captions)), 0), np.float32), captions)
+    said = make_text_bank(np.empty((sum(map(len, captions)), 0), np.float32), captions)
     photos, shapes = (
         [len(entry.images) for entry in entries],
         [int(entry.mesh is not None) for entry in entries],
     )
-    return Observed(captions, said, blank(photos), blank(shapes))
+    return TestSetFeatures(captions, said, blank(photos), blank(shapes))
 
 
 def direction(
-    client: Client, entries: Sequence[Entry], name: str, pool: Pool, *, equal_texts: bool = False
-) -> Direction | None:
+    client: Client, entries: Sequence[ManifestEntry], name: str, pool: Pooling, *, equal_texts: bool = False
+) -> RetrievalDirection | None:
     """One direction by the service's own search; None if nobody can ask or answer."""
-    observed = without_features(entries)
+    observed = features_unknown(entries)
     asking, answering = DIRECTIONS[name]
     queries, columns = getattr(observed, asking), getattr(observed, answering).first()
     if not len(queries) or not len(columns):
         return None
-    relevant = right(observed, queries, columns, equal_texts)
+    relevant = relevant_columns(observed, queries, columns, equal_texts)
     names = {entries[owner].id: place for place, owner in enumerate(columns.owners)}
-    sheets = [Sheet(frozenset(np.flatnonzero(row).tolist())) for row in relevant]
+    sheets = [QueryScores(frozenset(np.flatnonzero(row).tolist())) for row in relevant]
     searches = [replace(one, target=answering, pool=pool, limit=PAGE) for one in _searches(entries, asking)]
-    _ask(client, list(zip(searches, sheets, strict=True)), names, AT_ONCE[asking], name)
+    _ask(client, list(zip(searches, sheets, strict=True)), names, SEARCHES_AT_ONCE[asking], name)
     strangers = max(client.count() - len(entries), len(names) - len(columns))
     rows = np.stack([_row(sheet, len(columns) + strangers) for sheet in sheets])
-    return answerable(Direction(rows, np.pad(relevant, ((0, 0), (0, strangers))), queries.owners))
+    return drop_unanswerable(
+        RetrievalDirection(rows, np.pad(relevant, ((0, 0), (0, strangers))), queries.owners)
+    )
 
 
-def _searches(entries: Sequence[Entry], asking: Side) -> list[Search]:
+def _searches(entries: Sequence[ManifestEntry], asking: Side) -> list[Search]:
     if asking == "text":
         return [Search(text=text) for entry in entries for text in entry.texts]
     if asking == "image":
@@ -91,7 +93,11 @@ def _searches(entries: Sequence[Entry], asking: Side) -> list[Search]:
 
 
 def _ask(
-    client: Client, asked: Sequence[tuple[Search, Sheet]], names: dict[str, int], at_once: int, what: str
+    client: Client,
+    asked: Sequence[tuple[Search, QueryScores]],
+    names: dict[str, int],
+    at_once: int,
+    what: str,
 ) -> None:
     """Page by page, until nothing that matters is to come; strangers get columns as they are met."""
     for start in tqdm(range(0, len(asked), at_once), desc=what, unit="batch", disable=None):
@@ -107,7 +113,7 @@ def _ask(
             offset += PAGE
 
 
-def _row(sheet: Sheet, gallery: int) -> Float32[np.ndarray, " g"]:
+def _row(sheet: QueryScores, gallery: int) -> Float32[np.ndarray, " g"]:
     """Scores of all items; those that were not met stand behind the last that was."""
     row = np.full(gallery, min(sheet.scores.values(), default=0.0) - 1, np.float32)
     for item, score in sheet.scores.items():

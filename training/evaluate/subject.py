@@ -1,54 +1,114 @@
-"""What is evaluated: a bundle as a service runs it, or a checkpoint in torch."""
+"""What is evaluated, a bundle or a checkpoint, and the test set as it encodes it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multifold.bundle import ViewSpec
-from multifold.canary import open_encoder
+import numpy as np
+from jaxtyping import UInt8
+from tqdm import tqdm
+
+from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.preprocess import ImageSpec
 from multifold.errors import MultifoldError
-from multifold.preprocess import ImageSpec
-from training.evaluate.retrieval import Encodes
+from multifold.manifest import ManifestEntry
+from multifold.types import Features
+from training.data.views import load_views, open_picture
+from training.retrieval.directions import RetrievalEncoder
+from training.retrieval.features import NO_FEATURES, FeatureBank, TestSetFeatures, make_bank, make_text_bank
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluatedEncoder:
     """An encoder, and how it wants to see."""
 
-    encoder: Encodes
+    encoder: RetrievalEncoder
     image: ImageSpec
     views: ViewSpec
     geometry: str
     about: Mapping[str, Any]  # where it comes from, for the report
 
 
-def open_subject(path: Path) -> Subject:
+def open_evaluated(path: Path) -> EvaluatedEncoder:
     """A bundle's folder, or a checkpoint's file."""
     if path.is_dir():
-        return of_bundle(path)
+        return evaluated_bundle(path)
     if not path.is_file():
         raise MultifoldError(f"there is neither a bundle nor a checkpoint at {path}")
-    return _of_checkpoint(path)
+    return _evaluated_checkpoint(path)
 
 
-def of_bundle(folder: Path) -> Subject:
+def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
     """A verified bundle; no torch is needed."""
     encoder = open_encoder(folder)
     bundle = encoder.bundle
     about = {"bundle": bundle.name, "bundle_id": bundle.bundle_id, "vector_id": bundle.vector_id}
-    return Subject(encoder, bundle.image, bundle.views, bundle.geometry.name, about)
+    return EvaluatedEncoder(encoder, bundle.image, bundle.views, bundle.geometry.name, about)
 
 
-def _of_checkpoint(path: Path) -> Subject:
-    from multifold.bundle import file_hash
+def _evaluated_checkpoint(path: Path) -> EvaluatedEncoder:
+    from multifold.bundle.bundle import file_hash
     from training import checkpoint, prepare
-    from training.evaluate.live import LiveEncoder
+    from training.retrieval.encoder import TorchEncoder
 
-    trained = checkpoint.load(path)
+    trained = checkpoint.load_checkpoint(path)
     recipe = trained.recipe
-    encoder = LiveEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
+    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
-    return Subject(
+    return EvaluatedEncoder(
         encoder, prepare.image_spec(recipe), prepare.view_spec(recipe), trained.model.geometry.name, about
     )
+
+
+AT_ONCE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class TestSet:
+    """Items, and what the encoder makes of them."""
+
+    __test__ = False  # no test for pytest
+
+    entries: Sequence[ManifestEntry]
+    observed: TestSetFeatures
+    views: UInt8[np.ndarray, "i v h w 3"] | None  # of the items with a mesh, in order
+
+
+def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry], cache: Path) -> TestSet:
+    """Encode all there is of these items; views are rendered once and kept in the cache."""
+    captions = [entry.texts for entry in entries]
+    meshed = [entry for entry in entries if entry.mesh is not None]
+    views = load_views(meshed, subject.views, subject.image, cache) if meshed else None
+    count = 0 if views is None else views.shape[1]
+    shape = make_bank(NO_FEATURES, [0] * len(entries))
+    if views is not None:
+        shape = make_bank(_encode_views(subject, views), [count if entry.mesh else 0 for entry in entries])
+    said = subject.encoder.texts([text for texts in captions for text in texts]).features
+    return TestSet(
+        entries,
+        TestSetFeatures(captions, make_text_bank(said, captions), _encode_photos(subject, entries), shape),
+        views,
+    )
+
+
+def _encode_views(subject: EvaluatedEncoder, views: UInt8[np.ndarray, "i v h w 3"]) -> Features:
+    flat = views.reshape(-1, *views.shape[2:])
+    steps = range(0, len(flat), AT_ONCE)
+    bar = tqdm(steps, desc="encode views", unit="batch", disable=None)
+    return np.concatenate([subject.encoder.pixels(flat[start : start + AT_ONCE]) for start in bar])
+
+
+def _encode_photos(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry]) -> FeatureBank:
+    counts = [len(entry.images) for entry in entries]
+    paths = [path for entry in entries for path in entry.images]
+    if not paths:
+        return make_bank(NO_FEATURES, counts)
+    steps = range(0, len(paths), AT_ONCE)
+    bar = tqdm(steps, desc="encode photos", unit="batch", disable=None)
+    return make_bank(np.concatenate([_encode_files(subject, paths[s : s + AT_ONCE]) for s in bar]), counts)
+
+
+def _encode_files(subject: EvaluatedEncoder, paths: Sequence[Path]) -> Features:
+    return subject.encoder.pixels(np.stack([open_picture(path, subject.image) for path in paths]))

@@ -71,7 +71,7 @@ class Geometry(nn.Module, ABC):
         return {**self.learned()}
 
 
-class Entails(ABC):
+class EntailmentGeometry(ABC):
     """A geometry whose general things lie near the origin: each entails what is in the cone behind it."""
 
     def root(self, features: Float[Tensor, "b n"]) -> Float[Tensor, " n"]:
@@ -88,7 +88,7 @@ class Entails(ABC):
         """How far outside each general feature's cone each specific one lies, in radians; ≤ 0 is inside."""
 
 
-class Rescores(ABC):
+class RescoringGeometry(ABC):
     """A geometry that no index searches exactly: candidates come by `metric`, their order from here."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from math import inf, sqrt
 from jaxtyping import Float
 from torch import Tensor
 
-from training.geometries.base import Entails, Geometry
+from training.geometries.base import EntailmentGeometry, Geometry
 from training.geometries.numerics import (
     TINY,
     aperture,
@@ -23,7 +23,7 @@ from training.geometries.numerics import (
 from training.geometries.temperature import Scale, Temperature
 
 
-class Euclidean(Entails, Geometry):
+class Euclidean(EntailmentGeometry, Geometry):
     """Negative distance with CLIP's temperature."""
 
     name = "euclidean"

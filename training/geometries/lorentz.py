@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from multifold.errors import MultifoldError
-from training.geometries.base import Entails, Geometry
+from training.geometries.base import EntailmentGeometry, Geometry
 from training.geometries.numerics import (
     TINY,
     aperture,
@@ -35,7 +35,7 @@ CURVATURES = (0.1, 10.0)
 SERIES = 1e-3  # below this the series of arsinh² is exact in float32
 
 
-class Lorentz(Entails, Geometry):
+class Lorentz(EntailmentGeometry, Geometry):
     """Negative distance in a space whose curvature may be learned."""
 
     name = "lorentz"

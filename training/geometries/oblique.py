@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from multifold.errors import MultifoldError
-from training.geometries.base import Geometry, Rescores
+from training.geometries.base import Geometry, RescoringGeometry
 from training.geometries.numerics import arccos, precise, square_root
 from training.geometries.temperature import Scale, Temperature
 
@@ -50,7 +50,7 @@ class ObliqueMulti(Oblique):
     name = "oblique_multi"
 
 
-class ObliqueGeodesic(Oblique, Rescores):
+class ObliqueGeodesic(Oblique, RescoringGeometry):
     """The negative length of the geodesic."""
 
     name = "oblique_geodesic"

@@ -13,7 +13,7 @@ from torch import Tensor
 from multifold.errors import MultifoldError
 from training.geometries.numerics import precise
 from training.losses import multifold, pairs
-from training.losses.rows import RowLoss, Terms, rows
+from training.losses.rows import LossTerms, RowLoss, summarize_rows
 
 Target: TypeAlias = Literal["teacher", "swapped", "even"]
 
@@ -48,11 +48,11 @@ class Loss:
         teacher: Float[Tensor, "r c"] | None = None,
         progress: float = 1.0,
         among: Int64[Tensor, " r"] | None = None,
-    ) -> Terms:
+    ) -> LossTerms:
         """The losses of rows that look for columns; `among`: where these are some of many, their places."""
         logits = precise(logits)
         target = self._target(logits, teacher)
-        return self.row_loss(rows(logits, row_groups, column_groups, target, progress, among))
+        return self.row_loss(summarize_rows(logits, row_groups, column_groups, target, progress, among))
 
     def _target(
         self, logits: Float[Tensor, "r c"], teacher: Float[Tensor, "r c"] | None

@@ -19,13 +19,13 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from training.losses.pairs import infonce
-from training.losses.rows import Rows, Terms
+from training.losses.rows import LossRows, LossTerms
 
 LIMIT = 0  # draws: as if there were infinitely many
 ALPHA = 0.6
 
 
-def hard(rows: Rows, *, draws: int = LIMIT, per_positive: bool = True) -> Terms:
+def hard(rows: LossRows, *, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
     """One positive at a time against all negatives; `draws` a positive (or a row), or their limit."""
     _, valid, counts = rows.positives
     if draws == LIMIT:
@@ -34,10 +34,10 @@ def hard(rows: Rows, *, draws: int = LIMIT, per_positive: bool = True) -> Terms:
     return weighted(rows, draw(counts, total), total)
 
 
-def weighted(rows: Rows, times: Shaped[Tensor, "r n"], total: Int64[Tensor, " r"]) -> Terms:
+def weighted(rows: LossRows, times: Shaped[Tensor, "r n"], total: Int64[Tensor, " r"]) -> LossTerms:
     """The hard term with each positive of a row taken so many times, `total` in all."""
     terms = softplus(rows.others[:, None] - rows.own) * times
-    return Terms(terms.sum(1) / total.clamp(min=1), rows.positives.counts > 0)
+    return LossTerms(terms.sum(1) / total.clamp(min=1), rows.positives.counts > 0)
 
 
 def draw(positives: Int64[Tensor, " r"], draws: Int64[Tensor, " r"]) -> Float[Tensor, "r n"]:
@@ -50,44 +50,49 @@ def draw(positives: Int64[Tensor, " r"], draws: Int64[Tensor, " r"]) -> Float[Te
     return torch.stack(times, dim=1)
 
 
-def soft(rows: Rows) -> Terms:
+def soft(rows: LossRows) -> LossTerms:
     """The cross-entropy with the teacher's softmax."""
-    return Terms(rows.everyone - rows.taught, rows.positives.counts > 0)
+    return LossTerms(rows.everyone - rows.taught, rows.positives.counts > 0)
 
 
-def mfh(rows: Rows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positive: bool = True) -> Terms:
+def mfh(rows: LossRows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
     """The hybrid: `alpha` of the hard term and the rest of the soft one."""
     return _mixed(hard(rows, draws=draws, per_positive=per_positive), soft(rows), alpha)
 
 
-def infonce_soft(rows: Rows, *, alpha: float = ALPHA) -> Terms:
+def infonce_soft(rows: LossRows, *, alpha: float = ALPHA) -> LossTerms:
     """The papers' baseline: one-pair InfoNCE, softened in the same way."""
     return _mixed(infonce(rows), soft(rows), alpha)
 
 
 def mfh_even(
-    rows: Rows, *, alpha: float = ALPHA, alpha_end: float = 1.0, draws: int = LIMIT, per_positive: bool = True
-) -> Terms:
+    rows: LossRows,
+    *,
+    alpha: float = ALPHA,
+    alpha_end: float = 1.0,
+    draws: int = LIMIT,
+    per_positive: bool = True,
+) -> LossTerms:
     """The hybrid, its weight on the way from `alpha` to `alpha_end` as the training goes on."""
     right = hard(rows, draws=draws, per_positive=per_positive)
     return _mixed(right, soft(rows), _between(alpha, alpha_end, rows.progress))
 
 
-def infonce_even(rows: Rows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> Terms:
+def infonce_even(rows: LossRows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> LossTerms:
     """The same for one pair."""
     return _mixed(infonce(rows), soft(rows), _between(alpha, alpha_end, rows.progress))
 
 
-def all_positives(rows: Rows) -> Terms:
+def all_positives(rows: LossRows) -> LossTerms:
     """All positives of a row share one denominator with its negatives."""
     _, valid, counts = rows.positives
     found = (rows.own * valid).sum(1) / counts.clamp(min=1)
-    return Terms(rows.everyone - found, counts > 0)
+    return LossTerms(rows.everyone - found, counts > 0)
 
 
 def _between(start: float, end: float, progress: float) -> float:
     return start + (end - start) * progress
 
 
-def _mixed(right: Terms, taught: Terms, alpha: float) -> Terms:
-    return Terms(alpha * right.loss + (1 - alpha) * taught.loss, right.counted)
+def _mixed(right: LossTerms, taught: LossTerms, alpha: float) -> LossTerms:
+    return LossTerms(alpha * right.loss + (1 - alpha) * taught.loss, right.counted)

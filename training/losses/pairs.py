@@ -9,32 +9,32 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from training.losses.rows import Rows, Terms
+from training.losses.rows import LossRows, LossTerms
 
 
-def infonce(rows: Rows) -> Terms:
+def infonce(rows: LossRows) -> LossTerms:
     """Every column but the partner is a negative, those of the same item as well."""
     partner, paired = partners(rows)
-    return Terms(rows.everyone - partner, paired)
+    return LossTerms(rows.everyone - partner, paired)
 
 
-def infonce_mask(rows: Rows) -> Terms:
+def infonce_mask(rows: LossRows) -> LossTerms:
     """Other columns of the same item are left out: neither partner nor negative."""
     partner, paired = partners(rows)
-    return Terms(torch.logaddexp(partner, rows.others) - partner, paired)
+    return LossTerms(torch.logaddexp(partner, rows.others) - partner, paired)
 
 
-def robust_xr(rows: Rows, *, most: float = 0.5) -> Terms:
+def robust_xr(rows: LossRows, *, most: float = 0.5) -> LossTerms:
     """Progressive self-distillation: a growing share of rows, at last `most`, learns from the model itself.
 
     Its target is the softmax of the other direction. The code was never published: a reading of the paper.
     """
     pairs = infonce(rows)
     chosen = torch.rand_like(pairs.loss) < most * rows.progress
-    return Terms(torch.where(chosen, rows.everyone - rows.taught, pairs.loss), pairs.counted)
+    return LossTerms(torch.where(chosen, rows.everyone - rows.taught, pairs.loss), pairs.counted)
 
 
-def partners(rows: Rows) -> tuple[Float[Tensor, " r"], Bool[Tensor, " r"]]:
+def partners(rows: LossRows) -> tuple[Float[Tensor, " r"], Bool[Tensor, " r"]]:
     """The logit of the k-th row of an item with its k-th column, and which rows have one."""
     paired = rows.places < rows.positives.counts
     return rows.own.gather(1, (rows.places * paired)[:, None]).squeeze(1), paired

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-class Positives(NamedTuple):
+class RowPositives(NamedTuple):
     """The columns of each row's own item, in order, filled up to the longest row by its first one again."""
 
     columns: Int64[Tensor, "r n"]
@@ -26,11 +26,11 @@ class Positives(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class LossRows:
     """One direction of a batch, row by row."""
 
     groups: Int64[Tensor, " r"]
-    positives: Positives
+    positives: RowPositives
     own: Float[Tensor, "r n"]  # filled up like the positives
     others: Float[Tensor, " r"]  # -inf where a row has no negatives
     everyone: Float[Tensor, " r"]
@@ -44,7 +44,7 @@ class Rows:
         return occurrence(self.groups) if self.among is None else self.among
 
 
-class Terms(NamedTuple):
+class LossTerms(NamedTuple):
     """The loss of every row, and which rows count."""
 
     loss: Float[Tensor, " r"]
@@ -61,24 +61,24 @@ class Terms(NamedTuple):
         return self.total / self.counted.sum().clamp(min=1)
 
 
-RowLoss: TypeAlias = Callable[[Rows], Terms]
+RowLoss: TypeAlias = Callable[[LossRows], LossTerms]
 
 
-def rows(
+def summarize_rows(
     logits: Float[Tensor, "r c"],
     row_groups: Int64[Tensor, " r"],
     column_groups: Int64[Tensor, " c"],
     target: Float[Tensor, "r c"] | None = None,
     progress: float = 1.0,
     among: Int64[Tensor, " r"] | None = None,
-) -> Rows:
+) -> LossRows:
     """A direction from its logits, and from the probabilities that a teacher gives each row's columns."""
     positives = find_positives(row_groups, column_groups)
     own, others, everyone, taught = _Summary.apply(logits, positives.columns, positives.valid, target)
-    return Rows(row_groups, positives, own, others, everyone, taught, progress, among)
+    return LossRows(row_groups, positives, own, others, everyone, taught, progress, among)
 
 
-def find_positives(row_groups: Int64[Tensor, " r"], column_groups: Int64[Tensor, " c"]) -> Positives:
+def find_positives(row_groups: Int64[Tensor, " r"], column_groups: Int64[Tensor, " c"]) -> RowPositives:
     """By sorting the columns: no matrix of pairs is made."""
     ordered, order = column_groups.sort(stable=True)
     first = torch.searchsorted(ordered, row_groups)
@@ -86,7 +86,7 @@ def find_positives(row_groups: Int64[Tensor, " r"], column_groups: Int64[Tensor,
     place = torch.arange(max(1, int(count.max())), device=row_groups.device)
     valid = place < count[:, None]
     within = (first[:, None] + place * valid).clamp(max=len(order) - 1)
-    return Positives(order[within], valid, count)
+    return RowPositives(order[within], valid, count)
 
 
 def occurrence(groups: Int64[Tensor, " n"]) -> Int64[Tensor, " n"]:

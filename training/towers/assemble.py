@@ -7,14 +7,14 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
-from multifold.preprocess import ImageSpec
+from multifold.bundle.preprocess import ImageSpec
 from training.geometries.base import Geometry
 from training.geometries.lorentz import Lorentz
 from training.geometries.oblique import Oblique, ObliqueMulti
 from training.geometries.pointcloud import LinearCloud
-from training.sections import OpenClipText, SmallText, TowerSection
+from training.recipes.schema import OpenClipTextSection, SmallTextSection, TowerSection
 from training.towers.base import Tower, TowerError
-from training.towers.heads import Cloud, ModalityScale, Project, normal
+from training.towers.heads import CloudHead, ModalityScale, ProjectionHead, normal
 from training.towers.image import ImageParts, PatchTower
 from training.towers.text import Readout, TextParts, TextTower
 
@@ -24,28 +24,28 @@ WORD, PLACE = 0.02, 0.01  # spread of fresh embeddings and positions in a text, 
 
 
 @dataclass(frozen=True)
-class Meeting:
+class FeatureSpace:
     """Where the features of both towers meet: a geometry, and the length it was built for."""
 
     geometry: Geometry
     dim: int
 
 
-def head(section: TowerSection, width: int, meeting: Meeting, own: nn.Module | None = None) -> nn.Module:
+def head(section: TowerSection, width: int, meeting: FeatureSpace, own: nn.Module | None = None) -> nn.Module:
     """What reads features from tokens; `own` is a model's own projection of its one class token."""
     geometry, tokens = meeting.geometry, section.tokens
     if isinstance(geometry, LinearCloud) != (tokens == "all"):
         raise TowerError("tokens = 'all' and geometries of clouds need each other: cloud_linear, …; set both")
     if isinstance(geometry, LinearCloud):
-        return Cloud(width, meeting.dim, geometry)
+        return CloudHead(width, meeting.dim, geometry)
     count = tokens if isinstance(tokens, int) else 1
     _check_count(count, geometry)
     if own is not None and tokens == "class":
         return own
-    return Project(normal(meeting.dim // count, width, std=width**-0.5))
+    return ProjectionHead(normal(meeting.dim // count, width, std=width**-0.5))
 
 
-def scale(section: TowerSection, meeting: Meeting) -> ModalityScale | None:
+def scale(section: TowerSection, meeting: FeatureSpace) -> ModalityScale | None:
     """The modality's learned scale, if it has one."""
     hyperbolic = isinstance(meeting.geometry, Lorentz)
     if section.scale == "none" or (section.scale == "auto" and not hyperbolic):
@@ -54,7 +54,11 @@ def scale(section: TowerSection, meeting: Meeting) -> ModalityScale | None:
 
 
 def patch_tower(
-    section: TowerSection, spec: ImageSpec, parts: ImageParts, meeting: Meeting, own: nn.Module | None = None
+    section: TowerSection,
+    spec: ImageSpec,
+    parts: ImageParts,
+    meeting: FeatureSpace,
+    own: nn.Module | None = None,
 ) -> PatchTower:
     """A tower over patches."""
     project = head(section, parts.positions.shape[1], meeting, own)
@@ -63,7 +67,10 @@ def patch_tower(
 
 
 def text_tower(
-    section: SmallText | OpenClipText, parts: TextParts, meeting: Meeting, own: nn.Module | None = None
+    section: SmallTextSection | OpenClipTextSection,
+    parts: TextParts,
+    meeting: FeatureSpace,
+    own: nn.Module | None = None,
 ) -> TextTower:
     """A tower over tokens; what stands after the end of a text is decided here."""
     context, width = parts.positions.shape
@@ -100,7 +107,7 @@ def _check_count(count: int, geometry: Geometry) -> None:
         )
 
 
-def _readout(section: SmallText | OpenClipText, parts: TextParts) -> Readout:
+def _readout(section: SmallTextSection | OpenClipTextSection, parts: TextParts) -> Readout:
     """Where features are read; what needs an end of the text is refused where none is seen."""
     tokens, pads = section.tokens, section.pads
     if pads != "masked" and tokens != "all":

@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from multifold.errors import MultifoldError
-from training.towers.heads import Cloud, ModalityScale
+from training.towers.heads import CloudHead, ModalityScale
 
 
 class TowerError(MultifoldError):
     """A tower that cannot be built as it was asked for."""
 
 
-class Picking(nn.Module):
+class RowBlock(nn.Module):
     """A block that takes `rows` and computes no others."""
 
 
-class Stack(nn.ModuleList):
+class BlockStack(nn.ModuleList):
     """Blocks, one after the other; with `checkpointing` their insides are computed again in backward."""
 
     checkpointing = False
@@ -33,10 +33,10 @@ class Stack(nn.ModuleList):
         *first, last = self
         for block in first:
             x = self._through(block, x, mask)
-        if isinstance(last, Picking):
+        if isinstance(last, RowBlock):
             return self._through(last, x, mask, rows=rows)
         x = self._through(last, x, mask)
-        return x if rows is None else picked(x, rows)
+        return x if rows is None else pick_rows(x, rows)
 
     def _through(self, block: nn.Module, x: Tensor, mask: Tensor | None, **rows: Any) -> Tensor:  # noqa: ANN401
         if self.checkpointing and self.training:
@@ -44,7 +44,7 @@ class Stack(nn.ModuleList):
         return torch.as_tensor(block(x, attn_mask=mask, **rows))
 
 
-def picked(x: Float[Tensor, "b t c"], rows: Int64[Tensor, "b r"]) -> Float[Tensor, "b r c"]:
+def pick_rows(x: Float[Tensor, "b t c"], rows: Int64[Tensor, "b r"]) -> Float[Tensor, "b r c"]:
     """Rows by their places. (Indexing with `arange(b)` would freeze the batch in an exported graph.)"""
     return x.gather(1, rows[:, :, None].expand(-1, -1, x.shape[2]))
 
@@ -52,7 +52,7 @@ def picked(x: Float[Tensor, "b t c"], rows: Int64[Tensor, "b r"]) -> Float[Tenso
 class Tower(nn.Module, ABC):
     """Observations in, features out."""
 
-    blocks: Stack
+    blocks: BlockStack
     norm: nn.Module
     project: nn.Module
     scale: ModalityScale | None
@@ -67,7 +67,7 @@ class Tower(nn.Module, ABC):
 
     def points(self, observed: Tensor) -> Float[Tensor, "b t n"]:
         """What each token adds to the feature, where tokens are the points of a cloud."""
-        assert isinstance(self.project, Cloud)
+        assert isinstance(self.project, CloudHead)
         added = self.project.each(*self.tokens(observed))
         return added if self.scale is None else self.scale(added)
 

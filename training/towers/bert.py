@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from training.sections import BertText
-from training.towers.base import Stack, Tower
+from training.recipes.schema import BertTextSection
+from training.towers.base import BlockStack, Tower
 from training.towers.heads import ModalityScale, normal
 from training.towers.small import SPREAD, attend
 
@@ -37,7 +37,7 @@ class BertTower(Tower):
     length = "fixed"
 
     def __init__(
-        self, spec: BertText, vocabulary: int, project: nn.Module, scale: ModalityScale | None
+        self, spec: BertTextSection, vocabulary: int, project: nn.Module, scale: ModalityScale | None
     ) -> None:
         super().__init__()
         self.every = spec.tokens == "all"
@@ -47,7 +47,7 @@ class BertTower(Tower):
         nn.init.normal_(self.embed.weight, std=SPREAD)
         self.positions = nn.Parameter(normal(spec.context + self.count - 1, spec.width, std=SPREAD))
         self.before = nn.LayerNorm(spec.width)
-        self.blocks = Stack(PostNormBlock(spec.width, spec.heads) for _ in range(spec.depth))
+        self.blocks = BlockStack(PostNormBlock(spec.width, spec.heads) for _ in range(spec.depth))
         self.norm = nn.LayerNorm(spec.width) if spec.final_norm else nn.Identity()
         self.project, self.scale = project, scale
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from torch import nn
 
+from multifold.bundle.preprocess import CLIP_MEAN, CLIP_STD, ImageSpec
+from multifold.bundle.tokenizer import Cleaning
 from multifold.errors import needs_extra
-from multifold.preprocess import CLIP_MEAN, CLIP_STD, ImageSpec
-from multifold.tokens import Cleaning
-from training.sections import OpenClipImage
+from training.recipes.schema import OpenClipImageSection
 from training.towers.base import TowerError
 
 with needs_extra("train"):
@@ -61,7 +61,7 @@ def with_activation(model: str, pretrained: str) -> str:
     return other if quick and other in open_clip.list_models() else model
 
 
-def image_spec(section: OpenClipImage) -> ImageSpec:
+def image_spec(section: OpenClipImageSection) -> ImageSpec:
     """How a model wants its pictures: as the tag says, or as the model's first tag does."""
     if section.model.startswith(FOLDER):
         said: Config = _described(section.model).get("preprocess_cfg", {})

@@ -10,7 +10,7 @@ from torch.nn.functional import linear
 from training.geometries.pointcloud import LinearCloud
 
 
-class Project(nn.Module):
+class ProjectionHead(nn.Module):
     """Each token through one shared matrix; what comes out is laid side by side."""
 
     def __init__(self, weight: Float[Tensor, "n c"], bias: Float[Tensor, " n"] | None = None) -> None:
@@ -22,14 +22,14 @@ class Project(nn.Module):
         return linear(tokens, self.weight, self.bias).flatten(1)
 
 
-class AsIs(nn.Module):
+class IdentityHead(nn.Module):
     """The tokens are the features already."""
 
     def forward(self, tokens: Float[Tensor, "b t c"], _mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b tc"]:
         return tokens.flatten(1)
 
 
-class Cloud(nn.Module):
+class CloudHead(nn.Module):
     """Every token becomes a point with a weight. Both towers hold the one geometry that embeds clouds."""
 
     def __init__(self, width: int, dim: int, geometry: LinearCloud) -> None:

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
 
-from multifold.preprocess import ImageSpec
-from training.towers.base import Stack, Tower
+from multifold.bundle.preprocess import ImageSpec
+from training.towers.base import BlockStack, Tower
 from training.towers.heads import ModalityScale
 
 # What open_clip and timm call the parts that pool and project.
@@ -24,7 +24,7 @@ class ImageParts:
     classes: Float[Tensor, "m c"] | None
     positions: Float[Tensor, "p c"]  # of the class tokens, then of the grid
     before: nn.Module
-    blocks: Stack
+    blocks: BlockStack
     norm: nn.Module
 
 

@@ -8,15 +8,21 @@ from torch import nn
 
 from training.geometries import build
 from training.geometries.base import Geometry
-from training.recipe import Recipe
-from training.sections import BertText, OpenClipImage, OpenClipText, SmallImage, SmallText
+from training.recipes.schema import (
+    BertTextSection,
+    OpenClipImageSection,
+    OpenClipTextSection,
+    Recipe,
+    SmallImageSection,
+    SmallTextSection,
+)
 from training.towers import small
-from training.towers.assemble import Fetch, Meeting, head, patch_tower, scale, set_learning, text_tower
+from training.towers.assemble import FeatureSpace, Fetch, head, patch_tower, scale, set_learning, text_tower
 from training.towers.base import Tower
 from training.towers.bert import BertTower
 
 
-class Model(nn.Module):
+class TwoTowerModel(nn.Module):
     """Two towers and the geometry in which their features meet."""
 
     def __init__(self, image: nn.Module, text: nn.Module, geometry: Geometry) -> None:
@@ -24,16 +30,16 @@ class Model(nn.Module):
         self.image, self.text, self.geometry = image, text, geometry
 
 
-def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Model:
+def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
     """A fresh model, with the weights that the recipe names unless others are to be loaded over them."""
     dim = recipe.geometry.dim
-    meeting = Meeting(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
+    meeting = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
     fetch = cache(lambda name, weights, dim: catalogue().load(name, weights if pretrained else None, dim))
     image = _image_tower(recipe.image, meeting, fetch)
     text = _text_tower(recipe.text, vocabulary, meeting, fetch)
     set_learning(image, recipe.image)
     set_learning(text, recipe.text)
-    return Model(image, text, meeting.geometry)
+    return TwoTowerModel(image, text, meeting.geometry)
 
 
 def catalogue() -> ModuleType:
@@ -45,8 +51,10 @@ def _openclip() -> ModuleType:
     return import_module("training.towers.openclip")
 
 
-def _image_tower(section: SmallImage | OpenClipImage, meeting: Meeting, fetch: Fetch) -> Tower:
-    if isinstance(section, OpenClipImage):
+def _image_tower(
+    section: SmallImageSection | OpenClipImageSection, meeting: FeatureSpace, fetch: Fetch
+) -> Tower:
+    if isinstance(section, OpenClipImageSection):
         tower: Tower = _openclip().image_tower(section, meeting, fetch)
         return tower
     classes = section.tokens if isinstance(section.tokens, int) else 0
@@ -54,12 +62,15 @@ def _image_tower(section: SmallImage | OpenClipImage, meeting: Meeting, fetch: F
 
 
 def _text_tower(
-    section: SmallText | BertText | OpenClipText, vocabulary: int, meeting: Meeting, fetch: Fetch
+    section: SmallTextSection | BertTextSection | OpenClipTextSection,
+    vocabulary: int,
+    meeting: FeatureSpace,
+    fetch: Fetch,
 ) -> Tower:
-    if isinstance(section, OpenClipText):
+    if isinstance(section, OpenClipTextSection):
         tower: Tower = _openclip().text_tower(section, vocabulary, meeting, fetch)
         return tower
-    if isinstance(section, BertText):
+    if isinstance(section, BertTextSection):
         project = head(section, section.width, meeting)
         return BertTower(section, vocabulary, project, scale(section, meeting))
     return text_tower(section, small.text_parts(section, vocabulary), meeting)

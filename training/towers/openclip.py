@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 from multifold.errors import needs_extra
-from training.sections import OpenClipImage, OpenClipText
+from training.recipes.schema import OpenClipImageSection, OpenClipTextSection
 from training.towers import assemble
-from training.towers.assemble import Fetch, Meeting, head, patch_tower, scale
-from training.towers.base import Stack, Tower, TowerError
+from training.towers.assemble import FeatureSpace, Fetch, head, patch_tower, scale
+from training.towers.base import BlockStack, Tower, TowerError
 from training.towers.catalogue import config, image_spec
-from training.towers.heads import AsIs, Project, normal
+from training.towers.heads import IdentityHead, ProjectionHead, normal
 from training.towers.image import ImageParts, WholeTower
 from training.towers.text import TextParts
 
@@ -19,7 +19,7 @@ with needs_extra("train"):
     import open_clip
 
 
-def image_tower(section: OpenClipImage, meeting: Meeting, fetch: Fetch) -> Tower:
+def image_tower(section: OpenClipImageSection, meeting: FeatureSpace, fetch: Fetch) -> Tower:
     """The image side of a model: taken apart if it is a plain vision transformer, as it is otherwise."""
     network: Any = fetch(*_source(section, meeting.dim)).visual
     _check_image(section, network)
@@ -29,11 +29,11 @@ def image_tower(section: OpenClipImage, meeting: Meeting, fetch: Fetch) -> Tower
         return patch_tower(section, image_spec(section), parts, meeting, own)
     if section.trainable != "all":
         network = open_clip.utils.freeze_batch_norm_2d(network)
-    project, spec = head(section, 1, meeting, AsIs()), image_spec(section)
+    project, spec = head(section, 1, meeting, IdentityHead()), image_spec(section)
     return WholeTower(spec, network, project, scale(section, meeting), section.still)
 
 
-def text_tower(section: OpenClipText, vocabulary: int, meeting: Meeting, fetch: Fetch) -> Tower:
+def text_tower(section: OpenClipTextSection, vocabulary: int, meeting: FeatureSpace, fetch: Fetch) -> Tower:
     """The text side of a model."""
     network: Any = fetch(*_source(section, meeting.dim)).text
     parts = text_parts(network)
@@ -60,7 +60,7 @@ def image_parts(network: Any, classes: int) -> ImageParts:  # noqa: ANN401 (open
         classes=torch.cat([network.class_embedding[None], extra]),
         positions=torch.cat([positions[:1], places, positions[1:]]),
         before=network.ln_pre,
-        blocks=Stack(network.transformer.resblocks),
+        blocks=BlockStack(network.transformer.resblocks),
         norm=network.ln_post,
     )
 
@@ -70,7 +70,7 @@ def text_parts(network: Any) -> TextParts:  # noqa: ANN401
     return TextParts(
         embed=network.token_embedding,
         positions=network.positional_embedding,
-        blocks=Stack(network.transformer.resblocks),
+        blocks=BlockStack(network.transformer.resblocks),
         norm=network.ln_final,
         causal=network.attn_mask is not None,
         reads="last" if network.pool_type == "last" else "end",
@@ -80,11 +80,11 @@ def text_parts(network: Any) -> TextParts:  # noqa: ANN401
 def projection(own: nn.Parameter | nn.Linear | None) -> nn.Module:
     """A network's own last matrix, as a head."""
     if own is None:
-        return AsIs()
-    return Project(own.weight, own.bias) if isinstance(own, nn.Linear) else Project(own.T)
+        return IdentityHead()
+    return ProjectionHead(own.weight, own.bias) if isinstance(own, nn.Linear) else ProjectionHead(own.T)
 
 
-def _source(section: OpenClipImage | OpenClipText, dim: int) -> tuple[str, str | None, int]:
+def _source(section: OpenClipImageSection | OpenClipTextSection, dim: int) -> tuple[str, str | None, int]:
     """What to load. Where the model's own projection is read, its length must be the geometry's."""
     found = config(section.model)
     fixed = section.pretrained is not None or found["vision_cfg"].get("timm_proj") == "none"
@@ -95,7 +95,7 @@ def _source(section: OpenClipImage | OpenClipText, dim: int) -> tuple[str, str |
     return section.model, section.pretrained, dim
 
 
-def _check_image(section: OpenClipImage, network: nn.Module) -> None:
+def _check_image(section: OpenClipImageSection, network: nn.Module) -> None:
     """Refuse what this network cannot do."""
     wants = config(section.model)["vision_cfg"]["image_size"]
     if section.size != wants:
@@ -108,7 +108,7 @@ def _check_image(section: OpenClipImage, network: nn.Module) -> None:
         raise TowerError(f"open_clip offers no checkpointing for {section.model}; set checkpointing = false")
 
 
-def _check_text(section: OpenClipText, parts: TextParts, vocabulary: int) -> None:
+def _check_text(section: OpenClipTextSection, parts: TextParts, vocabulary: int) -> None:
     """Refuse what this network cannot read."""
     context, known = len(parts.positions), parts.embed.num_embeddings
     if section.context != context:

@@ -7,9 +7,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from multifold.preprocess import ImageSpec
-from training.sections import SmallImage, SmallText
-from training.towers.base import Picking, Stack, picked
+from multifold.bundle.preprocess import ImageSpec
+from training.recipes.schema import SmallImageSection, SmallTextSection
+from training.towers.base import BlockStack, RowBlock, pick_rows
 from training.towers.heads import normal
 from training.towers.image import ImageParts
 from training.towers.text import TextParts
@@ -19,7 +19,7 @@ STD = (0.25, 0.25, 0.25)
 SPREAD = 0.02  # of fresh embeddings and positions
 
 
-class Block(Picking):
+class TransformerBlock(RowBlock):
     """A pre-norm transformer block."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -33,7 +33,7 @@ class Block(Picking):
         self, x: Float[Tensor, "b t c"], attn_mask: Tensor | None, rows: Int64[Tensor, "b r"] | None = None
     ) -> Float[Tensor, "b r c"]:
         told = attend(self.qkv(self.before_attention(x)), self.heads, attn_mask, rows)
-        x = (x if rows is None else picked(x, rows)) + self.out(told)
+        x = (x if rows is None else pick_rows(x, rows)) + self.out(told)
         mixed: Tensor = self.narrow(gelu(self.widen(self.before_mlp(x))))
         return x + mixed
 
@@ -54,7 +54,7 @@ def attend(
     return scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
 
 
-def image_parts(section: SmallImage, classes: int) -> ImageParts:
+def image_parts(section: SmallImageSection, classes: int) -> ImageParts:
     """Strided convolutions halve the picture; a transformer mixes the grid, and class tokens if wanted."""
     width, side = section.width, section.size // 2 ** (len(section.stem) + 1)
     return ImageParts(
@@ -62,25 +62,25 @@ def image_parts(section: SmallImage, classes: int) -> ImageParts:
         classes=normal(classes, width, std=width**-0.5) if classes else None,
         positions=normal(classes + side * side, width, std=SPREAD),
         before=nn.Identity(),
-        blocks=Stack(Block(width, section.heads) for _ in range(section.depth)),
+        blocks=BlockStack(TransformerBlock(width, section.heads) for _ in range(section.depth)),
         norm=nn.LayerNorm(width),
     )
 
 
-def text_parts(section: SmallText, vocabulary: int) -> TextParts:
+def text_parts(section: SmallTextSection, vocabulary: int) -> TextParts:
     """A causal transformer whose end-of-text token has the highest id."""
     embed = nn.Embedding(vocabulary, section.width)
     nn.init.normal_(embed.weight, std=SPREAD)
     return TextParts(
         embed=embed,
         positions=normal(section.context, section.width, std=SPREAD),
-        blocks=Stack(Block(section.width, section.heads) for _ in range(section.depth)),
+        blocks=BlockStack(TransformerBlock(section.width, section.heads) for _ in range(section.depth)),
         norm=nn.LayerNorm(section.width),
         causal=True,
     )
 
 
-def image_spec(section: SmallImage) -> ImageSpec:
+def image_spec(section: SmallImageSection) -> ImageSpec:
     """How the small tower wants its pictures."""
     return ImageSpec(size=section.size, mean=MEAN, std=STD)
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from training.towers.base import Stack, Tower
+from training.towers.base import BlockStack, Tower
 from training.towers.heads import ModalityScale
 
 Readout: TypeAlias = Literal["end", "last", "appended", "all", "all but pads"]
@@ -25,7 +25,7 @@ class TextParts:
 
     embed: nn.Embedding
     positions: Float[Tensor, "t c"]
-    blocks: Stack
+    blocks: BlockStack
     norm: nn.Module
     causal: bool
     reads: Literal["end", "last"] = "end"  # the end of a text, which is its highest id; or the last place

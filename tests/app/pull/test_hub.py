@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from app.pull.hub import Wanted, from_hub
-from app.pull.source import PullError, Source
-from multifold.bundle import file_hash
+from app.pull.hub import HubRequest, fetch_from_hub
+from app.pull.source import PublishedFiles, PullError
+from multifold.bundle.bundle import file_hash
 from tests.app.pull import published
 from tests.app.pull.hub import COMMIT, Hub, serving
 
 GRAPH = "onnx/vision_model.onnx"
-WANTED = Wanted("own/tiny", "main", "fp32", None, 10**8)
+WANTED = HubRequest("own/tiny", "main", "fp32", None, 10**8)
 
 
 @pytest.fixture
@@ -20,9 +20,11 @@ def folder(tmp_path: Path) -> Path:
     return published.clip(tmp_path / "published")
 
 
-def fetched(hub: Hub, into: Path, pins: dict[str, str] | None = None, wanted: Wanted = WANTED) -> Source:
+def fetched(
+    hub: Hub, into: Path, pins: dict[str, str] | None = None, wanted: HubRequest = WANTED
+) -> PublishedFiles:
     with serving(hub):
-        return from_hub(wanted, into, pins or {}, hub.url)
+        return fetch_from_hub(wanted, into, pins or {}, hub.url)
 
 
 def test_what_comes_is_what_is_there_and_the_commit_is_kept(folder: Path, tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_what_was_begun_from_another_file_is_fetched_anew(folder: Path, tmp_path
 def test_limits_and_pins_are_checked_before_anything_large_comes(folder: Path, tmp_path: Path) -> None:
     small = Hub(folder)
     with pytest.raises(PullError, match="more than the 1,000 that are allowed"):
-        fetched(small, tmp_path / "got", wanted=Wanted("own/tiny", "main", "fp32", None, 1000))
+        fetched(small, tmp_path / "got", wanted=HubRequest("own/tiny", "main", "fp32", None, 1000))
     with pytest.raises(PullError, match="the hub lists another sha256"):
         fetched(small, tmp_path / "got", {GRAPH: "0" * 64})
     assert small.asked == []
@@ -92,9 +94,9 @@ def test_limits_and_pins_are_checked_before_anything_large_comes(folder: Path, t
 
 def test_a_hub_without_the_repository_or_out_of_reach_is_told(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(PullError, match="has no public own/other"):
-        fetched(Hub(folder), tmp_path / "got", wanted=Wanted("own/other", "main", "fp32", None, 10**8))
+        fetched(Hub(folder), tmp_path / "got", wanted=HubRequest("own/other", "main", "fp32", None, 10**8))
     with pytest.raises(PullError, match=r"out of reach .* say --from FOLDER"):
-        from_hub(WANTED, tmp_path / "got", {}, "http://127.0.0.1:9")
+        fetch_from_hub(WANTED, tmp_path / "got", {}, "http://127.0.0.1:9")
 
 
 def test_weights_beside_a_graph_come_too_but_only_from_the_repository(folder: Path, tmp_path: Path) -> None:

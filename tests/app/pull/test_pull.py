@@ -10,9 +10,9 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.main import create_app
-from app.pull.catalogue import KNOWN, RECOMMENDED, known
+from app.pull.catalogue import PUBLISHED_ENCODERS, RECOMMENDED, find_published_encoder
 from app.settings import Settings
-from multifold import bundle as bundles
+from multifold.bundle import bundle as bundles
 from multifold.cli import main
 from tests.app.pull import published
 from tests.app.pull.hub import Hub, serving
@@ -22,14 +22,16 @@ from tests.app.pull.test_towers import graphs, images_by_hand, pictures, texts_b
 def test_the_list_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pull", "--list"]) == 0
     told = capsys.readouterr().out
-    assert all(one.name in told and one.licence in told and one.repository in told for one in KNOWN)
+    assert all(
+        one.name in told and one.licence in told and one.repository in told for one in PUBLISHED_ENCODERS
+    )
     assert f"For a laptop: {RECOMMENDED}" in told
 
 
 def test_what_is_listed_is_well_formed() -> None:
-    assert known(RECOMMENDED) is not None
-    assert len({one.name for one in KNOWN}) == len(KNOWN)
-    for one in KNOWN:
+    assert find_published_encoder(RECOMMENDED) is not None
+    assert len({one.name for one in PUBLISHED_ENCODERS}) == len(PUBLISHED_ENCODERS)
+    for one in PUBLISHED_ENCODERS:
         assert one.repository.count("/") == 1
         assert one.revision is None or re.fullmatch("[0-9a-f]{40}", one.revision)
         assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in one.sha256.values())

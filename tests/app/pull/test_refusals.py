@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.pull.layouts import Variant, recognise
-from app.pull.making import Wish, make
-from app.pull.seeing import image_spec
-from app.pull.source import PullError, from_folder
-from multifold.preprocess import ImageSpec
+from app.pull.build import BundleRequest, build_bundle
+from app.pull.layouts import Variant, recognise_layout
+from app.pull.source import PullError, open_published_folder
+from app.pull.specs import image_spec
+from multifold.bundle.preprocess import ImageSpec
 from tests.app.pull import published
 from tests.app.pull.published import SIZE, clip_seeing
 
@@ -104,7 +104,9 @@ def test_a_bad_publication_becomes_a_sentence(case: str, tmp_path: Path) -> None
     folder = published.clip(tmp_path / "published")
     spoil(folder)
     with pytest.raises(PullError, match=sentence):
-        make(from_folder(folder, None, {}), tmp_path / "bundle", Wish("tiny", "Nothing."))
+        build_bundle(
+            open_published_folder(folder, None, {}), tmp_path / "bundle", BundleRequest("tiny", "Nothing.")
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["published"]
 
 
@@ -122,7 +124,7 @@ def test_an_unknown_layout_is_told_with_what_is_there(
     names: list[str], variant: Variant, sentence: str
 ) -> None:
     with pytest.raises(PullError, match=sentence):
-        recognise(names, variant)
+        recognise_layout(names, variant)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +145,9 @@ def test_an_unknown_layout_is_told_with_what_is_there(
 def test_what_cannot_be_seen_exactly_is_refused(said: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     folder = published.clip(tmp_path)
     published.say(folder / "preprocessor_config.json", said)
-    source = from_folder(folder, None, {})
+    source = open_published_folder(folder, None, {})
     with pytest.raises(PullError, match=sentence):
-        image_spec(source, recognise(source.names(), "fp32"))
+        image_spec(source, recognise_layout(source.names(), "fp32"))
 
 
 @pytest.mark.parametrize(
@@ -165,8 +167,8 @@ def test_what_cannot_be_seen_exactly_is_refused(said: dict[str, Any], sentence: 
 def test_what_can_be_seen_is_mapped(said: dict[str, Any], expected: ImageSpec, tmp_path: Path) -> None:
     folder = published.clip(tmp_path)
     published.say(folder / "preprocessor_config.json", said)
-    source = from_folder(folder, None, {})
-    assert image_spec(source, recognise(source.names(), "fp32")) == expected
+    source = open_published_folder(folder, None, {})
+    assert image_spec(source, recognise_layout(source.names(), "fp32")) == expected
 
 
 @pytest.mark.parametrize(
@@ -182,17 +184,21 @@ def test_open_clip_towers_that_read_otherwise_are_refused(
 ) -> None:
     folder = published.immich(tmp_path / "published", **change)
     with pytest.raises(PullError, match=sentence):
-        make(from_folder(folder, None, {}), tmp_path / "bundle", Wish("tiny", "Nothing."))
+        build_bundle(
+            open_published_folder(folder, None, {}), tmp_path / "bundle", BundleRequest("tiny", "Nothing.")
+        )
 
 
 def test_a_resize_that_open_clip_does_and_we_do_not_is_refused(tmp_path: Path) -> None:
     folder = published.immich(tmp_path / "published")
     changed("visual/preprocess_cfg.json", resize_mode="longest")(folder)
     with pytest.raises(PullError, match="resize_mode 'longest'"):
-        make(from_folder(folder, None, {}), tmp_path / "bundle", Wish("tiny", "Nothing."))
+        build_bundle(
+            open_published_folder(folder, None, {}), tmp_path / "bundle", BundleRequest("tiny", "Nothing.")
+        )
 
 
 def test_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
-    source = from_folder(published.clip(tmp_path / "published"), None, {"tokenizer.json": "0" * 64})
+    source = open_published_folder(published.clip(tmp_path / "published"), None, {"tokenizer.json": "0" * 64})
     with pytest.raises(PullError, match=r"tokenizer.json is not the file that is known"):
-        make(source, tmp_path / "bundle", Wish("tiny", "Nothing."))
+        build_bundle(source, tmp_path / "bundle", BundleRequest("tiny", "Nothing."))

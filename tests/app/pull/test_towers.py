@@ -14,11 +14,11 @@ from onnx import TensorProto
 from onnxruntime.quantization import quantize_dynamic
 from PIL import Image
 
+from app.pull.build import BundleRequest, build_bundle
 from app.pull.layouts import Variant
-from app.pull.making import Wish, make
-from app.pull.source import from_folder
-from multifold.bundle import Bundle
-from multifold.canary import open_encoder
+from app.pull.source import open_published_folder
+from multifold.bundle.bundle import Bundle
+from multifold.bundle.canary import open_encoder
 from tests.app.pull import published
 from tests.app.pull.published import CONTEXT, SIZE
 
@@ -117,7 +117,9 @@ def graphs(folder: Path, variant: Variant) -> tuple[Path, Path]:
 
 
 def pulled(folder: Path, into: Path, variant: Variant = "fp32") -> Bundle:
-    return make(from_folder(folder, None, {}), into, Wish("tiny", "Knows nothing.", variant))
+    return build_bundle(
+        open_published_folder(folder, None, {}), into, BundleRequest("tiny", "Knows nothing.", variant)
+    )
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from tests.training.data.pieces import mixed
 from training.data.furniture.captions import NAMELESS_NOUNS, OPENINGS
-from training.data.furniture.facts import Fact
-from training.data.furniture.piece import Piece
+from training.data.furniture.modeling.facts import FurnitureFact
+from training.data.furniture.modeling.piece import FurniturePiece
 
 Meanings: TypeAlias = Mapping[str, set[tuple[str, str]]]  # phrase -> attributes with values
 GLUE = {"a", "an", "and", "with", "that", "has", "it", "is", "this", ".", ",", ":"}
@@ -46,7 +46,7 @@ def lexicon() -> Lexicon:
     return Lexicon(before, after, frozenset(map(_spaced, nouns)))
 
 
-def _meanings(pairs: Iterable[tuple[str, Fact]]) -> Meanings:
+def _meanings(pairs: Iterable[tuple[str, FurnitureFact]]) -> Meanings:
     meanings: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for phrase, fact in pairs:
         meanings[_spaced(phrase)].add((fact.attribute, fact.value))
@@ -64,7 +64,7 @@ def _spaced(text: str) -> str:
 class Reader:
     """Reads one caption of one piece; `claims` holds, for each claim, the true facts it may stand for."""
 
-    def __init__(self, piece: Piece, words: Lexicon) -> None:
+    def __init__(self, piece: FurniturePiece, words: Lexicon) -> None:
         self.piece, self.words = piece, words
         self.claims: list[set[str]] = []
 

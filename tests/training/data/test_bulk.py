@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from multifold import shards
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.errors import MultifoldError
-from multifold.manifest import Entry, write
-from multifold.shardfile import Row
+from multifold.files import feature_shards
+from multifold.files.feature_shards import FeatureRow
+from multifold.manifest import ManifestEntry, write
 from multifold.types import Features
 from tests.training.data.test_folder import CUBE
-from training.data.bulk import workers
-from training.data.bulk.parts import Extractor, Part, Result
-from training.data.bulk.run import PROBLEMS, Order, extract
+from training.data.extraction import extract as workers
+from training.data.extraction.extract import PROBLEMS, ExtractionOrder, extract_features
+from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartFeatures
 
 BUNDLE = Path(__file__).resolve().parents[3] / "bundles" / "furniture"
 ITEMS, SIZE = 12, 3  # items, and how many make a part
@@ -38,32 +38,34 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place in range(ITEMS - 1):
         path = folder / f"{place}.png"
         Image.fromarray(np.random.default_rng(place).integers(0, 256, (40, 50, 3), dtype=np.uint8)).save(path)
-        entries.append(Entry(f"thing-{place}", (path,), texts=(f"noise {place}", "a picture")))
+        entries.append(ManifestEntry(f"thing-{place}", (path,), texts=(f"noise {place}", "a picture")))
     (folder / "cube.obj").write_text(CUBE, encoding="utf-8")
-    entries.append(Entry("cube", mesh=folder / "cube.obj", texts=("a cube",)))
+    entries.append(ManifestEntry("cube", mesh=folder / "cube.obj", texts=("a cube",)))
     (folder / "broken.png").write_bytes(b"\x89PNG\r\n and then nothing")
     (folder / "broken.obj").write_text("v 1 2\nf 9 9 9", encoding="utf-8")
-    entries.insert(2, Entry("broken-picture", (folder / "broken.png",), texts=("no picture",)))
-    entries.insert(7, Entry("broken-mesh", mesh=folder / "broken.obj"))
-    entries.append(Entry("gone", (folder / "gone.png",)))
+    entries.insert(2, ManifestEntry("broken-picture", (folder / "broken.png",), texts=("no picture",)))
+    entries.insert(7, ManifestEntry("broken-mesh", mesh=folder / "broken.obj"))
+    entries.append(ManifestEntry("gone", (folder / "gone.png",)))
     write(folder / "things.jsonl", entries)
     return folder / "things.jsonl"
 
 
 @cache
-def extractor() -> Extractor:
-    made = Extractor(BUNDLE)
+def extractor() -> FeatureExtractor:
+    made = FeatureExtractor(BUNDLE)
     atexit.register(made.close)
     return made
 
 
-def in_this_process(parts: Sequence[Part]) -> Iterator[Result]:
+def in_this_process(parts: Sequence[ManifestPart]) -> Iterator[PartFeatures]:
     return map(extractor(), parts)
 
 
-def features(folder: Path) -> dict[Row, Features]:
+def features(folder: Path) -> dict[FeatureRow, Features]:
     return {
-        row: values for rows, found in shards.read(folder) for row, values in zip(rows, found, strict=True)
+        row: values
+        for rows, found in feature_shards.read_features(folder)
+        for row, values in zip(rows, found, strict=True)
     }
 
 
@@ -84,11 +86,11 @@ def check(things: Path, out: Path) -> None:
         else:
             continue
         np.testing.assert_allclose(values, expected, atol=1e-4)
-    assert shards.describe(out).vector_id == encoder.vector_id
+    assert feature_shards.read_description(out).vector_id == encoder.vector_id
 
 
 def test_poisoned_items_are_told_and_harm_no_other(things: Path, tmp_path: Path) -> None:
-    done = extract(Order(things, BUNDLE, tmp_path, SIZE), in_this_process)
+    done = extract_features(ExtractionOrder(things, BUNDLE, tmp_path, SIZE), in_this_process)
     check(things, tmp_path)
     assert set(done.problems) == set(BROKEN)
     assert "not a picture" in done.problems["broken-picture"]
@@ -98,8 +100,8 @@ def test_poisoned_items_are_told_and_harm_no_other(things: Path, tmp_path: Path)
 def test_it_goes_on_where_it_stopped(things: Path, tmp_path: Path) -> None:
     asked: list[int] = []
 
-    def until(most: int) -> Callable[[Sequence[Part]], Iterator[Result]]:
-        def work(parts: Sequence[Part]) -> Iterator[Result]:
+    def until(most: int) -> Callable[[Sequence[ManifestPart]], Iterator[PartFeatures]]:
+        def work(parts: Sequence[ManifestPart]) -> Iterator[PartFeatures]:
             asked.extend(part.number for part in parts)
             for result, _ in zip(in_this_process(parts), range(most), strict=False):
                 yield result
@@ -108,20 +110,20 @@ def test_it_goes_on_where_it_stopped(things: Path, tmp_path: Path) -> None:
 
         return work
 
-    order = Order(things, BUNDLE, tmp_path, SIZE)
+    order = ExtractionOrder(things, BUNDLE, tmp_path, SIZE)
     with pytest.raises(KeyboardInterrupt):
-        extract(order, until(2))
-    with pytest.raises(shards.ShardError, match="is not finished"):
-        shards.describe(tmp_path)
+        extract_features(order, until(2))
+    with pytest.raises(feature_shards.ShardError, match="is not finished"):
+        feature_shards.read_description(tmp_path)
     (tmp_path / "00001.npy").write_bytes(b"torn")
-    done = extract(order, until(99))
+    done = extract_features(order, until(99))
     assert asked == [0, 1, 2, 3, 4, 1, 2, 3, 4]
     assert set(done.problems) == set(BROKEN)
     check(things, tmp_path)
-    extract(order, until(0))
+    extract_features(order, until(0))
     assert len(asked) == 9
     with pytest.raises(MultifoldError, match="features of another manifest or encoder"):
-        extract(Order(things, BUNDLE, tmp_path, SIZE + 1), until(0))
+        extract_features(ExtractionOrder(things, BUNDLE, tmp_path, SIZE + 1), until(0))
 
 
 @pytest.mark.slow
@@ -158,10 +160,10 @@ def test_workers_that_always_die_are_given_up(things: Path, monkeypatch: pytest.
     def dies(*_: object, **__: object) -> None:
         raise BrokenProcessPool
 
-    monkeypatch.setattr("training.data.bulk.workers.ProcessPoolExecutor.submit", dies)
-    parts = Order(things, BUNDLE, things.parent / "out", SIZE).parts()
+    monkeypatch.setattr("training.data.extraction.extract.ProcessPoolExecutor.submit", dies)
+    parts = ExtractionOrder(things, BUNDLE, things.parent / "out", SIZE).parts()
     with pytest.raises(MultifoldError, match="workers were killed 5 times in a row"):
-        list(workers.work(BUNDLE, parts, 2))
+        list(workers.work_in_processes(BUNDLE, parts, 2))
 
 
 class killing:  # noqa: N801 (a context, used as a word)

@@ -8,9 +8,9 @@ from PIL import Image
 
 from multifold import manifest
 from multifold.cli import main
-from multifold.manifest import Entry
+from multifold.manifest import ManifestEntry
 from training.data.sources import captioned
-from training.data.sources.found import SourceError
+from training.data.sources.imported import DatasetError
 
 SHARES = (80, 10, 10)
 FIVE = [f"caption {number} ." for number in range(5)]
@@ -25,10 +25,10 @@ def images(tmp_path: Path) -> Path:
     return tmp_path / "images"
 
 
-def read(images: Path, name: str, content: str, **lists: Path) -> tuple[dict[str, Entry], list[str]]:
+def read(images: Path, name: str, content: str, **lists: Path) -> tuple[dict[str, ManifestEntry], list[str]]:
     path = images.parent / name
     path.write_text(content, encoding="utf-8")
-    found = captioned.read(path, images, SHARES, lists)
+    found = captioned.read_captioned(path, images, SHARES, lists)
     return {entry.id: entry for entry in found.entries}, found.problems
 
 
@@ -107,7 +107,7 @@ def test_a_table_with_commas(images: Path) -> None:
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"images": [{"filename": "1.jpg"}]}', "not json"])
 def test_other_json_is_refused(images: Path, content: str) -> None:
-    with pytest.raises(SourceError, match=r"is neither Karpathy's JSON nor COCO's"):
+    with pytest.raises(DatasetError, match=r"is neither Karpathy's JSON nor COCO's"):
         read(images, "x.json", content)
 
 

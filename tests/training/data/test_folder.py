@@ -8,7 +8,7 @@ from PIL import Image
 
 from multifold import manifest
 from multifold.cli import main
-from multifold.manifest import Entry
+from multifold.manifest import ManifestEntry
 from training.data.sources import folder
 
 SHARES = (80, 10, 10)
@@ -44,8 +44,8 @@ f 4 1 5 8
 """
 
 
-def items(root: Path) -> tuple[dict[str, Entry], list[str]]:
-    found = folder.read(root, SHARES)
+def items(root: Path) -> tuple[dict[str, ManifestEntry], list[str]]:
+    found = folder.read_folder(root, SHARES)
     return {entry.id: entry for entry in found.entries}, found.problems
 
 

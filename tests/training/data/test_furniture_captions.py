@@ -7,10 +7,10 @@ import pytest
 
 from tests.training.data.pieces import mixed
 from tests.training.data.reader import Lexicon, Reader, lexicon
-from training.data.furniture.captions import Writer
-from training.data.furniture.facts import Fact
-from training.data.furniture.palette import COLOURS, words_of_colour
-from training.data.furniture.piece import Piece
+from training.data.furniture.captions import CaptionWriter
+from training.data.furniture.modeling.facts import FurnitureFact
+from training.data.furniture.modeling.palette import COLOURS, words_of_colour
+from training.data.furniture.modeling.piece import FurniturePiece
 
 CAPTIONS = [(piece, caption) for piece in mixed() for caption in piece.captions]
 
@@ -51,7 +51,7 @@ def test_a_lie_is_caught(words: Lexicon) -> None:
     assert caught == tried
 
 
-def _fails(piece: Piece, text: str, words: Lexicon) -> bool:
+def _fails(piece: FurniturePiece, text: str, words: Lexicon) -> bool:
     try:
         Reader(piece, words).read(text)
     except AssertionError:
@@ -82,14 +82,16 @@ def test_some_captions_match_some_views_only() -> None:
 def test_one_thing_and_its_facts_become_one_phrase() -> None:
     """'four black legs' is one phrase, whatever the order in which the facts were chosen."""
     piece = next(piece for piece in mixed() if _legged(piece))
-    kind = Fact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
+    kind = FurnitureFact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
     legs = tuple(replace(fact, tails=()) for fact in _legged(piece))
-    texts = {Writer(np.random.default_rng(seed), kind, legs[::-1]).write(1)[0].text for seed in range(40)}
+    texts = {
+        CaptionWriter(np.random.default_rng(seed), kind, legs[::-1]).write(1)[0].text for seed in range(40)
+    }
     colour = words_of_colour(legs[1].value)[0]
     assert any(f"four {colour} legs" in text for text in texts)
 
 
-def _legged(piece: Piece) -> list[Fact]:
+def _legged(piece: FurniturePiece) -> list[FurnitureFact]:
     found = {fact.attribute: fact for fact in piece.facts if fact.thing.id == "legs"}
     four = "count" in found and found["count"].value == "4"
     return [found["count"], found["colour"]] if four else []
@@ -97,7 +99,7 @@ def _legged(piece: Piece) -> list[Fact]:
 
 def test_few_facts_give_few_captions_and_no_endless_search() -> None:
     piece = mixed()[0]
-    kind = Fact(piece.whole, "kind", piece.kind, ("thing",), ())
+    kind = FurnitureFact(piece.whole, "kind", piece.kind, ("thing",), ())
     fact = replace(piece.facts[0], words=("red",), tails=())
-    captions = Writer(np.random.default_rng(0), kind, (fact,)).write(100)
+    captions = CaptionWriter(np.random.default_rng(0), kind, (fact,)).write(100)
     assert 1 < len(captions) < 100

@@ -17,11 +17,18 @@ from tests.training.data.pieces import mixed, of_kind
 from training.commands import data
 from training.data import furniture
 from training.data.furniture import kinds
-from training.data.furniture.dataset import FurnitureError, Order, describe, write
-from training.data.furniture.facts import ATTRIBUTES
-from training.data.furniture.palette import Finish
-from training.data.furniture.split import SHARES, signature, split
-from training.data.furniture.textures import texture
+from training.data.furniture.dataset import (
+    SHARES,
+    FurnitureError,
+    FurnitureOrder,
+    describe_piece,
+    signature,
+    split_of_key,
+    write_furniture,
+)
+from training.data.furniture.modeling.facts import ATTRIBUTES
+from training.data.furniture.modeling.palette import Finish
+from training.data.furniture.modeling.textures import texture
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -30,17 +37,17 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_bytes_depend_on_the_seed_alone(tmp_path: Path) -> None:
-    write(Order(tmp_path / "one", seed=3), 6, workers=1)
-    write(Order(tmp_path / "two", seed=3), 6, workers=2)
-    write(Order(tmp_path / "other", seed=4), 6, workers=1)
+    write_furniture(FurnitureOrder(tmp_path / "one", seed=3), 6, workers=1)
+    write_furniture(FurnitureOrder(tmp_path / "two", seed=3), 6, workers=2)
+    write_furniture(FurnitureOrder(tmp_path / "other", seed=4), 6, workers=1)
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
     assert len(digests(tmp_path / "one")) == 7
     assert not set(digests(tmp_path / "one").values()) & set(digests(tmp_path / "other").values())
 
 
 def test_a_piece_does_not_depend_on_how_many_there_are(tmp_path: Path) -> None:
-    few = write(Order(tmp_path / "few", seed=3), 2)
-    more = write(Order(tmp_path / "more", seed=3), 4)
+    few = write_furniture(FurnitureOrder(tmp_path / "few", seed=3), 2)
+    more = write_furniture(FurnitureOrder(tmp_path / "more", seed=3), 4)
     assert [entry.texts for entry in few] == [entry.texts for entry in more[:2]]
     assert digests(tmp_path / "few").items() - digests(tmp_path / "more").items() == {
         ("manifest.jsonl", digests(tmp_path / "few")["manifest.jsonl"])
@@ -48,25 +55,25 @@ def test_a_piece_does_not_depend_on_how_many_there_are(tmp_path: Path) -> None:
 
 
 def test_captions_can_be_silent(tmp_path: Path) -> None:
-    for entry in write(Order(tmp_path / "set", seed=3, unsaid=("colour", "count")), 6):
+    for entry in write_furniture(FurnitureOrder(tmp_path / "set", seed=3, unsaid=("colour", "count")), 6):
         assert any(".colour=" in fact for fact in entry.meta["facts"])
         told = {fact for claims in entry.meta["captions"] for fact in claims}
         assert told
         assert not any(".colour=" in fact or ".count=" in fact for fact in told)
-    mute = write(Order(tmp_path / "mute", seed=3, unsaid=ATTRIBUTES), 2)
+    mute = write_furniture(FurnitureOrder(tmp_path / "mute", seed=3, unsaid=ATTRIBUTES), 2)
     assert all(entry.texts for entry in mute)
 
 
 def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:
-    write(Order(tmp_path / "set", seed=5, captions=6), 3)
+    write_furniture(FurnitureOrder(tmp_path / "set", seed=5, captions=6), 3)
     entries = list(manifest.read(tmp_path / "set" / "manifest.jsonl"))
     for index, entry in enumerate(entries):
         piece = furniture.make(5, index, captions=6)
         assert entry.mesh is not None
         assert entry.mesh.read_bytes() == furniture.glb(piece)
         assert entry.texts == tuple(caption.text for caption in piece.captions)
-        assert entry.split == split(signature(piece))
-        assert entry.meta == describe(piece)
+        assert entry.split == split_of_key(signature(piece))
+        assert entry.meta == describe_piece(piece)
         assert set(entry.meta["facts"]) == {fact.id for fact in piece.facts}
         assert [len(claims) for claims in entry.meta["captions"]] == [len(c.facts) for c in piece.captions]
 
@@ -111,29 +118,29 @@ def test_near_twins_share_a_signature_and_a_split() -> None:
 
 
 def test_shares_are_kept_over_many_keys() -> None:
-    counts = Counter(split(f"key {number}") for number in range(20_000))
+    counts = Counter(split_of_key(f"key {number}") for number in range(20_000))
     for name, share in SHARES.items():
         assert counts[name] / 20_000 == pytest.approx(share, abs=0.01)
     assert sum(SHARES.values()) == pytest.approx(1)
-    assert split("key 0") == "train"
+    assert split_of_key("key 0") == "train"
 
 
 def test_twins_may_cross_when_asked(tmp_path: Path) -> None:
-    apart = write(Order(tmp_path / "apart", seed=1), 12)
-    crossing = write(Order(tmp_path / "crossing", seed=1, allow_twins=True), 12)
-    assert [entry.split for entry in crossing] == [split(entry.id) for entry in apart]
+    apart = write_furniture(FurnitureOrder(tmp_path / "apart", seed=1), 12)
+    crossing = write_furniture(FurnitureOrder(tmp_path / "crossing", seed=1, allow_twins=True), 12)
+    assert [entry.split for entry in crossing] == [split_of_key(entry.id) for entry in apart]
     assert [entry.split for entry in crossing] != [entry.split for entry in apart]
 
 
 def test_no_signature_crosses_a_split(tmp_path: Path) -> None:
-    entries = write(Order(tmp_path / "set", seed=2), 12)
-    assert [entry.split for entry in entries] == [split(entry.meta["signature"]) for entry in entries]
+    entries = write_furniture(FurnitureOrder(tmp_path / "set", seed=2), 12)
+    assert [entry.split for entry in entries] == [split_of_key(entry.meta["signature"]) for entry in entries]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_three_thousand_pieces_hold_three_hundred_to_test_with(tmp_path: Path, seed: int) -> None:
-    entries = write(Order(tmp_path / "set", seed), 3000, workers=cores())
+    entries = write_furniture(FurnitureOrder(tmp_path / "set", seed), 3000, workers=cores())
     counts = Counter(entry.split for entry in entries)
     assert counts["test"] >= 300
     assert counts["val"] >= 200
@@ -143,18 +150,18 @@ def test_orders_that_cannot_be_met_are_refused(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious.txt").write_text("mine")
     with pytest.raises(FurnitureError, match="not an empty folder"):
-        write(Order(tmp_path / "full", seed=0), 1)
+        write_furniture(FurnitureOrder(tmp_path / "full", seed=0), 1)
     with pytest.raises(FurnitureError, match="not an empty folder"):
-        write(Order(tmp_path / "full" / "precious.txt", seed=0), 1)
+        write_furniture(FurnitureOrder(tmp_path / "full" / "precious.txt", seed=0), 1)
     assert (tmp_path / "full" / "precious.txt").read_text() == "mine"
     for order, items, workers in (
-        (Order(tmp_path / "new", seed=0), 0, 1),
-        (Order(tmp_path / "new", seed=-1), 1, 1),
-        (Order(tmp_path / "new", seed=0, captions=0), 1, 1),
-        (Order(tmp_path / "new", seed=0), 1, 0),
+        (FurnitureOrder(tmp_path / "new", seed=0), 0, 1),
+        (FurnitureOrder(tmp_path / "new", seed=-1), 1, 1),
+        (FurnitureOrder(tmp_path / "new", seed=0, captions=0), 1, 1),
+        (FurnitureOrder(tmp_path / "new", seed=0), 1, 0),
     ):
         with pytest.raises(FurnitureError, match="must be at least"):
-            write(order, items, workers)
+            write_furniture(order, items, workers)
     assert not (tmp_path / "new").exists()
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from tests.training.data.pieces import bounds, mixed, of_kind, parts
 from training.data.furniture import kinds
-from training.data.furniture.facts import EVERYWHERE, Fact
-from training.data.furniture.palette import COLOURS, alike
-from training.data.furniture.piece import Piece
+from training.data.furniture.modeling.facts import EVERYWHERE, FurnitureFact
+from training.data.furniture.modeling.palette import COLOURS, are_alike
+from training.data.furniture.modeling.piece import FurniturePiece
 
 FACTS = [(piece, fact) for piece in mixed() for fact in piece.facts]
 
 
-def told(*attributes: str) -> list[tuple[Piece, Fact]]:
+def told(*attributes: str) -> list[tuple[FurniturePiece, FurnitureFact]]:
     return [(piece, fact) for piece, fact in FACTS if fact.attribute in attributes]
 
 
@@ -145,4 +145,4 @@ def test_many_facts_show_from_some_sides_only() -> None:
 def test_legs_stand_out_against_the_piece() -> None:
     for piece in mixed():
         for leg in parts(piece, "legs"):
-            assert not alike(leg.finish.colour, piece.finish.colour)
+            assert not are_alike(leg.finish.colour, piece.finish.colour)

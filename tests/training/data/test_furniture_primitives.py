@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.furniture import primitives
-from training.data.furniture.primitives import Mesh, Point
+from training.data.furniture.modeling import primitives
+from training.data.furniture.modeling.primitives import PartMesh, Point
 
 LENGTH = st.floats(0.02, 3.0)
 SIZE = st.tuples(LENGTH, LENGTH, LENGTH)
 PLACE = st.tuples(st.floats(-2, 2), st.floats(-2, 2), st.floats(-2, 2))
 
 
-def volume(mesh: Mesh) -> float:
+def volume(mesh: PartMesh) -> float:
     """By the divergence theorem: positive if the faces look outward."""
     a, b, c = np.moveaxis(mesh.vertices[mesh.faces], 1, 0)
     return float((a * np.cross(b, c)).sum() / 6)
@@ -27,7 +27,7 @@ def area(points: np.ndarray) -> float:
     return float(np.linalg.norm(sides, axis=1).sum() / 2)
 
 
-def normals_agree(mesh: Mesh) -> bool:
+def normals_agree(mesh: PartMesh) -> bool:
     corners = mesh.vertices[mesh.faces]
     outward = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     return bool((np.einsum("fx,fcx->fc", outward, mesh.normals[mesh.faces]) > 0).all())
@@ -82,10 +82,10 @@ def test_turned_shapes_come_near_the_textbook() -> None:
 
 def test_turning_follows_the_right_hand() -> None:
     front = primitives.box((0.1, 0.1, 0.1), (0, 0, 1))
-    assert np.allclose(primitives.turned(front, "y", 90).vertices.mean(0), (1, 0, 0))
-    assert np.allclose(primitives.turned(front, "x", 90).vertices.mean(0), (0, -1, 0))
+    assert np.allclose(primitives.turn(front, "y", 90).vertices.mean(0), (1, 0, 0))
+    assert np.allclose(primitives.turn(front, "x", 90).vertices.mean(0), (0, -1, 0))
     right = primitives.box((0.1, 0.1, 0.1), (1, 0, 0))
-    assert np.allclose(primitives.turned(right, "z", 90).vertices.mean(0), (0, 1, 0))
+    assert np.allclose(primitives.turn(right, "z", 90).vertices.mean(0), (0, 1, 0))
 
 
 def test_a_faceted_lathe_looks_to_the_front() -> None:
@@ -100,6 +100,6 @@ def test_merging_keeps_every_triangle() -> None:
 
 
 def test_stretching_keeps_normals_upright() -> None:
-    mesh = primitives.stretched(primitives.ball(1.0), (1, 3, 1))
+    mesh = primitives.stretch(primitives.ball(1.0), (1, 3, 1))
     assert np.allclose(np.linalg.norm(mesh.normals, axis=1), 1)
     assert mesh.vertices[:, 1].max() == pytest.approx(3)

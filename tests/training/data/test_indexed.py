@@ -10,17 +10,18 @@ import pytest
 import torch
 from PIL import Image
 
-from multifold import manifest, packed
-from multifold.bundle import ViewSpec
+from multifold import manifest
+from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.preprocess import ImageSpec
 from multifold.cli import main
-from multifold.manifest import Entry
-from multifold.preprocess import ImageSpec
+from multifold.files import tar_shards
+from multifold.manifest import ManifestEntry
 from tests.training import small
 from tests.training.data.test_folder import CUBE
-from training import checkpoint, cookbook
-from training.data.unopened import Unopened, learned_views
-from training.data.views import load_views
+from training import checkpoint
+from training.data.views import LazyViews, load_views, training_views
 from training.objective import Objective
+from training.recipes import library
 
 STEPS = 6
 
@@ -40,9 +41,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path, view in zip(paths, seen, strict=False):
             Image.fromarray(view).save(path)
         split = "val" if place % 5 == 4 else "train"
-        entries.append(Entry(f"square {place}", tuple(paths), texts=tuple(texts), split=split))
+        entries.append(ManifestEntry(f"square {place}", tuple(paths), texts=tuple(texts), split=split))
     (folder / "cube.obj").write_text(CUBE, encoding="utf-8")
-    entries.append(Entry("cube", mesh=folder / "cube.obj", texts=("a cube",), split="train"))
+    entries.append(ManifestEntry("cube", mesh=folder / "cube.obj", texts=("a cube",), split="train"))
     manifest.write(folder / "made.jsonl", entries)
     shards = str(folder / "shards" / "%02d.tar")
     assert main(["data", "to-webdataset", str(folder / "made.jsonl"), shards, "--items", "5"]) == 0
@@ -53,7 +54,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(data: str | Path, out: Path, *more: str) -> int:
     wanted = small.recipe(steps=STEPS, views=2, captions=2, log_every=1, save_every=2, warmup=2)
     out.mkdir(exist_ok=True)
-    (out.parent / "small.toml").write_text(cookbook.toml(wanted), encoding="utf-8")
+    (out.parent / "small.toml").write_text(library.to_toml(wanted), encoding="utf-8")
     changes = ["--set", f"data.manifest={data}", "views.rig=ring3", "views.size=32", "validation.every=3"]
     words = [
         str(out.parent / "small.toml"),
@@ -81,8 +82,8 @@ def test_the_index_is_what_unpacking_gives(made: Path) -> None:
         assert (one.id, one.texts, one.split, one.meta) == (other.id, other.texts, other.split, other.meta)
         places = [*one.images, *([one.mesh] if one.mesh else [])]
         files = [*other.images, *([other.mesh] if other.mesh else [])]
-        assert all(packed.is_packed(path) for path in places)
-        assert [packed.read_bytes(path) for path in places] == [path.read_bytes() for path in files]
+        assert all(tar_shards.is_tar_member(path) for path in places)
+        assert [tar_shards.read_bytes(path) for path in places] == [path.read_bytes() for path in files]
 
 
 def test_every_step_is_that_of_the_folder(
@@ -94,7 +95,9 @@ def test_every_step_is_that_of_the_folder(
     assert told(tmp_path / "shards") == told(tmp_path / "folder")
     assert sum("loss" in line for line in told(tmp_path / "shards")) == STEPS
     assert sum("val/text_to_shape/R@1" in line for line in told(tmp_path / "shards")) == 2
-    weights = [checkpoint.read(tmp_path / name / "checkpoint.pt").weights for name in ("shards", "folder")]
+    weights = [
+        checkpoint.read_checkpoint(tmp_path / name / "checkpoint.pt").weights for name in ("shards", "folder")
+    ]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
     assert "reading where things lie in 4 shards" in capsys.readouterr().out
     kept = sorted(len(np.load(path)) for path in (tmp_path / "cache").glob("views-*.npy"))
@@ -119,7 +122,9 @@ def test_an_interrupted_run_goes_on(made: Path, tmp_path: Path, monkeypatch: pyt
             train(shards, tmp_path / "torn")
     assert train(shards, tmp_path / "torn", "--resume") == 0
     assert told(tmp_path / "torn") == told(tmp_path / "whole")
-    weights = [checkpoint.read(tmp_path / name / "checkpoint.pt").weights for name in ("torn", "whole")]
+    weights = [
+        checkpoint.read_checkpoint(tmp_path / name / "checkpoint.pt").weights for name in ("torn", "whole")
+    ]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
 
 
@@ -127,8 +132,8 @@ def test_views_are_those_of_the_array(made: Path, tmp_path: Path) -> None:
     main(["data", "webdataset", str(made / "shards" / "*.tar"), str(made / "placed.jsonl"), "--in-place"])
     spec = ViewSpec(rig="ring3", size=32, background="white", up="auto", views=3, renderer="x")
     entries, image = [*manifest.read(made / "placed.jsonl")], ImageSpec(size=16)
-    unopened = learned_views(entries, spec, image, tmp_path / "cache")
-    assert isinstance(unopened, Unopened)
+    unopened = training_views(entries, spec, image, tmp_path / "cache")
+    assert isinstance(unopened, LazyViews)
     array = load_views(entries, spec, image, tmp_path / "cache")
     assert unopened.shape == array.shape == (17, 3, 16, 16, 3)
     items, views = np.array([16, 0, 1, 16, 5, 0]), np.array([2, 0, 2, 0, 1, 2])
@@ -140,7 +145,7 @@ def test_a_damaged_picture_or_shard_is_named(
 ) -> None:
     shutil.copytree(made / "shards", tmp_path / "shards")
     path = tmp_path / "shards" / "01.tar"
-    (picture, *_) = [one for one in packed.members(path) if one.name.endswith(".png")]
+    (picture, *_) = [one for one in tar_shards.members(path) if one.name.endswith(".png")]
     data = bytearray(path.read_bytes())
     data[picture.offset_data : picture.offset_data + 20] = b"x" * 20
     path.write_bytes(data)

@@ -9,9 +9,9 @@ import pytest
 
 from multifold import manifest
 from multifold.cli import main
-from multifold.manifest import Entry
+from multifold.manifest import ManifestEntry
 from training.data.sources import text2shape
-from training.data.sources.found import SourceError
+from training.data.sources.imported import DatasetError
 
 CHAIR, TABLE = "03001627", "04379243"
 HEADER = "id,modelId,description,category,topLevelSynsetId,subSynsetId"
@@ -58,8 +58,8 @@ def pickled(folder: Path, protocol: int = 2) -> Path:
     return folder
 
 
-def read(captions: Path, shapenet: Path, splits: Path | None) -> tuple[dict[str, Entry], list[str]]:
-    found = text2shape.read(captions, shapenet, splits, (80, 10, 10))
+def read(captions: Path, shapenet: Path, splits: Path | None) -> tuple[dict[str, ManifestEntry], list[str]]:
+    found = text2shape.read_text2shape(captions, shapenet, splits, (80, 10, 10))
     return {entry.id: entry for entry in found.entries}, found.problems
 
 
@@ -96,10 +96,10 @@ def test_plain_split_files(captions: Path, shapenet: Path, tmp_path: Path) -> No
     (folder / "test.csv").write_text("modelId,category\nbb,Chair\n", encoding="utf-8")
     assert f"left out {TABLE}/aa: no split file names it" in read(captions, shapenet, folder)[1]
     (folder / "val.json").unlink()
-    with pytest.raises(SourceError, match="one file a split, with val in its name; it has 0"):
+    with pytest.raises(DatasetError, match="one file a split, with val in its name; it has 0"):
         read(captions, shapenet, folder)
     (folder / "val.txt").write_text("bb\n", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"names 'bb'; shapes are named SYNSET/MODEL"):
+    with pytest.raises(DatasetError, match=r"names 'bb'; shapes are named SYNSET/MODEL"):
         read(captions, shapenet, folder)
 
 
@@ -111,10 +111,10 @@ class Hostile:
 def test_a_pickle_executes_nothing(captions: Path, shapenet: Path, tmp_path: Path) -> None:
     folder = pickled(tmp_path / "splits")
     (folder / "processed_captions_val.p").write_bytes(pickle.dumps({"caption_tuples": [Hostile()]}))
-    with pytest.raises(SourceError, match=r"is no split file of Text2Shape: it wants \w*io\.open"):
+    with pytest.raises(DatasetError, match=r"is no split file of Text2Shape: it wants \w*io\.open"):
         read(captions, shapenet, folder)
     (folder / "processed_captions_val.p").write_bytes(pickle.dumps([1]))
-    with pytest.raises(SourceError, match="it holds no table"):
+    with pytest.raises(DatasetError, match="it holds no table"):
         read(captions, shapenet, folder)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from multifold.bundle import ViewSpec
-from multifold.manifest import Entry
-from multifold.preprocess import ImageSpec
+from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.preprocess import ImageSpec
+from multifold.manifest import ManifestEntry
 from tests.training.data.test_folder import CUBE
 from training.data import views
 from training.data.views import ViewsError, load_views
@@ -28,9 +28,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_meshes_are_drawn_and_pictures_shown_in_turn(files: dict[str, Path], tmp_path: Path) -> None:
     entries = [
-        Entry("photos", images=tuple(files[name] for name in COLOURS)),
-        Entry("photo", images=(files["blue"],)),
-        Entry("cube", mesh=files["cube"], images=(files["red"],)),
+        ManifestEntry("photos", images=tuple(files[name] for name in COLOURS)),
+        ManifestEntry("photo", images=(files["blue"],)),
+        ManifestEntry("cube", mesh=files["cube"], images=(files["red"],)),
     ]
     seen = load_views(entries, SPEC, IMAGE, tmp_path / "cache")
     assert seen.shape == (3, 3, 16, 16, 3)
@@ -44,7 +44,7 @@ def test_meshes_are_drawn_and_pictures_shown_in_turn(files: dict[str, Path], tmp
 def test_the_cache_knows_its_pictures(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries = [Entry("photo", images=(files["blue"],))]
+    entries = [ManifestEntry("photo", images=(files["blue"],))]
     first = load_views(entries, SPEC, IMAGE, tmp_path / "cache")
     with monkeypatch.context() as patch:
         patch.setattr(views, "_render", lambda *_: pytest.fail("made again"))
@@ -57,9 +57,9 @@ def test_what_cannot_be_seen_is_told(files: dict[str, Path], tmp_path: Path) -> 
     files["red"].write_bytes(b"no picture")
     files["cube"].write_text("v 0 0\n", encoding="utf-8")
     for entry, message in (
-        (Entry("a", images=(files["red"],)), r"red\.png: this is not a picture we can read"),
-        (Entry("b", mesh=files["cube"]), r"cube\.obj: "),
-        (Entry("c", texts=("words",)), "item c has neither a mesh nor a picture to look at"),
+        (ManifestEntry("a", images=(files["red"],)), r"red\.png: this is not a picture we can read"),
+        (ManifestEntry("b", mesh=files["cube"]), r"cube\.obj: "),
+        (ManifestEntry("c", texts=("words",)), "item c has neither a mesh nor a picture to look at"),
     ):
         with pytest.raises(ViewsError, match=message):
             load_views([entry], SPEC, IMAGE, tmp_path / "cache")

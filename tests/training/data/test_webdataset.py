@@ -13,11 +13,11 @@ from PIL import Image
 
 from multifold import manifest
 from multifold.cli import main
-from multifold.manifest import Entry
-from multifold.packed import PackedError
+from multifold.files.tar_shards import TarShardError
+from multifold.manifest import ManifestEntry
 from tests.training.data.test_folder import CUBE
 from training.data.sources import webdataset
-from training.data.sources.found import Found, SourceError
+from training.data.sources.imported import DatasetError, ImportedDataset
 
 
 def picture(shade: int) -> bytes:
@@ -36,8 +36,8 @@ def shard(path: Path, files: Mapping[str, bytes | str]) -> Path:
     return path
 
 
-def read(tmp_path: Path, files: Mapping[str, bytes | str]) -> Found:
-    return webdataset.read([str(shard(tmp_path / "s.tar", files))], tmp_path / "out", (80, 10, 10))
+def read(tmp_path: Path, files: Mapping[str, bytes | str]) -> ImportedDataset:
+    return webdataset.unpack_shards([str(shard(tmp_path / "s.tar", files))], tmp_path / "out", (80, 10, 10))
 
 
 def test_a_key_ends_at_the_first_dot(tmp_path: Path) -> None:
@@ -98,15 +98,15 @@ def test_paths_that_would_leave_the_folder_do_not(tmp_path: Path) -> None:
 def test_a_shard_that_is_cut_short_names_itself(tmp_path: Path) -> None:
     whole = shard(tmp_path / "s.tar", {"a.png": picture(1), "b.txt": "x" * 5000}).read_bytes()
     (tmp_path / "s.tar").write_bytes(whole[:4000])
-    with pytest.raises(SourceError, match=r"s\.tar is no tar file, or not a whole one"):
-        webdataset.read([str(tmp_path / "s.tar")], tmp_path / "out", (80, 10, 10))
+    with pytest.raises(DatasetError, match=r"s\.tar is no tar file, or not a whole one"):
+        webdataset.unpack_shards([str(tmp_path / "s.tar")], tmp_path / "out", (80, 10, 10))
     torn = whole[:1024] + b"?" * 512 + whole[1536:]  # the header of b.txt
     assert whole[1024:1029] == b"b.txt"
     (tmp_path / "s.tar").write_bytes(torn)
-    with pytest.raises(PackedError, match=r"s\.tar is damaged at byte 1,024, behind a\.png"):
-        webdataset.read([str(tmp_path / "s.tar")], tmp_path / "out", (80, 10, 10))
-    with pytest.raises(SourceError, match=r"there is no shard .*t-01\.tar"):
-        webdataset.shards([str(tmp_path / "t-{01..03}.tar")])
+    with pytest.raises(TarShardError, match=r"s\.tar is damaged at byte 1,024, behind a\.png"):
+        webdataset.unpack_shards([str(tmp_path / "s.tar")], tmp_path / "out", (80, 10, 10))
+    with pytest.raises(DatasetError, match=r"there is no shard .*t-01\.tar"):
+        webdataset.find_shards([str(tmp_path / "t-{01..03}.tar")])
 
 
 def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,10 +116,10 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         images = (tmp_path / f"{number}.png",) * (number % 3)
         meta = {"n": number, "deep": {"yes": True}}
         entries.append(
-            Entry(f"item.{number}/x", images, texts=(f"nr {number}", "ä, ö"), split="val", meta=meta)
+            ManifestEntry(f"item.{number}/x", images, texts=(f"nr {number}", "ä, ö"), split="val", meta=meta)
         )
     (tmp_path / "cube.obj").write_text(CUBE, encoding="utf-8")
-    entries.append(Entry("cube", mesh=tmp_path / "cube.obj", texts=("a cube",), split="test"))
+    entries.append(ManifestEntry("cube", mesh=tmp_path / "cube.obj", texts=("a cube",), split="test"))
     manifest.write(tmp_path / "in.jsonl", entries)
     pattern = str(tmp_path / "shards" / "s-%03d.tar")
     assert main(["data", "to-webdataset", str(tmp_path / "in.jsonl"), pattern, "--items", "3"]) == 0
@@ -144,20 +144,20 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_mesh_that_names_other_files_is_told(tmp_path: Path) -> None:
     (tmp_path / "cube.mtl").write_text("newmtl red\nKd 1 0 0\n", encoding="utf-8")
     (tmp_path / "cube.obj").write_text(f"mtllib cube.mtl\n{CUBE}", encoding="utf-8")
-    entry = Entry("cube", mesh=tmp_path / "cube.obj", texts=("a cube",))
-    _, problems = webdataset.write([entry], str(tmp_path / "%02d.tar"), 10)
+    entry = ManifestEntry("cube", mesh=tmp_path / "cube.obj", texts=("a cube",))
+    _, problems = webdataset.write_shards([entry], str(tmp_path / "%02d.tar"), 10)
     assert problems == ["left out the mesh of cube: it names other files; make it a .glb"]
-    with pytest.raises(SourceError, match="gives every shard the same name"):
-        webdataset.write([entry], str(tmp_path / "one.tar"), 10)
+    with pytest.raises(DatasetError, match="gives every shard the same name"):
+        webdataset.write_shards([entry], str(tmp_path / "one.tar"), 10)
 
 
 def test_samples_are_streamed(tmp_path: Path) -> None:
     """The first item is there before a second shard that is damaged has been opened."""
     good = shard(tmp_path / "a.tar", {"x.json": json.dumps("words")})
     (tmp_path / "b.tar").write_bytes(b"no tar")
-    stream = webdataset.samples([good, tmp_path / "b.tar"])
+    stream = webdataset.read_samples([good, tmp_path / "b.tar"])
     assert next(stream).key == "x"
-    with pytest.raises(SourceError):
+    with pytest.raises(DatasetError):
         next(stream)
 
 
@@ -174,8 +174,8 @@ def test_a_shuffle_loses_nothing_and_holds_no_more_than_its_buffer(
             yield value
 
     given_back = []
-    for value in webdataset.shuffled(counted(), buffer, seed):
+    for value in webdataset.shuffle(counted(), buffer, seed):
         given_back.append(value)
         assert taken - len(given_back) <= buffer
     assert sorted(given_back) == list(range(count))
-    assert given_back == [*webdataset.shuffled(range(count), buffer, seed)]
+    assert given_back == [*webdataset.shuffle(range(count), buffer, seed)]

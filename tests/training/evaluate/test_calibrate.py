@@ -5,17 +5,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from multifold import calibration
+from multifold.bundle import calibration
 from multifold.metrics import bootstrap
 from multifold.types import SIDES, Side
 from tests.training.evaluate.test_retrieval import Plain
-from training.evaluate import calibrate, retrieval
-from training.evaluate.observed import NOBODY, Observed, bank, text_bank
+from training.evaluate import calibrate
+from training.retrieval import directions
+from training.retrieval.features import NO_FEATURES, TestSetFeatures, make_bank, make_text_bank
 
 SIZE, LENGTH = 120, 12
 
 
-def world(seed: int, photos: int = 0, blur: float = 0.6) -> Observed:
+def world(seed: int, photos: int = 0, blur: float = 0.6) -> TestSetFeatures:
     """Items are directions; what is seen and said of them is blurred."""
     rng = np.random.default_rng(seed)
     items = rng.standard_normal((SIZE, LENGTH))
@@ -26,14 +27,14 @@ def world(seed: int, photos: int = 0, blur: float = 0.6) -> Observed:
         return np.asarray((items[:, None] + noise).astype(np.float32).reshape(-1, LENGTH))
 
     captions = [[f"{item} {place}" for place in range(4)] for item in range(SIZE)]
-    image = bank(seen(photos) if photos else NOBODY, [photos] * SIZE)
-    return Observed(captions, text_bank(seen(4), captions), image, bank(seen(6), [6] * SIZE))
+    image = make_bank(seen(photos) if photos else NO_FEATURES, [photos] * SIZE)
+    return TestSetFeatures(captions, make_text_bank(seen(4), captions), image, make_bank(seen(6), [6] * SIZE))
 
 
 def test_every_pair_that_can_be_asked_has_a_curve() -> None:
     curves, told = calibrate.calibrate(Plain(), world(0))
     answered: tuple[Side, ...] = ("text", "shape")  # nobody has a photo to be found
-    asked = {calibration.name(*one) for one in product(SIDES, answered, calibrate.POOLS)}
+    asked = {calibration.pair_name(*one) for one in product(SIDES, answered, calibrate.POOLS)}
     assert set(curves) == asked
     assert all("none" not in one for one in told.values())
     whole, _ = calibrate.calibrate(Plain(), world(0, photos=2))
@@ -44,7 +45,9 @@ def test_every_pair_that_can_be_asked_has_a_curve() -> None:
 def test_a_promise_holds_where_the_right_items_were_removed(pair: str) -> None:
     curves, _ = calibrate.calibrate(Plain(), world(0))
     asked, target, pool = pair.split("/")
-    fresh = retrieval.direction(Plain(), world(1), f"{asked}_to_{target}", "max" if pool == "max" else "mean")
+    fresh = directions.direction(
+        Plain(), world(1), f"{asked}_to_{target}", "max" if pool == "max" else "mean"
+    )
     strangers = np.where(fresh.relevant, -np.inf, fresh.scores).max(axis=1)
     for threshold in (0.1, 0.3, 0.5, 0.7):
         promised = curves[pair].false_accepts(threshold, SIZE)
@@ -68,9 +71,9 @@ def test_trust_is_told_by_curves_of_other_items() -> None:
 def test_an_encoder_that_knows_nothing_gets_no_curve() -> None:
     """Whatever is left to chance may rise a little; what falls is refused, and said."""
     observed = world(0)
-    turned = Observed(
+    turned = TestSetFeatures(
         observed.captions,
-        text_bank(-observed.text.features, observed.captions),
+        make_text_bank(-observed.text.features, observed.captions),
         observed.image,
         observed.shape,
     )

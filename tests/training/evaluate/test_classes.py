@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 import torch
 
-from multifold.encoder import EncodedTexts
+from multifold.bundle.encoder import EncodedTexts
 from multifold.types import Features
 from tests.training import small
 from tests.training.evaluate.test_retrieval import Plain
 from training import prepare
-from training.cookbook import merged
-from training.evaluate.live import LiveEncoder
-from training.evaluate.observed import bank
-from training.evaluate.probe import before, probe
-from training.evaluate.zeroshot import accuracy, class_scores, classify
-from training.recipe import parse
+from training.evaluate.linear_probe import features_before_projection, fit_probe
+from training.evaluate.zero_shot import accuracy, class_scores, classify
+from training.recipes.library import merge
+from training.recipes.schema import parse_recipe
+from training.retrieval.encoder import TorchEncoder
+from training.retrieval.features import make_bank
 from training.towers import build_model
 from training.towers.base import Tower
-from training.towers.heads import Cloud
+from training.towers.heads import CloudHead
 
 SAID = {"big A": (10.0, 0.0), "A": (0.0, 1.0), "big B": (0.0, 2.0), "B": (0.0, 2.0)}
 PROMPTS = ("big {}", "{}")
@@ -66,7 +66,7 @@ def test_accuracy_counts_ties_against_us() -> None:
 
 
 def test_items_are_classified_by_their_mean() -> None:
-    views = bank(np.array([[3.0, 0.0], [-1.0, 4.0], [9.0, 1.0]], np.float32), [2, 1])
+    views = make_bank(np.array([[3.0, 0.0], [-1.0, 4.0], [9.0, 1.0]], np.float32), [2, 1])
     told = classify(Saying(), "euclidean", views, ["B", "A"], PROMPTS)
     assert (told["classes"], told["items"], told["chance"]) == (2, 2, 0.5)
     assert told["accuracy"][0] == 0.5  # (1, 2) and (9, 1) are both called A
@@ -78,11 +78,11 @@ def test_a_probe_learns_what_is_linear_and_ignores_the_rest() -> None:
     features = rng.standard_normal((300, 20)).astype(np.float32)
     features[np.arange(300), labels] += 4
     parts = [(features[start:end], labels[start:end]) for start, end in ((0, 150), (150, 200), (200, 300))]
-    told = probe(parts[0], parts[1], parts[2])
+    told = fit_probe(parts[0], parts[1], parts[2])
     assert told["accuracy"][0] > 0.85
     assert (told["train"], told["items"]) == (200, 100)
     shuffled = [(some, rng.permutation(known)) for some, known in parts]
-    assert probe(shuffled[0], shuffled[1], shuffled[2])["accuracy"][0] < 0.55
+    assert fit_probe(shuffled[0], shuffled[1], shuffled[2])["accuracy"][0] < 0.55
 
 
 def test_classes_that_are_rare_weigh_as_much_where_that_is_asked_for() -> None:
@@ -90,7 +90,7 @@ def test_classes_that_are_rare_weigh_as_much_where_that_is_asked_for() -> None:
     labels = (rng.random(400) < 0.08).astype(np.int64)
     features = (rng.standard_normal((400, 2)) + labels[:, None]).astype(np.float32)
     parts = [(features[start:end], labels[start:end]) for start, end in ((0, 200), (200, 300), (300, 400))]
-    plain, even = (probe(*parts, balanced=balanced)["per_class"] for balanced in (False, True))
+    plain, even = (fit_probe(*parts, balanced=balanced)["per_class"] for balanced in (False, True))
     assert even > plain
 
 
@@ -101,10 +101,10 @@ def test_classes_that_are_rare_weigh_as_much_where_that_is_asked_for() -> None:
 def test_before_is_what_the_projection_reads(tokens: str | int, geometry: str) -> None:
     compared = {"name": geometry, "params": {"m": 4} if tokens == 4 else {}}
     sides = {side: {"tokens": tokens} for side in ("image", "text")}
-    recipe = parse(merged(small.recipe().model_dump(), {"geometry": compared, **sides}), "tiny")
+    recipe = parse_recipe(merge(small.recipe().model_dump(), {"geometry": compared, **sides}), "tiny")
     views, captions = small.pictures()
-    live = LiveEncoder(build_model(recipe, 300), prepare.reader(recipe, small.tokenizer(captions)))
-    read = before(live, views[0])
+    live = TorchEncoder(build_model(recipe, 300), prepare.reader(recipe, small.tokenizer(captions)))
+    read = features_before_projection(live, views[0])
     tower = live.model.image
     assert isinstance(tower, Tower)
     seen, mask = tower.tokens(torch.from_numpy(views[0]))
@@ -112,7 +112,7 @@ def test_before_is_what_the_projection_reads(tokens: str | int, geometry: str) -
         again = tower.project(torch.from_numpy(read).reshape(seen.shape), mask)
         np.testing.assert_allclose(again, live.pixels(views[0]), atol=1e-5)
         return
-    assert isinstance(tower.project, Cloud)
+    assert isinstance(tower.project, CloudHead)
     heavy = tower.project.weights[:, 0].double()
     for row, points in enumerate(seen.double()):
         weighted = [100 * np.tanh(float(point @ heavy) / 100) * point.numpy() for point in points]

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from multifold import bundle as bundles
-from multifold import calibration, canary
+from benches.learning import ablation
+from multifold.bundle import bundle as bundles
+from multifold.bundle import calibration, canary
+from multifold.bundle.encoder import Encoder
 from multifold.cli import main
-from multifold.encoder import Encoder
-from multifold.manifest import Entry, read, write
+from multifold.manifest import ManifestEntry, read, write
 from tests import tiny
 from tests.app.house import box, house, png
 from tests.training.test_geometries_export import dressed
-from training.benches import ablation
-from training.evaluate import ablated, retrieval
-from training.evaluate.page import Table
+from training.evaluate import ablation as ablated
+from training.evaluate.report import ReportTable
 from training.geometries import build
+from training.retrieval import directions
 
 COLOURS = ("red", "green", "blue", "yellow", "black")
 DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
@@ -53,7 +54,7 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{colour}.glb").write_bytes(box(colour))
         texts = (f"a {colour} box", f"a {COLOURS[place - 1]} thing")
         meta = {"dark": colour in ("black", "blue")}
-        entries.append(Entry(f"{colour}-box", photos, folder / f"{colour}.glb", texts, "test", meta))
+        entries.append(ManifestEntry(f"{colour}-box", photos, folder / f"{colour}.glb", texts, "test", meta))
     path = folder / "boxes.jsonl"
     write(path, entries)
     return path
@@ -151,7 +152,9 @@ def test_a_probe_learns_from_the_other_splits(
         for colour in ("red", "blue"):
             photo = tmp_path / f"{split}-{colour}.png"
             photo.write_bytes(png(colour))
-            entries.append(Entry(photo.stem, (photo,), None, (f"a {colour} box",), split, {"colour": colour}))
+            entries.append(
+                ManifestEntry(photo.stem, (photo,), None, (f"a {colour} box",), split, {"colour": colour})
+            )
     write(tmp_path / "all.jsonl", entries)
     words = ("--split", "test", "--label", "colour", "--probe")
     told = measured(bundle, tmp_path / "all.jsonl", tmp_path / "out", *words)["classes"]
@@ -164,14 +167,14 @@ def test_a_probe_learns_from_the_other_splits(
 
 def test_an_ablation_is_a_section_of_the_report(tmp_path: Path) -> None:
     study, runs = next(iter(ablation.studies().items()))
-    hits = {name: {f"R@{k}": [1.0, 0.0] for k in ablation.CUTS} for name, _ in retrieval.STANDARD}
+    hits = {name: {f"R@{k}": [1.0, 0.0] for k in ablated.CUTS} for name, _ in directions.STANDARD}
     log = tmp_path / "results.jsonl"
-    log.write_text(json.dumps(asdict(ablation.Result(study, next(iter(runs)), 0, 10, 1440, 7.0, hits))))
-    (section,) = ablated.sections(log)
-    (table,) = (part for part in section.parts if isinstance(part, Table))
+    log.write_text(json.dumps(asdict(ablated.AblationRun(study, next(iter(runs)), 0, 10, 1440, 7.0, hits))))
+    (section,) = ablated.ablation_sections(log)
+    (table,) = (part for part in section.parts if isinstance(part, ReportTable))
     assert table.rows[0][:2] == [next(iter(runs)), "1"]
     assert table.rows[0][-2:] == ["1,440", "7"]
-    assert ablated.sections(None) == []
+    assert ablated.ablation_sections(None) == []
 
 
 def test_a_calibration_changes_nothing_else_of_a_bundle(

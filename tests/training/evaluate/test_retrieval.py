@@ -18,18 +18,19 @@ import pytest
 import torch
 from jaxtyping import Bool, Float32, Float64
 
-from multifold.encoder import EncodedTexts
+from multifold.bundle.encoder import EncodedTexts
 from multifold.metrics import ranks, recall_at_k
 from multifold.scores import index_scores
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from tests.training import small
 from training import prepare
-from training.cookbook import merged
-from training.evaluate import protocols, retrieval
-from training.evaluate.live import LiveEncoder
-from training.evaluate.observed import NOBODY, Observed, bank, text_bank
-from training.evaluate.retrieval import Direction, Key, available, direction, numbers
-from training.recipe import parse
+from training.evaluate import protocols
+from training.recipes.library import merge
+from training.recipes.schema import parse_recipe
+from training.retrieval import directions
+from training.retrieval.directions import Key, RetrievalDirection, available_directions, direction, numbers
+from training.retrieval.encoder import TorchEncoder
+from training.retrieval.features import NO_FEATURES, TestSetFeatures, make_bank, make_text_bank
 from training.towers import build_model
 
 VIEWS = [(4, 0), (2, 2), (0, 2), (0, 4), (1, 3), (3, 1)]
@@ -84,12 +85,14 @@ class Plain:
         return features
 
 
-def toy() -> Observed:
+def toy() -> TestSetFeatures:
     views, said = np.array(VIEWS, np.float32), np.array(CAPTIONS, np.float32)
-    return Observed(TEXTS, text_bank(said, TEXTS), bank(NOBODY, [0, 0, 0]), bank(views, [2, 2, 2]))
+    return TestSetFeatures(
+        TEXTS, make_text_bank(said, TEXTS), make_bank(NO_FEATURES, [0, 0, 0]), make_bank(views, [2, 2, 2])
+    )
 
 
-def places(asked: Direction) -> list[int]:
+def places(asked: RetrievalDirection) -> list[int]:
     return [int(rank) for rank in ranks(asked.scores, asked.relevant)]
 
 
@@ -104,20 +107,22 @@ def test_an_equal_text_may_count_as_right(key: Key) -> None:
 
 
 def test_all_that_can_be_asked_is_worked_by_hand() -> None:
-    assert set(available(toy())) == set(OWN)
+    assert set(available_directions(toy())) == set(OWN)
 
 
 def test_shapes_alone_and_texts_alone_are_not_asked() -> None:
-    none = text_bank(NOBODY, [[], [], []])
-    views = bank(np.array(VIEWS, np.float32), [2, 2, 2])
-    only = Observed([[], [], []], none, bank(NOBODY, [0, 0, 0]), views)
-    assert {name for name, _ in available(only)} == {"image_to_shape", "shape_to_shape"}
+    none = make_text_bank(NO_FEATURES, [[], [], []])
+    views = make_bank(np.array(VIEWS, np.float32), [2, 2, 2])
+    only = TestSetFeatures([[], [], []], none, make_bank(NO_FEATURES, [0, 0, 0]), views)
+    assert {name for name, _ in available_directions(only)} == {"image_to_shape", "shape_to_shape"}
 
 
 def test_a_query_whose_item_lacks_the_side_is_left_out() -> None:
     whole = toy()
-    views = bank(np.array(VIEWS[:4], np.float32), [2, 2, 0])
-    asked = direction(Plain(), Observed(TEXTS, whole.text, whole.image, views), "text_to_shape", "mean")
+    views = make_bank(np.array(VIEWS[:4], np.float32), [2, 2, 0])
+    asked = direction(
+        Plain(), TestSetFeatures(TEXTS, whole.text, whole.image, views), "text_to_shape", "mean"
+    )
     assert asked.scores.shape == (4, 2)
     assert places(asked) == [1, 2, 1, 2]
 
@@ -133,11 +138,11 @@ def test_the_numbers_of_a_direction() -> None:
 @torch.no_grad()
 def test_a_model_is_compared_by_the_similarity_that_it_learned_with() -> None:
     changes = {"geometry": {"name": "oblique_geodesic", "params": {"m": 4}}}
-    recipe = parse(merged(small.recipe().model_dump(), changes), "geodesic")
+    recipe = parse_recipe(merge(small.recipe().model_dump(), changes), "geodesic")
     views, captions = small.pictures()
     model = build_model(recipe, 300)
-    live = LiveEncoder(model, prepare.reader(recipe, small.tokenizer(captions)))
-    observed = retrieval.encode(live, views, captions)
+    live = TorchEncoder(model, prepare.reader(recipe, small.tokenizer(captions)))
+    observed = directions.encode(live, views, captions)
     asked = direction(live, observed, "text_to_shape", "mean")
     shapes = torch.from_numpy(observed.shape.pooled().features)
     expected = model.geometry.similarity(torch.from_numpy(observed.text.features), shapes)
@@ -148,12 +153,12 @@ def test_a_model_is_compared_by_the_similarity_that_it_learned_with() -> None:
 
 def test_a_protocol_says_how_its_gallery_differs() -> None:
     for name in ("own", "equal-texts"):
-        assert protocols.differences(protocols.named(name), []) == []
-    (items, texts) = protocols.differences(protocols.named("text2shape-1492"), [])
+        assert protocols.gallery_differences(protocols.find_protocol(name), []) == []
+    (items, texts) = protocols.gallery_differences(protocols.find_protocol("text2shape-1492"), [])
     assert "0 items" in items
     assert "1,492" in items
     assert "7,452" in texts
-    assert len(protocols.differences(protocols.named("text2shape-1434"), [])) == 1
+    assert len(protocols.gallery_differences(protocols.find_protocol("text2shape-1434"), [])) == 1
     for protocol in protocols.PROTOCOLS.values():
         assert set(protocol.keys) <= set(protocols.EVERYTHING)
 
@@ -171,11 +176,16 @@ def test_recalls_are_those_of_clip_benchmark() -> None:
     rng = np.random.default_rng(5)
     captions = [[f"{photo} {place}" for place in range(5)] for photo in range(40)]
     photos, said = (rng.standard_normal((count, 8)).astype(np.float32) for count in (40, 200))
-    seen = Observed(captions, text_bank(said, captions), bank(photos, [1] * 40), bank(NOBODY, [0] * 40))
+    seen = TestSetFeatures(
+        captions,
+        make_text_bank(said, captions),
+        make_bank(photos, [1] * 40),
+        make_bank(NO_FEATURES, [0] * 40),
+    )
     scores = said @ photos.T
     positive = np.repeat(np.eye(40, dtype=bool), 5, axis=0)
     theirs = {"text_to_image": (scores, positive), "image_to_text": (scores.T, positive.T)}
-    for name, pool in protocols.named("flickr30k-1k").keys:
+    for name, pool in protocols.find_protocol("flickr30k-1k").keys:
         asked = direction(Plain(), seen, name, pool)
         for k in (1, 5, 10):
             ours = recall_at_k(ranks(asked.scores, asked.relevant), k)
@@ -183,7 +193,7 @@ def test_recalls_are_those_of_clip_benchmark() -> None:
 
 
 def test_training_watches_the_same_implementation() -> None:
-    watched = retrieval.directions(Plain(), toy())
+    watched = directions.directions(Plain(), toy())
     assert {name: places(asked) for name, asked in watched.items()} == {
-        name: OWN[name, pool] for name, pool in retrieval.STANDARD
+        name: OWN[name, pool] for name, pool in directions.STANDARD
     }

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from training.data.furniture.facts import ATTRIBUTES, Attribute, Fact, Thing
-from training.data.furniture.piece import Caption
+from training.data.furniture.modeling.facts import ATTRIBUTES, Attribute, FactSubject, FurnitureFact
+from training.data.furniture.modeling.piece import FurnitureCaption
 
 SIZES, SIZE_ODDS = (2, 3, 4, 5), (0.2, 0.35, 0.3, 0.15)
 WEIGHTS: dict[Attribute, float] = {"colour": 4.0, "count": 2.5, "shape": 2.5, "place": 2.5, "pattern": 2.0}
@@ -18,16 +18,16 @@ ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
-class Writer:
+class CaptionWriter:
     """Writes about one piece; `kind` is the fact that says what it is."""
 
     rng: np.random.Generator
-    kind: Fact
-    facts: tuple[Fact, ...]
+    kind: FurnitureFact
+    facts: tuple[FurnitureFact, ...]
 
-    def write(self, number: int) -> tuple[Caption, ...]:
+    def write(self, number: int) -> tuple[FurnitureCaption, ...]:
         """That many captions, no two alike if the facts allow it."""
-        written: dict[str, Caption] = {}
+        written: dict[str, FurnitureCaption] = {}
         for _ in range(number * ATTEMPTS):
             caption = self._caption()
             written.setdefault(caption.text, caption)
@@ -35,17 +35,17 @@ class Writer:
                 break
         return tuple(written.values())
 
-    def _caption(self) -> Caption:
+    def _caption(self) -> FurnitureCaption:
         chosen = self._choose()
         named = self.rng.random() >= NAMELESS
-        whole = Thing("whole", self.kind.thing.nouns if named else NAMELESS_NOUNS, ())
+        whole = FactSubject("whole", self.kind.thing.nouns if named else NAMELESS_NOUNS, ())
         own = [fact for fact in chosen if fact.thing.id == "whole"]
         rest = [self._phrase(group[0].thing, group) for group in self._by_thing(chosen)]
         text = self._sentence(whole, own, rest)
         claimed = ([self.kind.id] if named else []) + [fact.id for fact in chosen]
-        return Caption(text, tuple(claimed))
+        return FurnitureCaption(text, tuple(claimed))
 
-    def _choose(self) -> list[Fact]:
+    def _choose(self) -> list[FurnitureFact]:
         if not self.facts:
             return []
         number = min(int(self.rng.choice(SIZES, p=SIZE_ODDS)), len(self.facts))
@@ -53,14 +53,14 @@ class Writer:
         places = self.rng.choice(len(self.facts), number, replace=False, p=weights / weights.sum())
         return [self.facts[place] for place in places]
 
-    def _by_thing(self, facts: Sequence[Fact]) -> list[list[Fact]]:
-        groups: dict[str, list[Fact]] = {}
+    def _by_thing(self, facts: Sequence[FurnitureFact]) -> list[list[FurnitureFact]]:
+        groups: dict[str, list[FurnitureFact]] = {}
         for fact in facts:
             if fact.thing.id != "whole":
                 groups.setdefault(fact.thing.id, []).append(fact)
         return list(groups.values())
 
-    def _sentence(self, whole: Thing, own: Sequence[Fact], rest: Sequence[str]) -> str:
+    def _sentence(self, whole: FactSubject, own: Sequence[FurnitureFact], rest: Sequence[str]) -> str:
         if not rest:
             return self._pick(OPENINGS) + self._phrase(whole, own)
         if own and self.rng.random() < 0.2:
@@ -71,7 +71,7 @@ class Writer:
         form = self._pick(forms if self.rng.random() < 0.8 else odd)
         return form if form.startswith("with ") else self._pick(OPENINGS) + form
 
-    def _phrase(self, thing: Thing, facts: Sequence[Fact]) -> str:
+    def _phrase(self, thing: FactSubject, facts: Sequence[FurnitureFact]) -> str:
         """A noun with what is said of it: "four thin black legs", "a ball on the seat"."""
         before: list[str] = []
         after: list[str] = []
@@ -82,14 +82,14 @@ class Writer:
         settled = thing.plural or any(fact.attribute in ("count", "absent") for fact in facts)
         return phrase if settled else f"{article(phrase)} {phrase}"
 
-    def _predicates(self, facts: Sequence[Fact]) -> str:
+    def _predicates(self, facts: Sequence[FurnitureFact]) -> str:
         return _listed([self._pick(fact.words) for fact in facts])
 
     def _pick(self, options: Sequence[str]) -> str:
         return options[int(self.rng.integers(len(options)))]
 
 
-def _weight(fact: Fact) -> float:
+def _weight(fact: FurnitureFact) -> float:
     weight = WEIGHTS.get(fact.attribute, 1.0)
     return weight * WHOLE_WEIGHT if fact.thing.id == "whole" else weight
 

@@ -1,5 +1,6 @@
 """The furniture set on disk: meshes as GLB, and a manifest with captions, splits and facts."""
 
+import hashlib
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,11 +14,31 @@ from tqdm import tqdm
 
 from multifold import manifest
 from multifold.errors import MultifoldError
-from training.data.furniture.facts import Attribute
+from training.data.furniture.generator import CAPTIONS, make
 from training.data.furniture.gltf import glb
-from training.data.furniture.piece import Piece
-from training.data.furniture.split import signature, split
-from training.data.furniture.workshop import CAPTIONS, make
+from training.data.furniture.modeling.facts import Attribute
+from training.data.furniture.modeling.piece import FurniturePiece
+
+SHARES = {"train": 0.78, "val": 0.10, "test": 0.12}
+STRUCTURAL: tuple[Attribute, ...] = ("absent", "count", "shape", "size")
+
+
+def signature(piece: FurniturePiece) -> str:
+    """Kind, main colour and structure; pieces that share it differ in small things only."""
+    structure = sorted(fact.id for fact in piece.facts if fact.attribute in STRUCTURAL)
+    return " ".join((piece.kind, piece.finish.colour, *structure))
+
+
+def split_of_key(key: str) -> str:
+    """The split that a key falls into, the same on every machine."""
+    draw = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") / 2**64
+    edge = 0.0
+    for name, share in SHARES.items():
+        edge += share
+        if draw < edge:
+            return name
+    return name
+
 
 CHUNK = 4
 MANIFEST = "manifest.jsonl"
@@ -28,7 +49,7 @@ class FurnitureError(MultifoldError):
 
 
 @dataclass(frozen=True)
-class Order:
+class FurnitureOrder:
     """What to make, and where to."""
 
     folder: Path
@@ -38,7 +59,7 @@ class Order:
     unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
 
 
-def write(order: Order, items: int, workers: int = 1) -> list[manifest.Entry]:
+def write_furniture(order: FurnitureOrder, items: int, workers: int = 1) -> list[manifest.ManifestEntry]:
     """Write the first items of a seed's set; the bytes do not depend on the number of workers.
 
     It is made in a folder beside and moved into place whole, so an interrupted run leaves nothing in the way.
@@ -56,7 +77,7 @@ def write(order: Order, items: int, workers: int = 1) -> list[manifest.Entry]:
     return list(manifest.read(order.folder / MANIFEST))
 
 
-def _check(order: Order, items: int, workers: int) -> None:
+def _check(order: FurnitureOrder, items: int, workers: int) -> None:
     least = {
         "items": (items, 1),
         "captions": (order.captions, 1),
@@ -70,7 +91,7 @@ def _check(order: Order, items: int, workers: int) -> None:
         raise FurnitureError(f"{order.folder} is not an empty folder; name a new one, or remove it first")
 
 
-def _written(order: Order, items: int, workers: int) -> Iterator[manifest.Entry]:
+def _written(order: FurnitureOrder, items: int, workers: int) -> Iterator[manifest.ManifestEntry]:
     if workers == 1:
         yield from map(partial(_write_item, order), range(items))
         return
@@ -78,21 +99,21 @@ def _written(order: Order, items: int, workers: int) -> Iterator[manifest.Entry]
         yield from pool.map(partial(_write_item, order), range(items), chunksize=CHUNK)
 
 
-def _write_item(order: Order, index: int) -> manifest.Entry:
+def _write_item(order: FurnitureOrder, index: int) -> manifest.ManifestEntry:
     piece = make(order.seed, index, order.captions, order.unsaid)
     name = f"furniture-{order.seed}-{index:05d}"
     path = order.folder / "meshes" / f"{name}.glb"
     path.write_bytes(glb(piece))
-    return manifest.Entry(
+    return manifest.ManifestEntry(
         id=name,
         mesh=path,
         texts=tuple(caption.text for caption in piece.captions),
-        split=split(name if order.allow_twins else signature(piece)),
-        meta=describe(piece),
+        split=split_of_key(name if order.allow_twins else signature(piece)),
+        meta=describe_piece(piece),
     )
 
 
-def describe(piece: Piece) -> dict[str, Any]:
+def describe_piece(piece: FurniturePiece) -> dict[str, Any]:
     """A piece as a JSON object: for filters, and for measures that need to know what is true of it."""
     numbers = {fact.thing.id: int(fact.value) for fact in piece.facts if fact.attribute == "count"}
     return {

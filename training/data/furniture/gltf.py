@@ -8,10 +8,10 @@ from jaxtyping import Float64
 from PIL import Image
 
 from multifold.errors import needs_extra
-from training.data.furniture.palette import MATERIALS, Finish
-from training.data.furniture.piece import Piece
-from training.data.furniture.primitives import Mesh, merge
-from training.data.furniture.textures import texture
+from training.data.furniture.modeling.palette import MATERIALS, Finish
+from training.data.furniture.modeling.piece import FurniturePiece
+from training.data.furniture.modeling.primitives import PartMesh, merge
+from training.data.furniture.modeling.textures import texture
 
 with needs_extra("render"):
     import trimesh
@@ -21,9 +21,9 @@ with needs_extra("render"):
 TILE = 0.55  # how much of the piece's radius one texture covers
 
 
-def scene(piece: Piece) -> trimesh.Scene:
+def scene(piece: FurniturePiece) -> trimesh.Scene:
     """One geometry for all parts that share a name and a finish."""
-    groups: dict[tuple[str, Finish], list[Mesh]] = {}
+    groups: dict[tuple[str, Finish], list[PartMesh]] = {}
     for part in piece.parts:
         groups.setdefault((part.name, part.finish), []).append(part.mesh)
     materials = {finish: _material(finish) for _, finish in groups}
@@ -34,13 +34,13 @@ def scene(piece: Piece) -> trimesh.Scene:
     return result
 
 
-def glb(piece: Piece) -> bytes:
+def glb(piece: FurniturePiece) -> bytes:
     """The piece as a GLB file, its textures inside."""
     export: Callable[..., bytes] = scene(piece).export
     return export(file_type="glb", include_normals=True)
 
 
-def _geometry(mesh: Mesh, material: PBRMaterial, tile: float) -> trimesh.Trimesh:
+def _geometry(mesh: PartMesh, material: PBRMaterial, tile: float) -> trimesh.Trimesh:
     visual = TextureVisuals(uv=mesh.uv / tile, material=material)  # type: ignore[no-untyped-call]
     return trimesh.Trimesh(
         mesh.vertices, mesh.faces, vertex_normals=mesh.normals, visual=visual, process=False

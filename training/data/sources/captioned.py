@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from multifold import textfile
-from multifold.manifest import Entry
-from training.data.sources.found import Found, SourceError, split_of
+from multifold.files import textfile
+from multifold.manifest import ManifestEntry
+from training.data.sources.imported import DatasetError, ImportedDataset, split_of
 
 PUBLISHED: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "flickr30k": {"train": (29_000, 145_000), "val": (1_014, 5_070), "test": (1_000, 5_000)},
@@ -30,20 +30,20 @@ ROW = re.compile(r"^(?P<image>[^|]+)\|\s*(?P<number>\d+)\s*(?:\||\s)\s*(?P<capti
 
 
 @dataclass
-class Photo:
+class CaptionedPhoto:
     """One picture's captions, and its split if the file tells."""
 
     captions: list[str] = field(default_factory=list)
     split: str | None = None
 
 
-def read(
+def read_captioned(
     captions: Path, images: Path, percentages: Sequence[int], lists: Mapping[str, Path] | None = None
-) -> Found:
+) -> ImportedDataset:
     """Every picture that is there, with its captions; `lists` name the pictures of each split."""
     if not images.is_dir():
-        raise SourceError(f"there is no folder {images}")
-    photos, found = _photos(captions), Found()
+        raise DatasetError(f"there is no folder {images}")
+    photos, found = _photos(captions), ImportedDataset()
     listed = {
         Path(name).name: split for split, path in (lists or {}).items() for name in textfile.lines(path)
     }
@@ -62,18 +62,18 @@ def read(
         split = (
             photo.split or listed.get(Path(name).name) or (None if listed else split_of(name, percentages))
         )
-        found.entries.append(Entry(id=Path(name).stem, images=(path,), texts=texts, split=split))
+        found.entries.append(ManifestEntry(id=Path(name).stem, images=(path,), texts=texts, split=split))
     return found
 
 
-def _photos(path: Path) -> dict[str, Photo]:
+def _photos(path: Path) -> dict[str, CaptionedPhoto]:
     """Captions by the name of their picture; a name that stands twice is one picture."""
-    photos = defaultdict[str, Photo](Photo)
+    photos = defaultdict[str, CaptionedPhoto](CaptionedPhoto)
     for name, caption, split in _told(path):
         photos[name].captions.append(caption)
         photos[name].split = photos[name].split or split
     if not photos:
-        raise SourceError(f"{path} has no captions in a form that is known; see `multifold data --help`")
+        raise DatasetError(f"{path} has no captions in a form that is known; see `multifold data --help`")
     return photos
 
 
@@ -117,7 +117,7 @@ def _from_json(path: Path) -> Iterator[tuple[str, str, str | None]]:
             for sentence in image["sentences"]:
                 yield name, _raw(sentence), RENAMED.get(split, split)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SourceError(f"{path} is neither Karpathy's JSON nor COCO's: {error!r}") from error
+        raise DatasetError(f"{path} is neither Karpathy's JSON nor COCO's: {error!r}") from error
 
 
 def _raw(sentence: Mapping[str, Any]) -> str:

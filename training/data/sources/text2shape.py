@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from multifold import textfile
-from multifold.manifest import Entry
-from training.data.sources.found import SPLITS, Found, SourceError, split_of
+from multifold.files import textfile
+from multifold.manifest import ManifestEntry
+from training.data.sources.imported import SPLITS, DatasetError, ImportedDataset, split_of
 
 SYNSETS = {"chair": "03001627", "table": "04379243"}
 PUBLISHED = {"train": (11_921, 59_777), "val": (1_486, 7_435), "test": (1_492, 7_452)}
@@ -23,11 +23,13 @@ SPLIT_FILES = (".p", ".pkl", ".json", ".csv", ".txt")
 Key: TypeAlias = tuple[str, str]  # synset, model
 
 
-def read(captions: Path, shapenet: Path, splits: Path | None, percentages: Sequence[int]) -> Found:
+def read_text2shape(
+    captions: Path, shapenet: Path, splits: Path | None, percentages: Sequence[int]
+) -> ImportedDataset:
     """Every captioned shape whose mesh is there; without split files, splits of our own."""
     if not shapenet.is_dir():
-        raise SourceError(f"there is no folder {shapenet}")
-    told, found = _captions(captions), Found()
+        raise DatasetError(f"there is no folder {shapenet}")
+    told, found = _captions(captions), ImportedDataset()
     known = None if splits is None else _splits(splits)
     for (synset, model), (category, texts) in sorted(told.items()):
         name = f"{synset}/{model}"
@@ -38,7 +40,7 @@ def read(captions: Path, shapenet: Path, splits: Path | None, percentages: Seque
             found.problems.append(f"left out {name}: {reason}")
             continue
         meta = {"category": category.lower(), "synset": synset, "model": model}
-        found.entries.append(Entry(id=name, mesh=mesh, texts=tuple(texts), split=split, meta=meta))
+        found.entries.append(ManifestEntry(id=name, mesh=mesh, texts=tuple(texts), split=split, meta=meta))
     for lost in sorted(set(known or {}) - set(told)):
         found.problems.append(f"{'/'.join(lost)} is in a split, and has no captions")
     return found
@@ -72,7 +74,7 @@ def _splits(folder: Path) -> dict[Key, str]:
     for split in SPLITS:
         mine = [path for path in files if split in path.stem.lower()]
         if len(mine) != 1:
-            raise SourceError(
+            raise DatasetError(
                 f"{folder} must hold one file a split, with {split} in its name; it has {len(mine)}"
             )
         known |= dict.fromkeys(_members(mine[0]), split)
@@ -96,7 +98,7 @@ def _key(name: object, path: Path) -> Key:
     """`SYNSET/MODEL`, or a list of the two."""
     parts = name.replace("\\", "/").split("/") if isinstance(name, str) else name
     if not isinstance(parts, list) or len(parts) < 2:
-        raise SourceError(f"{path} names {name!r}; shapes are named SYNSET/MODEL there")
+        raise DatasetError(f"{path} names {name!r}; shapes are named SYNSET/MODEL there")
     return _synset(str(parts[0]), str(parts[0])), str(parts[1])
 
 
@@ -122,7 +124,7 @@ def _unpickled(path: Path) -> dict[str, Any]:
         with open(path, "rb") as file:
             said = _Plain(file, encoding="latin1").load()
     except Exception as error:  # a pickle may hold anything
-        raise SourceError(f"{path} is no split file of Text2Shape: {error}") from error
+        raise DatasetError(f"{path} is no split file of Text2Shape: {error}") from error
     if not isinstance(said, dict):
-        raise SourceError(f"{path} is no split file of Text2Shape: it holds no table")
+        raise DatasetError(f"{path} is no split file of Text2Shape: it holds no table")
     return defaultdict(list, said)

@@ -19,22 +19,29 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeVar
 
-from multifold import packed, textfile
-from multifold.folder import PICTURES
-from multifold.manifest import Entry
-from renderers.content import companions
-from renderers.files.container import EXTENSIONS
-from training.data.sources.found import Found, SourceError, split_of
+from multifold.files import tar_shards, textfile
+from multifold.files.folder import PICTURE_SUFFIXES
+from multifold.manifest import ManifestEntry
+from renderers.mesh.content_hash import find_companions
+from renderers.mesh.formats.mesh_file import EXTENSIONS
+from training.data.sources.imported import (
+    SHARES,
+    DatasetError,
+    ImportedDataset,
+    parse_shares,
+    split_of,
+    write_imported,
+)
 
 Value = TypeVar("Value")
 Content: TypeAlias = bytes | Path  # a file's bytes, or where it lies in the shard
 
-SAID = ("caption", "captions", "text", "texts")
+CAPTION_KEYS = ("caption", "captions", "text", "texts")
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
 @dataclass(frozen=True)
-class Sample:
+class ShardSample:
     """One item of a shard: its files by their suffix."""
 
     key: str
@@ -42,7 +49,7 @@ class Sample:
     shard: Path = field(compare=False, default=Path())
 
 
-def shards(patterns: Sequence[str]) -> list[Path]:
+def find_shards(patterns: Sequence[str]) -> list[Path]:
     """Files by name, by `*`, or by WebDataset's `{000..123}`, in order."""
     found = []
     for pattern in patterns:
@@ -57,38 +64,40 @@ def shards(patterns: Sequence[str]) -> list[Path]:
         else:
             found.append(path)
     if missing := [path for path in found if not path.is_file()]:
-        raise SourceError(f"there is no shard {missing[0]}")
+        raise DatasetError(f"there is no shard {missing[0]}")
     if not found:
-        raise SourceError(f"no shard is called {' '.join(patterns)}")
+        raise DatasetError(f"no shard is called {' '.join(patterns)}")
     return found
 
 
-def samples(paths: Iterable[Path]) -> Iterator[Sample]:
+def read_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
     """Every item of every shard, one in memory at a time; a shard that is cut short is named by the error."""
     for path in paths:
         try:
             with tarfile.open(path, "r|*") as tar:
                 files = ((*_name(member.name), _bytes(tar, member)) for member in tar if _counts(member))
                 yield from _grouped(files, path)
-                packed.check_end(path, tar)
+                tar_shards.check_end(path, tar)
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise SourceError(f"{path} is no tar file, or not a whole one: {error}") from error
+            raise DatasetError(f"{path} is no tar file, or not a whole one: {error}") from error
 
 
-def placed(paths: Iterable[Path]) -> Iterator[Sample]:
+def locate_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
     """The same by where its files lie; nothing of them is read."""
     for path in paths:
-        found = (member for member in packed.members(path) if _counts(member))
-        yield from _grouped(((*_name(member.name), packed.name_of(path, member)) for member in found), path)
+        found = (member for member in tar_shards.members(path) if _counts(member))
+        yield from _grouped(
+            ((*_name(member.name), tar_shards.member_path(path, member)) for member in found), path
+        )
 
 
-def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator[Sample]:
+def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator[ShardSample]:
     """Files of one key are one item."""
     for key, several in groupby(files, key=lambda file: file[0]):
-        yield Sample(key, {suffix: content for _, suffix, content in several}, shard)
+        yield ShardSample(key, {suffix: content for _, suffix, content in several}, shard)
 
 
-def shuffled(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
+def shuffle(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
     """Values in an order of chance, as far as a buffer of that many lets them move."""
     chance, held = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
     for value in values:
@@ -102,21 +111,21 @@ def shuffled(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]
     yield from held
 
 
-def read(
+def unpack_shards(
     patterns: Sequence[str], folder: Path, percentages: Sequence[int], buffer: int = 0, seed: int = 0
-) -> Found:
+) -> ImportedDataset:
     """Unpack shards into a folder, item by item, as entries for a manifest; `buffer` items are shuffled."""
-    stream = samples(shards(patterns))
-    return _found(shuffled(stream, buffer, seed) if buffer else stream, folder, percentages)
+    stream = read_samples(find_shards(patterns))
+    return _found(shuffle(stream, buffer, seed) if buffer else stream, folder, percentages)
 
 
-def index(patterns: Sequence[str], percentages: Sequence[int]) -> Found:
+def index_shards(patterns: Sequence[str], percentages: Sequence[int]) -> ImportedDataset:
     """The same entries without unpacking anything: their files are named by their places in the shards."""
-    return _found(placed(shards(patterns)), Path(), percentages)
+    return _found(locate_samples(find_shards(patterns)), Path(), percentages)
 
 
-def _found(stream: Iterable[Sample], folder: Path, percentages: Sequence[int]) -> Found:
-    found, known = Found(), set[str]()
+def _found(stream: Iterable[ShardSample], folder: Path, percentages: Sequence[int]) -> ImportedDataset:
+    found, known = ImportedDataset(), set[str]()
     for sample in stream:
         entry = _entry(sample, folder, found.problems)
         if entry is None or entry.id in known:
@@ -131,10 +140,10 @@ def _found(stream: Iterable[Sample], folder: Path, percentages: Sequence[int]) -
     return found
 
 
-def write(entries: Iterable[Entry], pattern: str, items: int) -> tuple[list[Path], list[str]]:
+def write_shards(entries: Iterable[ManifestEntry], pattern: str, items: int) -> tuple[list[Path], list[str]]:
     """Entries as shards, and what was left out; `pattern` holds a number such as %06d."""
     if "%" not in pattern or pattern % 0 == pattern % 1:
-        raise SourceError(f"{pattern} gives every shard the same name; it needs a number such as %06d")
+        raise DatasetError(f"{pattern} gives every shard the same name; it needs a number such as %06d")
     written, problems = list[Path](), list[str]()
     for number, some in groupby(enumerate(entries), key=lambda numbered: numbered[0] // items):
         path = Path(pattern % number)
@@ -167,7 +176,7 @@ def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return file.read()
 
 
-def _entry(sample: Sample, folder: Path, problems: list[str]) -> Entry | None:
+def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEntry | None:
     """An item; pictures and mesh, unless they stay where they are, are written under a name of our own."""
     told, texts = _table(sample, problems), list[str]()
     pictures, mesh = list[Path](), None
@@ -177,7 +186,7 @@ def _entry(sample: Sample, folder: Path, problems: list[str]) -> Entry | None:
         path = folder / place[:2] / f"{place}.{suffix.replace('/', '_')}"
         if kind == ".txt":
             texts += [line.strip() for line in _words(content).splitlines() if line.strip()]
-        elif kind in PICTURES:
+        elif kind in PICTURE_SUFFIXES:
             pictures.append(_kept(path, content))
         elif kind in EXTENSIONS and mesh is None:
             mesh = _kept(path, content)
@@ -186,13 +195,13 @@ def _entry(sample: Sample, folder: Path, problems: list[str]) -> Entry | None:
     texts += told.texts
     if not (texts or pictures or mesh):
         return None
-    return Entry(
+    return ManifestEntry(
         told.id or sample.key, tuple(pictures), mesh, tuple(dict.fromkeys(texts)), told.split, told.meta
     )
 
 
 @dataclass(frozen=True)
-class Told:
+class SampleJson:
     """What an item's JSON says."""
 
     texts: Sequence[str] = ()
@@ -201,21 +210,21 @@ class Told:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _table(sample: Sample, problems: list[str]) -> Told:
+def _table(sample: ShardSample, problems: list[str]) -> SampleJson:
     if "json" not in sample.files:
-        return Told()
+        return SampleJson()
     try:
         said = json.loads(_words(sample.files["json"]))
     except ValueError:
         problems.append(f"{sample.key} of {sample.shard.name}: its json is damaged")
-        return Told()
+        return SampleJson()
     if not isinstance(said, dict):
-        return Told(_texts(said))
-    texts = [text for name in SAID for text in _texts(said.get(name))]
+        return SampleJson(_texts(said))
+    texts = [text for name in CAPTION_KEYS for text in _texts(said.get(name))]
     own = said.get("meta")
-    rest = {name: value for name, value in said.items() if name not in (*SAID, "id", "split", "meta")}
+    rest = {name: value for name, value in said.items() if name not in (*CAPTION_KEYS, "id", "split", "meta")}
     name, split = (said.get(key) if isinstance(said.get(key), str) else None for key in ("id", "split"))
-    return Told(texts, name or None, split, {**rest, **own} if isinstance(own, dict) else rest)
+    return SampleJson(texts, name or None, split, {**rest, **own} if isinstance(own, dict) else rest)
 
 
 def _texts(said: object) -> list[str]:
@@ -230,7 +239,7 @@ def _order(suffix: str) -> tuple[int, str]:
 
 
 def _words(content: Content) -> str:
-    return textfile.decode(packed.read_bytes(content) if isinstance(content, Path) else content)
+    return textfile.decode(tar_shards.read_bytes(content) if isinstance(content, Path) else content)
 
 
 def _kept(path: Path, content: Content) -> Path:
@@ -241,11 +250,11 @@ def _kept(path: Path, content: Content) -> Path:
     return path
 
 
-def _pack(tar: tarfile.TarFile, entry: Entry, key: str, problems: list[str]) -> None:
+def _pack(tar: tarfile.TarFile, entry: ManifestEntry, key: str, problems: list[str]) -> None:
     """One item: pictures by number, its mesh, and all that is said of it."""
     for number, picture in enumerate(entry.images):
         _add(tar, f"{key}.{number}{picture.suffix.lower()}", picture.read_bytes())
-    if entry.mesh is not None and companions(entry.mesh, entry.mesh.parent):
+    if entry.mesh is not None and find_companions(entry.mesh, entry.mesh.parent):
         problems.append(f"left out the mesh of {entry.id}: it names other files; make it a .glb")
     elif entry.mesh is not None:
         _add(tar, f"{key}{entry.mesh.suffix.lower()}", entry.mesh.read_bytes())
@@ -257,3 +266,24 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     member = tarfile.TarInfo(name)  # no user, no time: the same bytes each time
     member.size = len(data)
     tar.addfile(member, io.BytesIO(data))
+
+
+def is_shard_pattern(manifest: str) -> bool:
+    """Whether a recipe's manifest is none, but one shard or several."""
+    return Path(manifest).suffix == ".tar"
+
+
+def shard_manifest(pattern: str, cache: Path) -> Path:
+    """The manifest of shards by name, `*` or `{000..123}`; shards that change get another one."""
+    told = [_file_state(path) for path in find_shards([pattern])]
+    key = hashlib.sha256(json.dumps([SHARES, told]).encode()).hexdigest()[:16]
+    path = cache / f"shards-{key}.jsonl"
+    if not path.exists():
+        print(f"reading where things lie in {len(told):,} shards", flush=True)
+        print("\n".join(write_imported(index_shards([pattern], parse_shares(SHARES)), path)), flush=True)
+    return path
+
+
+def _file_state(shard: Path) -> tuple[str, int, int]:
+    stat = shard.stat()
+    return str(shard.resolve()), stat.st_size, stat.st_mtime_ns

@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Callable
 from functools import cache
 
-from training.data.furniture.piece import Workbench
+from training.data.furniture.modeling.piece import Workbench
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Collections at work, without HTTP and event loop: service, names, confidence."""

@@ -1,0 +1,1 @@
+"""Batches and bounded thread pools, which keep work off the event loop."""

@@ -1,0 +1,1 @@
+"""Encoders at work: decoded pictures, drawn views, features and index vectors."""

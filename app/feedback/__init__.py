@@ -1,0 +1,1 @@
+"""Feedback: verdicts on hits are recorded, and exported for training."""

@@ -1,0 +1,194 @@
+"""A collection and what people said of it as a manifest, for training: an item's captions and originals, and
+the texts and pictures that it was found good for as further captions and images of it.
+
+What it was found bad for stands in `meta.feedback`, with the items that were bad where it was good: rivals,
+the negatives that are hardest to tell from it. People who disagree are counted; a tie says nothing.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.ingest.sources import find_original
+from app.settings import Settings
+from index.collection_names import CollectionLocation
+from index.registry import locate_collection
+from index.store import browse, feedback
+from index.store.blobs.contracts import BlobError, Blobs
+from index.store.blobs.places import open_blobs
+from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
+from index.store.store import Store
+from multifold import manifest
+from multifold.durable import make_folder, write_file
+from multifold.errors import MultifoldError
+from multifold.manifest import ManifestEntry
+from multifold.types import Item, Kind
+from renderers.mesh.formats.mesh_file import EXTENSIONS
+
+PAGE_SIZE = 500
+MANIFEST_FILE = "manifest.jsonl"
+FeedbackQuery = tuple[str, str]  # text or image, and the text or the key of the picture
+
+
+@dataclass(frozen=True)
+class ItemOpinion:
+    """What people think of one item."""
+
+    good: list[FeedbackQuery] = field(default_factory=list)
+    bad: list[FeedbackQuery] = field(default_factory=list)
+
+
+@dataclass
+class ExportReport:
+    """What became of the verdicts."""
+
+    items: int = 0
+    good: int = 0
+    bad: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def open_store(settings: Settings, name: str) -> Iterator[tuple[Store, CollectionLocation]]:
+    """The store of a collection to be read, and where it lies; a service may write to it meanwhile."""
+    place = locate_collection(settings.place, name)
+    store = Store(place.database or place.folder / "store.sqlite", None, read_only=True)
+    try:
+        yield store, place
+    finally:
+        store.close()
+
+
+def read_judgements(store: Store) -> Iterator[Judgement]:
+    """All verdicts."""
+    with store.moment() as now:
+        after: str | None = None
+        while page := feedback.page_of_judgements(now, after, PAGE_SIZE, FeedbackFilter()):
+            yield from page
+            after = page[-1].id
+
+
+def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
+    """Write `manifest.jsonl` into a folder; files stay where they are, if that is in reach."""
+    if (out / MANIFEST_FILE).exists():
+        raise MultifoldError(f"{out / MANIFEST_FILE} is there already: choose another folder, or remove it")
+    make_folder(out)
+    told = ExportReport()
+    with open_store(settings, name) as (store, place), store.moment() as now:
+        opinions = weigh_judgements(read_judgements(store), told)
+        files = ExportFiles(open_blobs(place.folder, place.bucket), place.folder, out / "files")
+        rivals = find_rivals(opinions)
+        known = set(browse.list_ids(now))
+        told.left_out["whose item is gone"] += sum(
+            len(one.good) + len(one.bad) for item, one in opinions.items() if item not in known
+        )
+        items = (
+            _manifest_entry(
+                item, opinions.get(item.id, ItemOpinion()), sorted(rivals[item.id] & known), files, told
+            )
+            for item in _read_items(store)
+        )
+        manifest.write(out / MANIFEST_FILE, filter(None, items))
+    return told
+
+
+def weigh_judgements(judgements: Iterable[Judgement], told: ExportReport) -> dict[str, ItemOpinion]:
+    """What most people think of each item for each query that can be learned from."""
+    votes: dict[tuple[str, FeedbackQuery], int] = defaultdict(int)
+    for judgement in judgements:
+        query = _feedback_query(judgement.query)
+        if query is None:
+            told.left_out["whose query is no single text or picture that is kept"] += 1
+        else:
+            votes[judgement.item, query] += 1 if judgement.verdict == "good" else -1
+    opinions: dict[str, ItemOpinion] = defaultdict(ItemOpinion)
+    for (item, query), sum_of in votes.items():
+        if sum_of:
+            (opinions[item].good if sum_of > 0 else opinions[item].bad).append(query)
+        else:
+            told.left_out["on which people disagree"] += 1
+    return dict(opinions)
+
+
+def find_rivals(opinions: Mapping[str, ItemOpinion]) -> Mapping[str, set[str]]:
+    """For each item those that were bad where it was good."""
+    good, bad = defaultdict(set), defaultdict(set)
+    for item, opinion in opinions.items():
+        for query in opinion.good:
+            good[query].add(item)
+        for query in opinion.bad:
+            bad[query].add(item)
+    rivals: dict[str, set[str]] = defaultdict(set)
+    for query, items in good.items():
+        for item in items:
+            rivals[item] |= bad[query] - items
+    return rivals
+
+
+def _feedback_query(parts: Sequence[FeedbackQueryPart]) -> FeedbackQuery | None:
+    if len(parts) != 1 or parts[0].weight <= 0:
+        return None
+    (part,) = parts
+    if part.means == "text" and part.text is not None:
+        return "text", part.text
+    return ("image", part.blob) if part.means == "image" and part.blob is not None else None
+
+
+def _read_items(store: Store) -> Iterator[Item]:
+    with store.moment() as now:
+        after: str | None = None
+        while page := browse.page_by_id(now, after, PAGE_SIZE):
+            yield from page
+            after = page[-1].id
+
+
+class ExportFiles:
+    """Where the originals of items can be read: in place, else in copies."""
+
+    def __init__(self, blobs: Blobs, home: Path, copies: Path) -> None:
+        self._blobs, self._home, self._copies = blobs, home, copies
+
+    def path(self, key: str) -> Path:
+        """A file with what a blob holds."""
+        found = self._blobs.file(key)
+        if found is not None:
+            return found
+        make_folder(self._copies)
+        write_file(self._copies / key, self._blobs.get(key))
+        return self._copies / key
+
+    def mesh(self, item: Item) -> Path | None:
+        """The mesh that an item came with."""
+        if item.files:
+            return self.path(item.files[0])
+        found = find_original(self._home, item.payload)
+        return found[0] if found is not None and found[0].suffix.lower() in EXTENSIONS else None
+
+    def pictures(self, item: Item, kind: Kind) -> tuple[Path, ...]:
+        """Its photos, or its views."""
+        return tuple(self.path(one.blob) for one in item.observations if one.kind == kind and one.blob)
+
+
+def _manifest_entry(
+    item: Item, opinion: ItemOpinion, rivals: Sequence[str], files: ExportFiles, told: ExportReport
+) -> ManifestEntry | None:
+    try:
+        mesh, photos = files.mesh(item), files.pictures(item, "photo")
+        if mesh is None and not photos:
+            photos = files.pictures(item, "view")  # its original is not here any more
+        asked = tuple(files.path(key) for means, key in opinion.good if means == "image")
+    except BlobError:
+        told.left_out["whose pictures are lost"] += 1
+        return None
+    captions = [one.text for one in item.observations if one.text is not None]
+    good, bad = ([text for means, text in some if means == "text"] for some in (opinion.good, opinion.bad))
+    told.items += 1
+    told.good += len(opinion.good)
+    told.bad += len(opinion.bad)
+    said: dict[str, Any] = {"good": good, "bad": bad, "rivals": list(rivals)}
+    meta = {**item.payload, "feedback": said} if any(said.values()) else item.payload
+    texts = tuple(dict.fromkeys([*captions, *good]))
+    return ManifestEntry(item.id, (*photos, *asked), mesh, texts, None, meta)

@@ -1,0 +1,1 @@
+"""The HTTP API: middleware, parsing, routes, wire types and serialization."""

@@ -1,0 +1,271 @@
+"""Parses searches and items from JSON and forms, and checks them against the limits."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from app.encoding.observations import MeshData
+from app.errors import ApiError, describe_errors
+from app.http.schemas.items import ItemBody
+from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
+from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
+from app.search.query import (
+    ImageQueryPart,
+    ItemQueryPart,
+    MeshQueryPart,
+    QueryOptions,
+    QueryPart,
+    SearchQuery,
+    TextQueryPart,
+    VectorQueryPart,
+)
+from app.settings import Settings
+from index.store import filters
+from index.store.filters import Filter
+from multifold.errors import needs_extra
+from multifold.types import Side, Target
+
+with needs_extra("serve"):
+    from pydantic import BaseModel, ValidationError
+    from starlette.datastructures import FormData, UploadFile
+
+
+QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
+FORM_QUERY_FIELDS = QUERY_FIELDS[:3]
+FORM_EXTRA_FIELDS = ("filter", "mesh_format")
+PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
+B = TypeVar("B", bound=BaseModel)
+
+
+def validate(model: type[B], values: Any) -> B:  # noqa: ANN401 (any JSON)
+    """Values as a model, or a 422."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ApiError(422, "bad_request", describe_errors(list(error.errors()))) from None
+
+
+def validate_json(model: type[B], body: bytes) -> B:
+    """JSON text as a model, or a 422."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise ApiError(422, "bad_request", describe_errors(list(error.errors()))) from None
+
+
+def parse_search(asked: SearchBody, max_text: int) -> SearchQuery:
+    """A search in JSON."""
+    options = parse_options(asked)
+    if asked.mix is None:
+        return SearchQuery(((parse_query_part(asked, asked.target, max_text), 1.0),), options)
+    alone = _given_fields(asked)
+    if alone:
+        raise _several_queries_error(["mix", *alone])
+    clues = tuple((parse_query_part(part, asked.target, max_text), part.weight) for part in asked.mix)
+    return SearchQuery(clues, options)
+
+
+async def parse_search_form(form: FormData, max_text: int) -> SearchQuery:
+    """A search in multipart/form-data."""
+    fields = {
+        name: value for name, value in form.items() if name not in (*FORM_QUERY_FIELDS, *FORM_EXTRA_FIELDS)
+    }
+    raw = read_plain_field(form.get("filter"))
+    options = parse_options(
+        validate(SearchOptions, {**fields, "filter": _json_object(raw, "filter") if raw else None})
+    )
+    clues = [(name, value) for name, value in form.multi_items() if name in FORM_QUERY_FIELDS]
+    if len(clues) != 1:
+        raise _several_queries_error([name for name, _ in clues]) if clues else _no_query_error()
+    ((name, value),) = clues
+    clue = _content_part(name, await read_field(value), read_plain_field(form.get("mesh_format")), max_text)
+    return SearchQuery(((clue, 1.0),), options)
+
+
+def parse_options(asked: SearchOptions) -> QueryOptions:
+    """How to search."""
+    return QueryOptions(
+        asked.target,
+        asked.limit,
+        asked.offset,
+        parse_filter(asked.filter),
+        asked.pool,
+        asked.min_score,
+        asked.min_confidence,
+        asked.exact,
+        asked.lexical,
+        asked.duplicates,
+        asked.explain,
+    )
+
+
+def parse_filter(raw: Mapping[str, Any] | None) -> Filter | None:
+    """A filter as the index takes it; an empty one lets everything through."""
+    return filters.parse_filter(raw) if raw else None
+
+
+def check_text(value: str | UploadedFile, most: int) -> str:
+    """Words, neither none nor too many."""
+    if isinstance(value, UploadedFile):
+        raise ApiError(422, "bad_text", "a text must be a plain field, not a file")
+    if not value.strip():
+        raise ApiError(422, "bad_text", "the text is empty; say what to look for")
+    if len(value) > most:
+        raise ApiError(422, "bad_text", f"the text has {len(value):,} characters; {most:,} are the most")
+    return value
+
+
+def read_file(value: str | UploadedFile, what: str) -> UploadedFile:
+    """A file, whichever way it came."""
+    return value if isinstance(value, UploadedFile) else read_data_uri(value, what)
+
+
+async def read_field(value: UploadFile | str) -> str | UploadedFile:
+    """A field of a form."""
+    if isinstance(value, str):
+        return value
+    return UploadedFile(await value.read(), value.filename or "", value.content_type or "")
+
+
+def read_plain_field(value: UploadFile | str | None) -> str | None:
+    """A plain field of a form."""
+    if isinstance(value, UploadFile):
+        raise ApiError(422, "bad_request", f"{value.filename!r} is a file where a plain field is wanted")
+    return value
+
+
+def parse_payload(raw: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """A payload that can be stored."""
+    payload = _json_object(raw or "{}", "payload") if not isinstance(raw, Mapping) else dict(raw)
+    try:
+        json.dumps(payload, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise ApiError(422, "bad_payload", "'payload' is not JSON that can be stored") from None
+    return payload
+
+
+def _json_object(raw: str, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ApiError(422, f"bad_{what}", f"'{what}' is not JSON that can be read") from None
+    if not isinstance(found, dict):
+        raise ApiError(422, f"bad_{what}", f"'{what}' must be a JSON object")
+    return found
+
+
+def _given_fields(asked: QueryBody) -> list[str]:
+    return [name for name in QUERY_FIELDS if getattr(asked, name) is not None]
+
+
+def parse_query_part(asked: QueryBody, target: Target, max_text: int) -> QueryPart:
+    """The one thing that is asked with."""
+    given = _given_fields(asked)
+    if len(given) != 1:
+        raise _several_queries_error(given) if given else _no_query_error()
+    if asked.vector is not None:
+        return VectorQueryPart(tuple(asked.vector))
+    if asked.id is not None:
+        return ItemQueryPart(asked.id, choose_sides(asked.side, target))
+    return _content_part(given[0], getattr(asked, given[0]), asked.mesh_format, max_text)
+
+
+def choose_sides(side: Side | None, target: Target) -> tuple[Side, ...]:
+    """Which side of an item is asked with: this one, else the target's, else the first that it has."""
+    if side is not None:
+        return (side,)
+    return (
+        PREFERRED_SIDES if target == "any" else (target, *(one for one in PREFERRED_SIDES if one != target))
+    )
+
+
+def _content_part(name: str, value: str | UploadedFile, mesh_format: str | None, max_text: int) -> QueryPart:
+    if name == "text":
+        return TextQueryPart(check_text(value, max_text))
+    if name == "image":
+        return ImageQueryPart(read_file(value, name).data)
+    return MeshQueryPart(read_mesh_file(read_file(value, name), mesh_format))
+
+
+def _no_query_error() -> ApiError:
+    sentence = "ask with exactly one of 'text', 'image', 'mesh', 'id', 'vector' and 'mix'; there is none"
+    return ApiError(422, "no_query", sentence)
+
+
+def _several_queries_error(names: list[str]) -> ApiError:
+    sentence = f"ask with exactly one of text, image, mesh, id, vector and mix, not {' and '.join(names)}"
+    return ApiError(422, "several_queries", sentence)
+
+
+ITEM_FIELDS = ("texts", "images", "mesh", "mesh_format", "payload")
+
+
+@dataclass(frozen=True)
+class ItemUpload:
+    """What an item is to be made of; its mesh is not drawn yet."""
+
+    id: str
+    texts: tuple[str, ...]
+    photos: tuple[bytes, ...]
+    mesh: MeshData | None
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MeshUpload:
+    """A mesh as it was handed in, and the format that was said."""
+
+    file: str | UploadedFile
+    form: str | None
+
+
+async def parse_item_form(item_id: str, form: FormData, parcel: ItemFiles, settings: Settings) -> ItemUpload:
+    """An item in multipart/form-data."""
+    unknown = sorted(set(form) - set(ITEM_FIELDS))
+    if unknown:
+        raise ApiError(
+            422, "bad_request", f"unknown field {unknown[0]!r}; fields are {', '.join(ITEM_FIELDS)}"
+        )
+    texts = [await read_field(value) for value in form.getlist("texts")]
+    images = [await read_field(value) for value in form.getlist("images")]
+    meshes = [await read_field(value) for value in form.getlist("mesh")]
+    if len(meshes) > 1:
+        raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")
+    mesh = MeshUpload(meshes[0], read_plain_field(form.get("mesh_format"))) if meshes else None
+    payload = parse_payload(read_plain_field(form.get("payload")))
+    return await _item_upload(item_id, texts, images, mesh, payload, parcel, settings)
+
+
+async def parse_item(raw: Mapping[str, Any], parcel: ItemFiles, settings: Settings) -> ItemUpload:
+    """An item in JSON."""
+    body = validate(ItemBody, raw)
+    mesh = MeshUpload(body.mesh, body.mesh_format) if body.mesh is not None else None
+    return await _item_upload(
+        body.id, body.texts, body.images, mesh, parse_payload(body.payload), parcel, settings
+    )
+
+
+def check_item_id(item_id: str) -> None:
+    """Refuse an id that could be written, but never asked for."""
+    if item_id in (".", ".."):
+        raise ApiError(422, "bad_id", f"an address cannot hold the id {item_id!r}; choose another")
+
+
+async def _item_upload(
+    item_id: str,
+    texts: Sequence[str | UploadedFile],
+    images: Sequence[str | UploadedFile],
+    mesh: MeshUpload | None,
+    payload: Mapping[str, Any],
+    parcel: ItemFiles,
+    settings: Settings,
+) -> ItemUpload:
+    check_item_id(item_id)
+    if len(images) + (mesh is not None) > settings.max_files:
+        sentence = f"an item has {settings.max_files} files at most in one request"
+        raise ApiError(422, "too_many_files", sentence)
+    said = tuple(check_text(text, settings.max_text) for text in texts)
+    shape = read_mesh_file(await parcel.file(mesh.file, "mesh"), mesh.form) if mesh else None
+    photos = tuple([(await parcel.file(image, "image")).data for image in images])
+    return ItemUpload(item_id, said, photos, shape, payload)

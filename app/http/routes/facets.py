@@ -1,0 +1,56 @@
+"""POST /v1/facets: the values of payload keys with their counts, and the ranges of their numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from app.http.openapi import error_responses
+from app.http.parsing import parse_filter, parse_search
+from app.http.schemas.search import FacetRange, FacetsAnswer, FacetsBody, FacetValueCount, SearchBody
+from app.runtime.runtime import CollectionRuntime, collection_runtime
+from index.store.browse import FacetCount, FacetCounter, NumberSpan
+from index.store.filters import AndFilter
+from index.validation import check_facets
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends
+
+router = APIRouter(prefix="/v1", tags=["facets"])
+
+
+@router.post("/facets", responses=error_responses(413, 422, 429, 503))
+async def facets(
+    at: Annotated[CollectionRuntime, Depends(collection_runtime)], body: FacetsBody
+) -> FacetsAnswer:
+    """Count values of payload keys: of all items, of those a filter lets through, or of a query's hits."""
+    if body.query is not None:
+        tally = FacetCounter(await _payloads(at, body, body.query), body.keys)
+        return _answer(tally.facets(body.limit), tally.spans())
+    chosen, collection = parse_filter(body.filter), at.service.collection
+    return _answer(
+        *await at.run(
+            lambda: (collection.facets(body.keys, chosen, body.limit), collection.spans(body.keys, chosen))
+        )
+    )
+
+
+async def _payloads(at: CollectionRuntime, body: FacetsBody, query: SearchBody) -> list[Mapping[str, Any]]:
+    """What the best hits of a query carry, of those that both filters let through."""
+    check_facets(body.keys, body.limit)
+    question = parse_search(query, at.service.settings.max_text)
+    filters = tuple(one for one in (parse_filter(body.filter), question.options.where) if one is not None)
+    options = replace(
+        question.options, limit=body.best, offset=0, where=AndFilter(filters) if filters else None
+    )
+    answer = await at.ask(replace(question, options=options))
+    return [hit.payload for hit in answer.hits]
+
+
+def _answer(found: Mapping[str, Sequence[FacetCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
+    shown = {
+        key: [FacetValueCount(value=one.value, count=one.count) for one in values]
+        for key, values in found.items()
+    }
+    ranges = {key: FacetRange(min=one.least, max=one.greatest, count=one.count) for key, one in spans.items()}
+    return FacetsAnswer(facets=shown, ranges=ranges)

@@ -1,0 +1,84 @@
+"""GET /v1/info: version, bundle, collection and limits."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+from app.collections.service import CollectionService
+from app.http.schemas.info import BundleSummary, CollectionSummary, InfoAnswer, LimitsSummary
+from app.http.schemas.items import MAX_PAGE
+from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
+from app.runtime.runtime import CollectionRuntime, collection_runtime
+from multifold.errors import needs_extra
+from renderers.contracts import DEFAULT_LIMITS
+
+with needs_extra("serve"):
+    from fastapi import APIRouter, Depends
+
+router = APIRouter(prefix="/v1", tags=["info"])
+
+
+@router.get("/info")
+async def info(at: Annotated[CollectionRuntime, Depends(collection_runtime)]) -> InfoAnswer:
+    """Versions, the encoder, the collection and the limits."""
+    return await at.run(lambda: describe(at.service))
+
+
+def describe(service: CollectionService) -> InfoAnswer:
+    """What a service says of itself."""
+    return InfoAnswer(
+        version=version("multifold"),
+        bundle=_bundle(service),
+        collection=_collection(service),
+        limits=_limits(service),
+        feedback=service.settings.feedback != "off",
+        fetches=bool(service.settings.fetch),
+        in_place=bool(service.settings.spared),
+    )
+
+
+def _bundle(service: CollectionService) -> BundleSummary:
+    sureness = service.sure.now()
+    bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
+    return BundleSummary(
+        name=bundle.name,
+        about=bundle.about,
+        bundle_id=bundle.bundle_id,
+        vector_id=bundle.vector_id,
+        geometry=geometry.name,
+        dim=geometry.dim,
+        metric=geometry.metric,
+        rig=bundle.views.rig,
+        views=bundle.views.views,
+        provider=service.encoder.provider,
+        calibrated=sorted(sureness.curves),
+        calibrated_by=sureness.by,
+        calibrated_on=sureness.items,
+    )
+
+
+def _collection(service: CollectionService) -> CollectionSummary:
+    collection = service.collection
+    return CollectionSummary(
+        items=collection.count(), observations=collection.observations(), version=collection.version
+    )
+
+
+def _limits(service: CollectionService) -> LimitsSummary:
+    settings = service.settings
+    return LimitsSummary(
+        body_bytes=settings.max_body,
+        text_characters=settings.max_text,
+        text_tokens=service.encoder.bundle.text.context,
+        files=settings.max_files,
+        pixels=settings.max_pixels,
+        faces=DEFAULT_LIMITS.faces,
+        page=MAX_PAGE,
+        hits=MAX_LIMIT,
+        offset=MAX_OFFSET,
+        facet_hits=MAX_FACET_HITS,
+        mix=MAX_QUERY_PARTS,
+        batch=settings.max_batch,
+        waiting=settings.queue,
+        seconds=settings.patience,
+        render_seconds=settings.render_seconds,
+    )

@@ -1,0 +1,31 @@
+"""The search page at /, and the files it is made of."""
+
+from functools import cache
+from pathlib import Path
+
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import APIRouter
+    from fastapi.responses import FileResponse
+    from fastapi.staticfiles import StaticFiles
+
+WEB = Path(__file__).parents[2] / "web"
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def page() -> FileResponse:
+    """The search page."""
+    return FileResponse(WEB / "index.html", headers={"cache-control": "no-cache", "link": modules()})
+
+
+@cache
+def modules() -> str:
+    """A header by which its modules are asked for at once, not one after the other as each names the next."""
+    return ", ".join(f"</web/{path.name}>; rel=modulepreload" for path in sorted(WEB.glob("*.js")))
+
+
+def files() -> StaticFiles:
+    """Its style and modules."""
+    return StaticFiles(directory=WEB)

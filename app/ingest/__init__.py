@@ -1,0 +1,1 @@
+"""The ingest: uploads, source files and manifests become items of a collection."""

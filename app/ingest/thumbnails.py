@@ -1,0 +1,39 @@
+"""Small pictures for grids, made on first request or during an ingest; their folder may be deleted."""
+
+import io
+from pathlib import Path
+
+from PIL import Image
+
+from index.store.blobs.contracts import Blobs, check_key
+from multifold import durable
+from multifold.bundle.preprocess import decode
+
+LONGER_SIDE = 256  # pixels of the longer side
+FOLDER = "thumbnails"
+
+
+def read_thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes:
+    """A picture of a collection as a small WebP."""
+    try:
+        return _path(home, key).read_bytes()
+    except FileNotFoundError:
+        return write_thumbnail(home, key, decode(blobs.get(key), max_pixels))
+
+
+def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
+    """Make it of a decoded picture, which becomes the small one."""
+    picture.thumbnail((LONGER_SIDE, LONGER_SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
+    out = io.BytesIO()
+    picture.save(out, "WEBP", quality=82, method=2)
+    path, made = _path(home, key), out.getvalue()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.write_file(path, made)
+    except OSError:  # a full disk or a folder that is not ours: it is made again next time
+        pass
+    return made
+
+
+def _path(home: Path, key: str) -> Path:
+    return home / FOLDER / check_key(key)[:2] / f"{key[:64]}.webp"

@@ -1,0 +1,207 @@
+"""Files that clients hand in, as uploads, data URIs or addresses, within the limits.
+
+A file name gives nothing but its suffix; it never becomes a path. An address is fetched from hosts that a
+setting names, or from public ones, or not at all. A connection goes to the very network address that was
+checked, so a name that resolves elsewhere a moment later leads nowhere. Redirections are checked too."""
+
+import asyncio
+import base64
+import binascii
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from pathlib import PurePosixPath
+from ssl import SSLContext
+
+from app.encoding.observations import MeshData
+from app.errors import ApiError
+from multifold.client.request_models import is_address
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    import httpx
+
+
+DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(;base64)?,", re.ASCII)
+SAFE_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
+MESH_TYPES = {
+    "model/gltf-binary": ".glb",
+    "model/gltf+json": ".gltf",
+    "model/obj": ".obj",
+    "model/stl": ".stl",
+    "model/ply": ".ply",
+}
+MESH_SIGNATURES = {b"glTF": ".glb", b"ply": ".ply", b"OFF": ".off", b"solid": ".stl"}
+PICTURE_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".webp": "image/webp",
+    ".gif": "image/gif",
+    ".tif": "image/tiff",
+    ".bmp": "image/bmp",
+    ".avif": "image/avif",
+    ".heif": "image/heif",
+}
+
+
+@dataclass(frozen=True)
+class UploadedFile:
+    """A file as it came: bytes, and what its sender says of them."""
+
+    data: bytes
+    name: str = ""
+    media_type: str = ""
+
+
+def read_data_uri(uri: str, what: str) -> UploadedFile:
+    """The file in a base64 data URI."""
+    head = DATA_URI.match(uri)
+    if head is None or head[2] is None:
+        raise ApiError(422, f"bad_{what}", f"'{what}' must be a file or a data URI: data:TYPE;base64,…")
+    try:
+        return UploadedFile(base64.b64decode(uri[head.end() :], validate=True), media_type=head[1] or "")
+    except (binascii.Error, ValueError):
+        raise ApiError(422, f"bad_{what}", f"the base64 of '{what}' is damaged") from None
+
+
+def read_mesh_file(file: UploadedFile, form: str | None = None) -> MeshData:
+    """A mesh whose format was said (as `form`, by file name or media type), or whose first bytes tell it."""
+    said = f".{form.lower().lstrip('.')}" if form else PurePosixPath(file.name).suffix.lower()
+    if SAFE_SUFFIX.fullmatch(said):
+        return MeshData(file.data, said)
+    if file.media_type in MESH_TYPES:
+        return MeshData(file.data, MESH_TYPES[file.media_type])
+    for start, suffix in MESH_SIGNATURES.items():
+        if file.data.startswith(start):
+            return MeshData(file.data, suffix)
+    sentence = "cannot tell the format of the mesh; say it with 'mesh_format', such as glb"
+    raise ApiError(422, "bad_mesh", sentence)
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """What a body says it is."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+PUBLIC_HOSTS = "public"
+ACCEPTED_TYPES = {
+    "image": ("image/", "application/octet-stream"),
+    "mesh": ("model/", "application/", "text/plain"),
+}
+MOST_REDIRECTIONS = 3
+FETCH_SECONDS = 20.0  # for one file, all in all
+FETCHES_AT_ONCE = 8  # files, for all requests together
+NAT64_NETWORK = IPv6Network("64:ff9b::/96")  # IPv4 as a network of IPv6 alone sees it
+
+
+class FileFetcher:
+    """Fetches what may be fetched."""
+
+    def __init__(self, allowed: str, most: int) -> None:
+        self._allowed = frozenset(one.strip().lower() for one in allowed.split(",") if one.strip())
+        self._most, self._turns = most, asyncio.Semaphore(FETCHES_AT_ONCE)
+
+    def parcel(self) -> "ItemFiles":
+        """All files of one item, which may be as large together as if they had been sent."""
+        return ItemFiles(self, self._most)
+
+    async def fetch(self, address: str, what: str, most: int) -> UploadedFile:
+        """The file at an address, if it has so many bytes at most."""
+        try:
+            async with self._turns, asyncio.timeout(FETCH_SECONDS):
+                url = httpx.URL(address)
+                for _ in range(1 + MOST_REDIRECTIONS):
+                    found = await self._hop(url, what, most)
+                    if isinstance(found, UploadedFile):
+                        return found
+                    url = found
+        except TimeoutError:
+            raise _fetch_error(what, f"did not come within {FETCH_SECONDS:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError):
+            raise _fetch_error(what, "cannot be fetched from its address") from None
+        raise _fetch_error(what, f"is redirected more than {MOST_REDIRECTIONS} times")
+
+    async def _hop(self, url: httpx.URL, what: str, most: int) -> UploadedFile | httpx.URL:
+        """What is there, or where it is instead."""
+        there = url.copy_with(host=await self._checked(url, what))
+        asked = {"host": url.netloc.decode(), "accept-encoding": "identity", "user-agent": "multifold"}
+        async with (
+            httpx.AsyncClient(verify=_ssl_context(), trust_env=False, timeout=FETCH_SECONDS) as client,
+            client.stream("GET", there, headers=asked, extensions={"sni_hostname": url.host}) as response,
+        ):
+            if response.has_redirect_location:
+                return url.join(response.headers["location"])
+            if response.status_code != httpx.codes.OK:
+                raise _fetch_error(what, f"is answered with {response.status_code} by its host")
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind and not kind.startswith(ACCEPTED_TYPES[what]):
+                raise _fetch_error(what, f"is {kind}, as its host says")
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise _fetch_error(what, "comes packed, though it was asked for as it is")
+            data = bytearray()
+            async for piece in response.aiter_raw():
+                data += piece
+                if len(data) > most:
+                    raise ApiError(413, "too_large", f"an item's files have {self._most:,} bytes at most")
+        return UploadedFile(bytes(data), PurePosixPath(url.path).name, kind)
+
+    async def _checked(self, url: httpx.URL, what: str) -> str:
+        """The network address of a host that may be asked."""
+        if not self._allowed:
+            sentence = "this service fetches nothing from addresses; send the file itself, or a data URI"
+            raise ApiError(422, "url_refused", sentence)
+        if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+            raise ApiError(422, "url_refused", f"the address of '{what}' must be plain http:// or https://")
+        host = url.netloc.decode().lower()
+        named = host in self._allowed
+        if not named and (PUBLIC_HOSTS not in self._allowed or url.port is not None):
+            raise ApiError(422, "url_refused", f"this service fetches nothing from {host}")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        loop = asyncio.get_running_loop()
+        found = [str(one[4][0]) for one in await loop.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)]
+        if not named and not all(map(is_public, found)):
+            raise ApiError(422, "url_refused", f"{url.host} is no public host, nor one that may be asked")
+        return found[0]
+
+
+class ItemFiles:
+    """The files of one item, however they are handed in."""
+
+    def __init__(self, fetcher: FileFetcher, left: int) -> None:
+        self._fetcher, self._left = fetcher, left
+
+    async def file(self, value: str | UploadedFile, what: str) -> UploadedFile:
+        """A file that came, or that a data URI holds or an address names."""
+        if isinstance(value, UploadedFile):
+            return value
+        if not is_address(value):
+            return read_data_uri(value, what)
+        found = await self._fetcher.fetch(value, what, self._left)
+        self._left -= len(found.data)
+        return found
+
+
+def is_public(address: str) -> bool:
+    """Whether everybody would meet the same host there: neither this machine nor one of our networks."""
+    found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if found in NAT64_NETWORK:
+            inner = IPv4Address(int(found) & 0xFFFF_FFFF)
+        if inner is not None:
+            found = inner
+        elif found.teredo is not None:
+            return False
+    return found.is_global and not found.is_multicast
+
+
+@cache
+def _ssl_context() -> SSLContext:
+    return httpx.create_ssl_context()
+
+
+def _fetch_error(what: str, why: str) -> ApiError:
+    return ApiError(422, "url_failed", f"the file of '{what}' {why}")

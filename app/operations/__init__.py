@@ -1,0 +1,1 @@
+"""Operating a service: metrics, logs, tracing, audit, readiness and drift."""

@@ -1,0 +1,191 @@
+"""Sample pictures and texts, and the check that a bundle answers them as the published graphs do."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from app.pull.layouts import Variant
+from app.pull.source import PullError
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import normalise, pixels
+from multifold.errors import MultifoldError, needs_extra
+from multifold.types import Features
+
+with needs_extra("cpu"):
+    import onnxruntime as ort
+
+
+COLOURS = {
+    "red": (200, 30, 30),
+    "green": (30, 150, 60),
+    "blue": (40, 60, 200),
+    "yellow": (240, 210, 40),
+    "black": (10, 10, 10),
+    "white": (245, 245, 245),
+}
+FORMS = ("circle", "square", "triangle")
+BACKGROUNDS = ("white", "black", "blue", "yellow")
+UNUSUAL_TEXTS = (
+    "",
+    "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ",
+    "ein roter Stuhl",
+    "赤い椅子",
+    "word " * 200,
+)
+PROBE_ADJECTIVES = ("small", "large", "old", "modern", "wooden", "metal", "broken", "toy")
+PROBE_NOUNS = (
+    *(
+        "chair",
+        "table",
+        "lamp",
+        "car",
+        "ship",
+        "aeroplane",
+        "bicycle",
+        "house",
+        "bridge",
+        "tree",
+        "flower",
+        "dog",
+    ),
+    *(
+        "cat",
+        "horse",
+        "bird",
+        "fish",
+        "person",
+        "hand",
+        "shoe",
+        "hat",
+        "cup",
+        "bottle",
+        "knife",
+        "book",
+        "clock",
+    ),
+    *("telephone", "computer", "guitar", "ball", "mountain", "beach", "plate of food"),
+)
+
+
+def canary_texts() -> list[str]:
+    """What the canary pictures show, and strange texts."""
+    return [f"a {colour} {form}" for colour, form in zip(COLOURS, 2 * FORMS, strict=True)] + [*UNUSUAL_TEXTS]
+
+
+def canary_pictures() -> list[Image.Image]:
+    """A form of each colour, in pictures of odd sizes."""
+    drawn = enumerate(zip(COLOURS, 2 * FORMS, strict=True))
+    return [
+        _draw_picture(form, colour, (150 - 7 * i, 110 + 9 * i), BACKGROUNDS[i % 4])
+        for i, (colour, form) in drawn
+    ]
+
+
+def probe_texts() -> list[str]:
+    """Queries for an index to measure its recall with."""
+    return [f"a photo of a {kind} {thing}" for kind, thing in product(PROBE_ADJECTIVES, PROBE_NOUNS)]
+
+
+def _draw_picture(form: str, colour: str, size: tuple[int, int], behind: str) -> Image.Image:
+    """A form on a background that fades from side to side, so that resizing and cutting can be seen."""
+    fade = np.linspace(0.55, 1.0, size[0])[None, :, None] * np.ones((size[1], 1, 1))
+    ground = COLOURS[behind if behind != colour else "green"]
+    picture = Image.fromarray((fade * np.array(ground)).astype(np.uint8))
+    left, top, right, bottom = size[0] // 4, size[1] // 4, 3 * size[0] // 4, 3 * size[1] // 4
+    draw, fill = ImageDraw.Draw(picture), COLOURS[colour]
+    if form == "circle":
+        draw.ellipse((left, top, right, bottom), fill)
+    elif form == "square":
+        draw.rectangle((left, top, right, bottom), fill)
+    else:
+        draw.polygon([(left, bottom), (right, bottom), (size[0] // 2, top)], fill)
+    return picture
+
+
+# Relative to the largest number of the features. Numbers of few bits are rounded where the graph is cut.
+DIFFERENCE_LIMITS: dict[Variant, float] = {"fp32": 1e-4, "fp16": 5e-3, "int8": 2e-2}
+TENSOR_TYPES = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(float16)": np.float16}
+
+
+def check_pictures(
+    encoder: Encoder, graph: Path, output: str, pictures: Sequence[Image.Image], limit: float
+) -> None:
+    """Pictures, preprocessed as the configuration says."""
+    session = _session(graph)
+    wanted = session.get_inputs()[0]
+    found: list[Features] = []
+    for picture in pictures:
+        seen = pixels(picture, encoder.bundle.image)
+        planes = seen if wanted.type == "tensor(uint8)" else normalise(seen, encoder.bundle.image)
+        found.append(_run_graph(session, output, {wanted.name: planes[None]}))
+    with _batch_errors("image"):
+        _compare_features("image", encoder.pictures(pictures), np.concatenate(found), limit)
+
+
+def check_texts(encoder: Encoder, graph: Path, output: str, texts: Sequence[str], limit: float) -> None:
+    """Texts, each filled up to the whole context."""
+    session, spec = _session(graph), encoder.bundle.text
+    found = []
+    for text in texts:
+        ids = encoder.tokenizer([text]).ids[0]
+        length = (
+            1 + int(np.flatnonzero(ids == spec.end)[0])
+            if spec.pad == spec.end
+            else int((ids != spec.pad).sum())
+        )
+        row = np.full((1, spec.context), spec.pad, np.int64)
+        row[0, : len(ids)] = ids
+        mask = (np.arange(spec.context) < length)[None].astype(np.int64)
+        given = {one.name: mask if one.name == "attention_mask" else row for one in session.get_inputs()}
+        found.append(_run_graph(session, output, given))
+    with _batch_errors("text"):
+        _compare_features("text", encoder.texts(texts).features, np.concatenate(found), limit)
+        alone = [encoder.texts([text]).features for text in texts]
+        _compare_features("text", np.concatenate(alone), np.concatenate(found), limit)
+
+
+@contextmanager
+def _batch_errors(tower: str) -> Iterator[None]:
+    """Graphs promise lengths that they do not take, too."""
+    try:
+        yield
+    except MultifoldError:
+        raise
+    except Exception as error:  # the runtime raises many kinds
+        raise PullError(f"the published {tower} graph cannot be asked in batches: {error}") from error
+
+
+def _session(graph: Path) -> Any:  # noqa: ANN401 (untyped library)
+    try:
+        return ort.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime raises many kinds, all meaning: unusable
+        raise PullError(f"{graph} cannot be run: {error}") from error
+
+
+def _run_graph(session: Any, output: str, given: dict[str, np.ndarray]) -> Features:  # noqa: ANN401 (untyped library)
+    kinds = {one.name: TENSOR_TYPES.get(one.type) for one in session.get_inputs()}
+    answer: Features = session.run(
+        [output], {name: _cast(value, kinds[name]) for name, value in given.items()}
+    )[0]
+    return answer.astype(np.float32)
+
+
+def _cast(value: np.ndarray, kind: type | None) -> np.ndarray:
+    return value if kind is None else value.astype(kind)
+
+
+def _compare_features(tower: str, ours: Features, theirs: Features, limit: float) -> None:
+    if ours.shape != theirs.shape:
+        raise PullError(
+            f"our {tower} graph answers in the shape {ours.shape}, the published one in {theirs.shape}"
+        )
+    difference = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-12))
+    if not difference <= limit:
+        raise PullError(
+            f"our {tower} graph differs from the published one by {difference:.1e}, more than {limit}"
+        )

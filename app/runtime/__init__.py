@@ -1,0 +1,1 @@
+"""The service on one event loop: runtimes of collections, and long jobs."""

@@ -1,1 +1,0 @@
-"""What goes over the wire, as `/v1` promises it: one file a resource."""

@@ -1,0 +1,1 @@
+"""The query: its parts and encoding, folding of duplicates, explanations and traversals."""

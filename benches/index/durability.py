@@ -1,0 +1,134 @@
+"""Kill a writing process again and again, and look whether anything that it acknowledged is lost.
+
+Change number n is the same in every process, so the state after it can be foretold. After each kill the
+collection must be in the state of the last acknowledged change, or of the next one, whole.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from index.collection import Collection
+from index.contracts import IndexPlan
+from index.plain_space import PlainSpace
+from multifold.types import Item, Observation
+
+SPACE = PlainSpace("l2", 16)
+PLAN = IndexPlan("IVF{cells},Flat", "cpu", 0.9, seal_at=1_000)
+NAMES = 400
+LONGEST = 1.5  # seconds that a writer lives after its first change
+
+
+@dataclass
+class DurabilityTally:
+    """What the rounds have shown."""
+
+    acknowledged: int = 0
+    unheard: int = 0  # changes found whole that nobody had heard of yet
+    lost: int = 0
+    resurrected: int = 0
+    index: int = 0  # indexes that disagree with the store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How often."""
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table; 1 if anything was lost or came back."""
+    rng, tally = np.random.default_rng(args.seed), DurabilityTally()
+    state: dict[str, Item] = {}
+    number = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in tqdm(range(args.rounds), unit="kill", disable=None):
+            count = _killed(Path(folder), number, float(rng.uniform(0, LONGEST)))
+            for _ in range(count):
+                number += 1
+                state = expected_state(state, number)
+            state, number = _examined(Path(folder), state, number, tally)
+            tally.acknowledged += count
+    print("| kills | acknowledged | whole, but unheard of | lost | resurrected | indexes that disagree |")
+    print("|---|---|---|---|---|---|")
+    told = (args.rounds, tally.acknowledged, tally.unheard, tally.lost, tally.resurrected, tally.index)
+    print("| " + " | ".join(map(str, told)) + " |")
+    return 1 if tally.lost + tally.resurrected + tally.index else 0
+
+
+def change_number(number: int) -> tuple[list[Item], list[str]]:
+    """What the change writes, or what it deletes."""
+    rng = np.random.default_rng(number)
+    names = [f"item {n}" for n in rng.choice(NAMES, int(rng.integers(1, 16)), replace=False)]
+    return ([], names) if rng.random() < 0.3 else ([_item(name, rng) for name in names], [])
+
+
+def expected_state(state: Mapping[str, Item], number: int) -> dict[str, Item]:
+    """The state after one more change."""
+    items, gone = change_number(number)
+    return {name: item for name, item in state.items() if name not in gone} | {one.id: one for one in items}
+
+
+def write_changes(folder: Path, number: int) -> None:
+    """Make changes for ever, and say which have been acknowledged."""
+    with Collection.open(folder, SPACE, plan=PLAN) as collection:
+        while True:
+            number += 1
+            items, gone = change_number(number)
+            if items:
+                collection.upsert(items)
+            else:
+                collection.delete(gone)
+            print(number, flush=True)
+
+
+def _item(name: str, rng: np.random.Generator) -> Item:
+    features = rng.standard_normal((int(rng.integers(1, 32)), SPACE.dim)).astype(np.float32)
+    return Item(name, tuple(Observation("view", n, one) for n, one in enumerate(features)), {"of": name})
+
+
+def _killed(folder: Path, number: int, seconds: float) -> int:
+    """Let a process make changes, kill it, and return how many it had acknowledged."""
+    command = [sys.executable, "-m", "benches.index.durability", str(folder), str(number)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603
+        assert child.stdout is not None
+        first = child.stdout.readline()
+        time.sleep(seconds)
+        child.kill()
+        return len([line for line in (first, *child.stdout) if line.endswith("\n")])
+
+
+def _examined(
+    folder: Path, state: dict[str, Item], number: int, tally: DurabilityTally
+) -> tuple[dict[str, Item], int]:
+    """Compare with what was foretold; returns the state that was found."""
+    with Collection.open(folder, SPACE, plan=PLAN) as collection:
+        found = {name: item for name in collection.ids() if (item := collection.get(name)) is not None}
+        after = expected_state(state, number + 1)
+        tally.index += len(collection.disagreements())
+        if not _same(found, state) and _same(found, after):
+            tally.unheard += 1
+            return after, number + 1
+        tally.lost += sum(name not in found or _told(found[name]) != _told(state[name]) for name in state)
+        tally.resurrected += len(found.keys() - state.keys())
+    return state, number
+
+
+def _same(left: Mapping[str, Item], right: Mapping[str, Item]) -> bool:
+    return left.keys() == right.keys() and all(_told(left[name]) == _told(right[name]) for name in left)
+
+
+def _told(item: Item) -> tuple[object, ...]:
+    return dict(item.payload), [(one.kind, one.index, one.feature.tobytes()) for one in item.observations]
+
+
+if __name__ == "__main__":
+    write_changes(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,101 @@
+"""Vectors that imitate collections: clusters, a smooth surface, or an encoder's own features."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Float64
+
+from index.contracts import Space
+from multifold.errors import MultifoldError
+from multifold.files import feature_shards
+from multifold.scores import apply_signs
+from multifold.types import Vectors
+
+CLUSTERS = 400
+SURFACE, FOLDS, STEEPNESS = 16, 256, 1.5  # dimensions of a surface, and how it lies in space
+PROBES = 256  # queries that recall is measured with while building
+GAP = 1.0  # how far queries are shifted, all the same way, in standard deviations of a coordinate
+SPREAD, BLUR = 0.9, 1.2  # of rows and of queries around their cluster's centre
+
+
+@dataclass(frozen=True)
+class VectorSet:
+    """Rows, queries to measure recall with while building, and queries to compare with."""
+
+    rows: Float32[np.ndarray, "g d"]
+    probes: Float32[np.ndarray, "p d"]
+    queries: Float32[np.ndarray, "q d"]
+
+
+def sphere_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
+    """Unit vectors, with a gap between the sides as contrastive encoders have it."""
+    made = _features(rows, dim, queries, seed)
+    return VectorSet(
+        *(np.asarray(part / np.linalg.norm(part, axis=1, keepdims=True), np.float32) for part in made)
+    )
+
+
+def surface_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
+    """Unit vectors anywhere on a smooth surface of a few dimensions; queries are of the same kind."""
+    rng = np.random.default_rng(seed)
+    inner = rng.standard_normal((SURFACE, FOLDS)) / np.sqrt(SURFACE)
+    outer = rng.standard_normal((FOLDS, dim))
+    places = rng.standard_normal((rows + PROBES + queries, SURFACE)) @ (STEEPNESS * inner)
+    made = np.tanh(places) @ outer
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return VectorSet(*np.split(made.astype(np.float32), [rows, rows + PROBES]))
+
+
+class VectorSetError(MultifoldError):
+    """Features that are no use for this."""
+
+
+def encoded_vectors(folder: Path, space: Space, queries: int, seed: int = 0) -> VectorSet:
+    """The views of things, and captions of them as queries."""
+    if space.metric != "ip":
+        raise VectorSetError(f"{space.vector_id} compares by distance; this is about inner products.")
+    seen, said = [], []
+    for rows, features in feature_shards.read_features(folder, space.vector_id):
+        views = np.array([row.kind == "view" for row in rows], bool)
+        captions = np.array([row.kind == "caption" for row in rows], bool)
+        seen.append(space.vectors(features[views]))
+        said.append(apply_signs(space.vectors(features[captions]), space.query_signs))
+    asked = np.random.default_rng(seed).permutation(np.concatenate(said))[: PROBES + queries]
+    if len(asked) < PROBES + queries:
+        raise VectorSetError(f"{folder} has {len(asked)} captions; {PROBES + queries} are asked with.")
+    return VectorSet(np.concatenate(seen), asked[:PROBES], asked[PROBES:])
+
+
+def lorentz_vectors(
+    rows: int, dim: int, queries: int, curvature: float, radius: float, seed: int = 0
+) -> VectorSet:
+    """Points of the hyperboloid of a curvature, around a radius; queries have their signs already."""
+    rng = np.random.default_rng(seed + 1)
+    gallery, probes, asked = (
+        _lifted(part, curvature, radius * rng.uniform(0.5, 1.5, (len(part), 1)))
+        for part in _features(rows, dim - 1, queries, seed)
+    )
+    signs = np.array([1.0] * (dim - 1) + [-1.0], np.float32)
+    return VectorSet(gallery, probes * signs, asked * signs)
+
+
+def _lifted(
+    points: Float64[np.ndarray, "b n"], curvature: float, radii: Float64[np.ndarray, "b 1"]
+) -> Vectors:
+    """Directions become points at these distances from the root: sinh(√c·r)/√c in space, then time."""
+    root = np.sqrt(curvature)
+    space = points / np.linalg.norm(points, axis=1, keepdims=True) * np.sinh(root * radii) / root
+    time = np.sqrt(1 / curvature + (space**2).sum(axis=1, keepdims=True))
+    return np.asarray(np.concatenate([space, time], axis=1), np.float32)
+
+
+def _features(rows: int, dim: int, queries: int, seed: int) -> list[Float64[np.ndarray, "_ d"]]:
+    rng = np.random.default_rng(seed)
+    centres, gap = rng.standard_normal((CLUSTERS, dim)), GAP * rng.standard_normal(dim)
+    weights = rng.dirichlet(np.full(CLUSTERS, 0.5))
+    shapes = ((rows, SPREAD, 0.0), (PROBES, BLUR, 1.0), (queries, BLUR, 1.0))
+    return [
+        centres[rng.choice(CLUSTERS, size, p=weights)] + blur * rng.standard_normal((size, dim)) + shift * gap
+        for size, blur, shift in shapes
+    ]

@@ -1,0 +1,142 @@
+"""What words do to a search: names and part numbers are found, and sentences lose nothing.
+
+    multifold bench lexical --data data/furniture
+
+The collection is read, not changed. Of each item the last caption is taken away, and asked with. Each item
+gets a part number, and a file with its id for a name; that is all its payload says.
+"""
+
+import argparse
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from index.collection import Collection
+from index.commands.common import add_bundle
+from index.store.lexical_index import split_pieces
+from multifold.bundle.canary import open_encoder
+from multifold.errors import MultifoldError
+from multifold.metrics import bootstrap, paired_bootstrap
+from multifold.types import Item, LexicalQuery, Observation, Query, Target, Vectors
+
+DEPTHS = (1, 5, 10)
+TARGETS: tuple[Target, ...] = ("shape", "text")
+Ranked: TypeAlias = Int64[np.ndarray, " q"]
+LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
+
+
+class LexicalBenchError(MultifoldError):
+    """The collection is no use for this."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--data", type=Path, required=True, help="folder of a collection of the bundle")
+    add_bundle(parser)
+    parser.add_argument("--items", type=int, default=600, help="at most so many")
+    parser.add_argument("--seed", type=int, default=0, help="of the part numbers")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print both tables."""
+    encoder = open_encoder(args.bundle)
+    with Collection.open(args.data, encoder, read_only=True) as collection:
+        whole = _items(collection, args.items)
+    kept, held = zip(*map(_held_out, whole, _numbers(args.seed)), strict=False)
+    sentences = [one.text or "" for one in held]
+    vectors = encoder.vectors(np.stack([one.feature for one in held]))
+    with (
+        tempfile.TemporaryDirectory(prefix="multifold-lexical-") as folder,
+        Collection.open(Path(folder), encoder) as collection,
+    ):
+        collection.upsert(kept)
+        ranks = QueryRanks(collection, [item.id for item in kept])
+        print(f"{len(kept)} items, one caption of each held out\n")
+        print("| sentence | R@ | without words | with words | difference |\n|---|---|---|---|---|")
+        for target in TARGETS:
+            _tell_difference(target, ranks, sentences, vectors)
+        print("\n| asked with | first without words | first with words |\n|---|---|---|")
+        for what, ask in KINDS.items():
+            asked = [ask(item) for item in kept]
+            _tell_found(what, ranks, asked, encoder.vectors(encoder.texts(asked).features))
+    return 0
+
+
+KINDS: dict[str, Callable[[Item], str]] = {
+    "part number": lambda item: str(item.payload["part"]),
+    "part number in a sentence": lambda item: f"where is the {str(item.payload['part']).lower()}?",
+    "file name": lambda item: str(item.payload["path"]).rpartition("/")[2],
+    "file name without suffix": lambda item: item.id.rpartition("/")[2],
+    "its words": lambda item: " ".join(split_pieces(item.id.rpartition("/")[2])),
+    "its words, backwards": lambda item: " ".join(reversed(split_pieces(item.id.rpartition("/")[2]))),
+}
+
+
+class QueryRanks:
+    """Where the items that are asked for stand in the answers."""
+
+    def __init__(self, collection: Collection, names: Sequence[str]) -> None:
+        self._collection, self._names = collection, names
+
+    def of(self, texts: Sequence[str], vectors: Vectors, target: Target, *, words: bool) -> Ranked:
+        """One rank each; behind the last where it is not found."""
+        return np.array(list(self._each(texts, vectors, target, words=words)))
+
+    def _each(self, texts: Sequence[str], vectors: Vectors, target: Target, *, words: bool) -> Iterator[int]:
+        for name, text, vector in zip(self._names, texts, vectors, strict=True):
+            asked = Query(vector, target, max(DEPTHS), words=LexicalQuery(text) if words else None)
+            found = [hit.id for hit in self._collection.search(asked)]
+            yield found.index(name) + 1 if name in found else max(DEPTHS) + 1
+
+
+def _tell_difference(target: Target, ranks: QueryRanks, texts: Sequence[str], vectors: Vectors) -> None:
+    without, fused = (ranks.of(texts, vectors, target, words=words) for words in (False, True))
+    for depth in DEPTHS:
+        one, other = ((found <= depth).astype(np.float64) for found in (without, fused))
+        low, high = paired_bootstrap(other, one)
+        told = f"{other.mean() - one.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
+        print(f"| text → {target} | {depth} | {_share(one)} | {_share(other)} | {told} |", flush=True)
+
+
+def _tell_found(what: str, ranks: QueryRanks, texts: Sequence[str], vectors: Vectors) -> None:
+    shares = [ranks.of(texts, vectors, "shape", words=words) == 1 for words in (False, True)]
+    print(f"| {what} | {' | '.join(_share(one.astype(np.float64)) for one in shares)} |", flush=True)
+
+
+def _share(found: Float64[np.ndarray, " q"]) -> str:
+    low, high = bootstrap(found)
+    return f"{found.mean():.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _items(collection: Collection, most: int) -> list[Item]:
+    """Those with a caption to spare."""
+    found: list[Item] = []
+    while len(found) < most and (page := collection.scroll(found[-1].id if found else None, 500)):
+        found += page
+    kept = [item for item in found[:most] if len(_captions(item)) > 1]
+    if not kept:
+        raise LexicalBenchError("No item here has two captions: take one of them away, and nothing is left.")
+    return kept
+
+
+def _held_out(item: Item, number: str) -> tuple[Item, Observation]:
+    """The item without its last caption; its payload is what a folder would give it, and a part number."""
+    held = _captions(item)[-1]
+    rest = tuple(one for one in item.observations if one is not held)
+    return Item(item.id, rest, {"path": f"pieces/{item.id}.glb", "part": number}), held
+
+
+def _captions(item: Item) -> list[Observation]:
+    return [one for one in item.observations if one.kind == "caption"]
+
+
+def _numbers(seed: int) -> Iterator[str]:
+    """Part numbers, as makers write them."""
+    rng = random.Random(seed)  # noqa: S311 (no secret)
+    while True:
+        yield f"{''.join(rng.choices(LETTERS, k=2))}-{rng.randrange(1000, 10_000)}/{rng.choice('abcdef')}"

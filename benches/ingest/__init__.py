@@ -1,0 +1,1 @@
+"""The benchmark of ingestion: cost by stage, memory, a killed run resumed, searches meanwhile."""

@@ -1,0 +1,211 @@
+"""What an ingest costs, and what it survives: files of all kinds, some of them broken.
+
+    multifold bench ingest --files 10000
+
+The files are made here. One run is killed in its middle and started again, another goes through at once; both
+collections must be the same to the last bits, and the report right to the file. Then the stages, each alone,
+over a sample, and searches of a service while files go in through it.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from app.encoding.observations import open_drawing_encoder
+from app.settings import Settings
+from benches.ingest import generated_files, stages
+from benches.ingest.comparison import differences
+from benches.ingest.generated_files import GeneratedFiles
+from benches.ingest.ingest_runs import IngestBenchError, IngestOutcome, IngestRuns, MemoryMoment
+from benches.ingest.stages import StageTime
+from benches.service.running_service import run_service
+from index.collection import Collection
+from multifold.bundle.encoder import Encoder
+from multifold.client.client import Client, ServiceError
+from multifold.machine import cores
+
+MIB = 1 << 20
+OPENED = """
+import os, sys
+from pathlib import Path
+from app.benches.processes import resident
+from index.collection import Collection
+from multifold.canary import open_encoder
+encoder = open_encoder(Path(sys.argv[2]))
+before = resident(os.getpid())
+with Collection.open(Path(sys.argv[1]), encoder, read_only=True) as collection:
+    print(before, resident(os.getpid()), collection.count())
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"))
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--broken", type=float, default=0.05, help="share of the items that cannot be read")
+    parser.add_argument("--sample", type=int, default=800, help="items that each stage alone is timed with")
+    parser.add_argument("--beside", type=int, default=400, help="files taken in beside a running service")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=cores(), help="processes that render")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make, take in, kill, compare, time; prints what came out."""
+    with tempfile.TemporaryDirectory(prefix="multifold-ingest-") as folder:
+        home = Path(folder).resolve()
+        files, encoder = home / "files", open_drawing_encoder(args.bundle, 1)
+        made = generated_files.make_files(files, args.files, args.broken, args.seed)
+        print(
+            f"{made.files} files: {len(made.good)} items to read, {len(made.broken)} files broken, "
+            f"{len(made.foreign)} of a kind that is not read, {len(made.others)} others",
+            flush=True,
+        )
+        runs = IngestRuns(home, args.bundle, args.workers)
+        runs.killed("killed", len(made.good) // 2)
+        _tell_resumed(made, runs.report("killed"))
+        whole = runs.report("clean")
+        _check(made, whole)
+        _same(home, encoder)
+        _tell_run(made, whole)
+        _tell_memory(made, whole.memory, home, encoder)
+        took = stages.time_stages(files, home / "stages", encoder, args.workers, args.sample)
+        _tell_stages(took, whole)
+        again = runs.report("clean")
+        if again.unchanged != len(made.good):
+            raise IngestBenchError(
+                f"Nothing changed, and {again.unchanged} of {len(made.good)} are unchanged."
+            )
+        print(f"again, nothing changed: {again.seconds:.1f} s for {again.unchanged} items", flush=True)
+        some = set(generated_files.change_captions(files, made, args.seed))
+        if set(runs.report("clean").changed) != some:
+            raise IngestBenchError("A run after changes touched something else.")
+        print(f"{len(some)} captions changed: just these items went in again", flush=True)
+        _beside(home, args)
+    return 0
+
+
+def _check(made: GeneratedFiles, told: IngestOutcome) -> None:
+    """The report names what was made, and nothing else."""
+    for what, named, wanted in (
+        ("added", told.added, made.good),
+        ("skipped", told.skipped, made.skipped),
+        ("passed over", told.passed_over, made.others),
+    ):
+        if sorted(named) != sorted(wanted):
+            raise IngestBenchError(f"The report is wrong on what was {what}: {sorted({*named} ^ wanted)[:5]}")
+    print("the report names what was added, skipped and passed over, right to the file", flush=True)
+
+
+def _tell_resumed(made: GeneratedFiles, resumed: IngestOutcome) -> None:
+    if not resumed.unchanged or resumed.unchanged + len(resumed.added) != len(made.good):
+        raise IngestBenchError(
+            f"After a kill {resumed.unchanged} were there and {len(resumed.added)} were added."
+        )
+    print(f"killed, then resumed: {resumed.unchanged} were there, {len(resumed.added)} added", flush=True)
+
+
+def _same(home: Path, encoder: Encoder) -> None:
+    """The resumed collection and the clean one hold the same."""
+    with (
+        Collection.open(home / "killed", encoder, read_only=True) as one,
+        Collection.open(home / "clean", encoder, read_only=True) as other,
+    ):
+        if found := list(differences(one, other, encoder)):
+            raise IngestBenchError(f"A resumed run differs in {len(found)} places: {'; '.join(found[:3])}")
+    print(
+        "the resumed collection and the clean one hold the same: ids, payload, captions, originals, pictures "
+        "by hash, features and vectors to the last bits",
+        flush=True,
+    )
+
+
+def _tell_run(made: GeneratedFiles, whole: IngestOutcome) -> None:
+    rate, busy = len(made.good) / whole.seconds, whole.cpu / (whole.seconds * cores())
+    print(
+        f"one clean run: {whole.seconds:.1f} s, {rate:.1f} items/s, {busy:.0%} of {cores()} cores", flush=True
+    )
+
+
+def _tell_memory(made: GeneratedFiles, memory: Sequence[MemoryMoment], home: Path, encoder: Encoder) -> None:
+    """The most in each quarter, and how the second half grows with the items."""
+    quarters = [part for part in np.array_split(np.array(memory, dtype=object), 4) if len(part)]
+    for what in ("itself", "others"):
+        most = ", ".join(f"{max(getattr(one, what) for one in part):.0f}" for part in quarters)
+        print(f"memory of {what}, the most in each quarter: {most} MiB", flush=True)
+    late = memory[len(memory) // 2 :]
+    if len(late) > 2:
+        slope = np.polyfit([one.seconds for one in late], [one.itself for one in late], 1)[0]
+        each = slope * memory[-1].seconds / len(made.good) * 1000
+        print(
+            f"  the ingest itself grows by {each:.2f} MiB a 1,000 items in the second half; "
+            f"once opened, that collection takes {_held(home, encoder):.2f}",
+            flush=True,
+        )
+
+
+def _held(home: Path, encoder: Encoder) -> float:
+    """MiB that a thousand items take once their collection is open, in a process of its own."""
+    given = [sys.executable, "-c", OPENED, str(home / "clean"), str(encoder.bundle.folder)]
+    told = subprocess.run(given, check=True, capture_output=True, text=True).stdout  # noqa: S603 (ourselves)
+    before, after, items = map(int, told.split())
+    return (after - before) / MIB / items * 1000
+
+
+def _tell_stages(took: dict[str, StageTime], whole: IngestOutcome) -> None:
+    for name, one in took.items():
+        print(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
+    slowest = max(took, key=lambda name: took[name].clock)
+    alone, cpu = took[slowest].clock, sum(one.cpu for one in took.values())
+    best = max(alone, cpu / cores())
+    print(f"throughput against {slowest}, the slowest stage, alone on all cores: {alone / whole.seconds:.2f}")
+    print(f"  against all stages sharing {cores()} cores, none idle: {best / whole.seconds:.2f} (goal: 0.80)")
+    print(f"  the most that the first could be, if the second were 1: {alone / best:.2f}")
+    print(f"  work of the stages in all work of the run: {cpu / whole.cpu:.2f}", flush=True)
+
+
+def _beside(home: Path, args: argparse.Namespace) -> None:
+    """Searches of a service while files go in through it."""
+    made = generated_files.make_files(home / "more", args.beside, args.broken, args.seed + 1)
+    settings = Settings(data=home / "clean", bundle=args.bundle)
+    with run_service(settings) as service, Client(service.url) as client:
+        idle = [_asked(client) for _ in range(50)]
+        busy, told = _asked_during(client, IngestRuns(home, args.bundle, args.workers))
+    if (len(told.added), len(told.skipped)) != (len(made.good), len(made.skipped)):
+        raise IngestBenchError(f"Beside a service {len(told.added)} were added, {len(told.skipped)} skipped.")
+    quick, slow = (f"{1000 * statistics.median(times):.0f} ms" for times in (idle, busy))
+    print(
+        f"beside a service: {len(told.added)} added; {len(busy)} searches meanwhile, none failed: "
+        f"median {quick} before, {slow} meanwhile, the longest {1000 * max(busy):.0f} ms",
+        flush=True,
+    )
+
+
+def _asked_during(client: Client, runs: IngestRuns) -> tuple[list[float], IngestOutcome]:
+    told: list[IngestOutcome] = []
+    ingesting = threading.Thread(target=lambda: told.append(runs.report("clean", "more")))
+    ingesting.start()
+    busy = []
+    while ingesting.is_alive():
+        busy.append(_asked(client))
+        time.sleep(0.05)
+    ingesting.join()
+    if not told:
+        raise IngestBenchError("The ingest beside the service failed.")
+    return busy, told[0]
+
+
+def _asked(client: Client) -> float:
+    started = time.perf_counter()
+    try:
+        client.search(text="a thing of wood", target="any")
+    except ServiceError as error:
+        raise IngestBenchError(f"A search failed during the ingest: {error}") from error
+    return time.perf_counter() - started

@@ -1,0 +1,105 @@
+"""Ingests as processes of their own: run to the end, killed, watched by their memory."""
+
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benches.service.processes import PROGRAM, process_tree, resident_bytes
+from multifold.errors import MultifoldError
+
+MEBIBYTE = 1 << 20
+EVERY = 0.5  # seconds between two looks at the memory
+
+
+class IngestBenchError(MultifoldError):
+    """A run did not do what it should."""
+
+
+@dataclass(frozen=True)
+class MemoryMoment:
+    """Memory in MiB after so many seconds: of the ingest itself, and of the processes that it started."""
+
+    seconds: float
+    itself: float
+    others: float
+
+
+@dataclass(frozen=True)
+class IngestOutcome:
+    """What one run reported, and what it took."""
+
+    added: list[str]
+    changed: list[str]
+    skipped: list[str]
+    passed_over: list[str]
+    unchanged: int
+    seconds: float
+    cpu: float
+    memory: list[MemoryMoment] = field(default_factory=list)
+
+
+class IngestRuns:
+    """Ingests of folders into collections of this home."""
+
+    def __init__(self, home: Path, bundle: Path, workers: int) -> None:
+        self._home, self._bundle, self._workers = home, bundle, workers
+
+    def report(self, name: str, what: str = "files") -> IngestOutcome:
+        """Run it to its end."""
+        told = self._home / "report.json"
+        started, before = time.monotonic(), _cpu()
+        with self._started(name, what, "--report", str(told)) as running:
+            memory = list(_memory_of(running, started))
+        if running.returncode != 0:
+            raise IngestBenchError(f"The ingest ended with {running.returncode}.")
+        seconds, cpu = time.monotonic() - started, _cpu() - before
+        raw = json.loads(told.read_text())
+        skipped = [one["name"] for one in raw["skipped"]]
+        lists = (raw["added"], raw["changed"], skipped, raw["passed_over"])
+        return IngestOutcome(*lists, raw["unchanged"], seconds, cpu, memory)
+
+    def killed(self, name: str, items: int) -> None:
+        """Kill it once so many items are there."""
+        with self._started(name, "files") as running:
+            while running.poll() is None and _count(self._home / name) < items:
+                time.sleep(0.02)
+            if running.poll() is not None:
+                raise IngestBenchError("The ingest that was to be killed had ended before.")
+            os.killpg(running.pid, signal.SIGKILL)
+
+    def _started(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:
+        given = ["ingest", str(self._home / what), "--data", str(self._home / name), "--bundle"]
+        given += [str(self._bundle), "--workers", str(self._workers), *more]
+        return subprocess.Popen(  # noqa: S603 (ourselves)
+            [*PROGRAM, *given], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+        )
+
+
+def _cpu() -> float:
+    """Processor time of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _count(data: Path) -> int:
+    try:
+        with closing(sqlite3.connect(f"file:{data / 'store.sqlite'}?mode=ro", uri=True)) as database:
+            return int(database.execute("SELECT count(*) FROM items").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+def _memory_of(running: subprocess.Popen[bytes], started: float) -> Iterator[MemoryMoment]:
+    """Resident memory of a process and those it started, again and again until it ends."""
+    while running.poll() is None:
+        itself, *others = map(resident_bytes, process_tree(running.pid))
+        yield MemoryMoment(time.monotonic() - started, itself / MEBIBYTE, sum(others) / MEBIBYTE)
+        time.sleep(EVERY)

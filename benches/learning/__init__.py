@@ -1,0 +1,1 @@
+"""Benchmarks of training: losses, the loop, ablations, every geometry, learning from feedback."""

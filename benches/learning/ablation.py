@@ -1,0 +1,164 @@
+"""Losses and geometries against each other on the furniture set.
+
+    multifold bench ablation --study losses --seeds 0 1 2
+
+Every run trains the small model of training/recipes/ablation.toml with the changes that ablation.toml beside
+this file names, and is tested on the same unseen items. Runs that are already in --out are not made again.
+The table's intervals draw both seeds and items; the time is CPU time, of training alone.
+"""
+
+import argparse
+import hashlib
+import json
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxtyping import UInt8
+
+import training.recipes
+from multifold.manifest import ManifestEntry
+from multifold.metrics import ranks, recall_at_k
+from training import checkpoint, loop, prepare
+from training.evaluate.ablation import CUTS, AblationRun, ablation_rows, read_runs
+from training.recipes.library import merge
+from training.recipes.schema import Recipe, parse_recipe
+from training.retrieval.directions import directions, encode
+from training.retrieval.encoder import TorchEncoder
+
+RECIPE = Path(training.recipes.__file__).parent / "ablation.toml"
+STUDIES = Path(__file__).with_name("ablation.toml")
+AFTER = "after"  # in place of a section: the changes of the run that this one goes on from
+
+Changes: TypeAlias = Mapping[str, Mapping[str, Any]]  # section of the recipe -> what is different there
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--study", nargs="+", choices=sorted(studies()), default=sorted(studies()))
+    parser.add_argument("--runs", nargs="+", metavar="RUN", help="only these of the studies' runs")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, help="instead of the recipe's")
+    parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="folder of the results")
+    parser.add_argument(
+        "--sets",
+        nargs="+",
+        type=int,
+        action="append",
+        help="furniture sets to ask about together, by seed, default: 0; given again: another gallery",
+    )
+    parser.add_argument("--against", metavar="RUN", help="show each run's lead over this one, pair by pair")
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument("--table", action="store_true", help="print what is there, and run nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the runs that are missing, then print a table of each study."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    log = args.out / "results.jsonl"
+    found = read_runs(log)
+    for study, name, seed in () if args.table else _missing(args, found):
+        print(f"{study}, seed {seed}: {name}", flush=True)
+        found.append(measure(study, name, studies()[study][name], seed, args))
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(found[-1])) + "\n")
+    for study in args.study:
+        print(
+            ablation_table(
+                study, [r for r in found if r.study == study and r.seed in args.seeds], args.against
+            )
+        )
+    return 0
+
+
+def _missing(args: argparse.Namespace, found: Sequence[AblationRun]) -> list[tuple[str, str, int]]:
+    """Study, name and seed of the runs that are asked for and not made yet, seed by seed."""
+    there = {(result.study, result.name, result.seed) for result in found}
+    asked = ((study, name, seed) for seed in args.seeds for study in args.study for name in studies()[study])
+    return [one for one in asked if one not in there and (args.runs is None or one[1] in args.runs)]
+
+
+def studies() -> dict[str, dict[str, dict[str, Any]]]:
+    """Study -> name of a run -> what it changes in the recipe."""
+    return tomllib.loads(STUDIES.read_text(encoding="utf-8"))
+
+
+def changed_recipe(changes: Changes, seed: int, steps: int | None) -> Recipe:
+    """The small recipe with a run's changes; `after` is none of them."""
+    raw = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
+    raw = merge(raw, {section: values for section, values in changes.items() if section != AFTER})
+    run = {"seed": seed} | ({} if steps is None else {"steps": steps})
+    return parse_recipe(merge(raw, {"train": run}), str(STUDIES))
+
+
+def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.Namespace) -> AblationRun:
+    """Train and test once; what the run goes on from is trained before, and not counted."""
+    if AFTER in changes:
+        before = train_base(changes[AFTER], seed, args)
+        changes = merge(changes, {"train": {"start": str(before)}})
+    recipe = changed_recipe(changes, seed, args.steps)
+    path, spent, images = _train(recipe, args.out, args.cache)
+    hits = test_checkpoint(path, recipe, args.sets or [[0]], args.cache)
+    return AblationRun(study, name, seed, recipe.train.steps, images, round(spent, 1), hits)
+
+
+def train_base(changes: Changes, seed: int, args: argparse.Namespace) -> Path:
+    """The checkpoint that a run goes on from, trained if it is not there; runs of one seed share it."""
+    recipe = changed_recipe(changes, seed, args.steps)
+    folder: Path = args.out / f"base-{hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()[:12]}"
+    path = folder / "checkpoint.pt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _train(recipe, folder, args.cache)
+    return path
+
+
+def _train(recipe: Recipe, out: Path, cache: Path) -> tuple[Path, float, int]:
+    """The checkpoint, the CPU seconds of training, and the images seen."""
+    items = prepare.entries(recipe, cache, recipe.data.train_split)
+    tokenizer = checkpoint.starting_tokenizer(recipe, (text for entry in items for text in entry.texts))
+    groups = prepare.groups(recipe, items, tokenizer, cache)
+    started = time.process_time()
+    path = loop.train(recipe, groups, tokenizer, out)
+    views = recipe.train.views or groups.pixels.shape[1]
+    return path, time.process_time() - started, recipe.train.steps * recipe.train.items * views
+
+
+def test_checkpoint(
+    path: Path, recipe: Recipe, galleries: Sequence[Sequence[int]], cache: Path
+) -> dict[str, dict[str, list[float]]]:
+    """Each test item's share of hits, in all directions; a gallery is the test items of its sets."""
+    trained = checkpoint.load_checkpoint(path)
+    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
+    hits: dict[str, dict[str, list[float]]] = {}
+    for sets in galleries:
+        unseen = [_held_out(recipe, seed, cache) for seed in sets]
+        items = [item for found, _ in unseen for item in found]
+        views = np.concatenate([seen for _, seen in unseen])
+        asked = directions(encoder, encode(encoder, views, [entry.texts for entry in items]))
+        for name, direction in asked.items():
+            found = ranks(direction.scores, direction.relevant)
+            counts = np.bincount(direction.items)
+            for k in CUTS:
+                shares = np.bincount(direction.items, recall_at_k(found, k)) / counts
+                hits.setdefault(name, {}).setdefault(f"R@{k}", []).extend(shares.round(4).tolist())
+    return hits
+
+
+def _held_out(
+    recipe: Recipe, seed: int, cache: Path
+) -> tuple[list[ManifestEntry], UInt8[np.ndarray, "i v h w 3"]]:
+    data = recipe.data.model_copy(update={"furniture_seed": seed})
+    other = recipe.model_copy(update={"data": data})
+    return prepare.held_out(other, cache, data.test_split, data.test_items)
+
+
+def ablation_table(study: str, runs: Sequence[AblationRun], against: str | None = None) -> str:
+    """Markdown: each run's recalls in percent, or its lead, with 95 % intervals over seeds and items."""
+    head, rows = ablation_rows(runs, studies()[study], against)
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return "\n".join([f"\n### {study}\n", lines[0], "|---" * len(head) + "|", *lines[1:]])

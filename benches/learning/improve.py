@@ -1,0 +1,204 @@
+"""Whether an encoder learns from use: furniture, and simulated users who judge what they find.
+
+    multifold bench improve
+
+The base learns furniture from captions that are silent about colours. Each of 200 users searches twice, with
+a piece in mind of a collection of other furniture whose captions are as silent, for "a red chair": they call
+that piece good, and the first hit that is no red chair bad. The encoder learns from that as `multifold
+improve` does. `--wrong` has them, in that share of searches, call a random wrong one of 20 hits good, and
+their piece bad.
+In the end both encoders are asked for what no user asked for: other colours and kinds of the collection, and
+all of furniture that nobody has seen; there every piece of that kind and colour is right.
+"""
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+
+from multifold.manifest import ManifestEntry, read
+from training import checkpoint, improvement, loop, prepare
+from training.data import feedback as said
+from training.data.furniture.captions import article
+from training.data.furniture.dataset import MANIFEST, FurnitureOrder, write_furniture
+from training.data.furniture.modeling.facts import Attribute
+from training.recipes import library
+from training.recipes.schema import Recipe
+from training.retrieval import comparison
+from training.retrieval.comparison import RecallDifference
+from training.retrieval.encoder import TorchEncoder
+
+UNSAID: Attribute = "colour"
+SHOWN = 20
+UNSEEN_ITEMS = 300  # that nobody has seen
+BASE = (
+    f'data.furniture_unsaid=["{UNSAID}"]',
+    "data.furniture_items=2000",
+    "loss.name=infonce_soft",
+    "train.steps=1200",
+    "name=silent",
+)
+
+
+@dataclass(frozen=True)
+class SilentSet:
+    """Furniture with silent captions, and how each piece is called by its colour and kind."""
+
+    entries: list[ManifestEntry]
+    called: list[str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--users", type=int, default=200)
+    parser.add_argument("--searches", type=int, default=2, help="of each user")
+    parser.add_argument("--wrong", type=float, nargs="+", default=[0.0, 0.2, 1.0], metavar="SHARE")
+    parser.add_argument("--seed", type=int, default=1, help="of the users")
+    parser.add_argument("--items", type=int, default=1000, help="of the collection")
+    parser.add_argument("--out", type=Path, default=Path("runs/improve-bench"))
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
+    parser.add_argument("--mix", type=float, default=improvement.MIX, help="of the new weights")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train the base if it is not there, simulate, improve, ask."""
+    base = _train_base(args.out / "base", args.cache)
+    recipe = checkpoint.read_checkpoint(base).recipe
+    shop, unseen = _make_set(args, 1, args.items), _make_set(args, 2, UNSEEN_ITEMS)
+    print(
+        "| wrong judgements | taken | kept apart of the feedback | not asked for | unseen furniture "
+        "| what it knew | CPU s |\n|---|---|---|---|---|---|---|"
+    )
+    for wrong in args.wrong:
+        print(_row(wrong, base, recipe, shop, unseen, args), flush=True)
+    return 0
+
+
+def _row(
+    wrong: float, base: Path, recipe: Recipe, shop: SilentSet, unseen: SilentSet, args: argparse.Namespace
+) -> str:
+    """One share of wrong judgements, as a row of the table."""
+    collection, judged = simulate_feedback(base, recipe, shop, wrong, args)
+    lesson = improvement.prepare_lesson(collection, recipe, args.cache)
+    out = args.out / f"wrong-{wrong:g}"
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.process_time()
+    outcome = improvement.improve(lesson, base, out, args.cache, args.changes, args.mix)
+    spent = time.process_time() - started
+    (out / "report.md").write_text(improvement.improvement_report(lesson, outcome), encoding="utf-8")
+    encoders = [
+        TorchEncoder(one.model, prepare.reader(one.recipe, one.tokenizer))
+        for one in (outcome.trained, checkpoint.load_checkpoint(base))
+    ]
+    new = [text if text not in judged else "" for text in shop.called]
+    cells = [
+        f"{wrong:.0%}",
+        "no" if outcome.reasons else "yes",
+        _cell(next(one for one in outcome.gain if one.cut == improvement.GAIN)),
+        _cell(_asked(encoders, shop.entries, new, recipe, args.cache)),
+        _cell(_asked(encoders, unseen.entries, unseen.called, recipe, args.cache)),
+        "<br>".join(
+            _cell(one, one.direction.replace("_to_", " → "))
+            for one in outcome.rest
+            if one.cut == improvement.GAIN
+        ),
+        f"{spent:.0f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(one: RecallDifference, name: str = "") -> str:
+    low, high = (100 * end for end in one.interval)
+    lead = f"{100 * (one.new - one.old):+.1f} [{low:+.1f}, {high:+.1f}]"
+    told = f"{100 * one.old:.1f} → {100 * one.new:.1f}, {lead}"
+    return f"{name}: {told}" if name else told
+
+
+def simulate_feedback(
+    base: Path, recipe: Recipe, shop: SilentSet, wrong: float, args: argparse.Namespace
+) -> tuple[list[ManifestEntry], set[str]]:
+    """The collection as its feedback is exported, and all that was asked."""
+    rng = np.random.default_rng(args.seed)
+    coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.called[place]]
+    targets = coloured[: args.users * args.searches]
+    good: dict[int, list[str]] = {}
+    rivals: dict[int, set[str]] = {}
+    for target, scores in zip(targets, _scores(base, recipe, shop, targets, args.cache), strict=True):
+        text = shop.called[target]
+        shown = np.argsort(-scores, kind="stable")[:SHOWN].tolist()
+        chosen, other = target, next((place for place in shown if shop.called[place] != text), None)
+        if rng.random() < wrong:
+            misfits = [place for place in shown if shop.called[place] != text]
+            chosen, other = int(rng.choice(misfits)), target
+        good.setdefault(chosen, []).append(text)
+        rivals.setdefault(chosen, set()).update([] if other is None else [shop.entries[other].id])
+    collection = [
+        _with(entry, good.get(place, []), sorted(rivals.get(place, ())))
+        for place, entry in enumerate(shop.entries)
+    ]
+    return collection, {shop.called[target] for target in targets}
+
+
+def _with(entry: ManifestEntry, good: Sequence[str], rivals: Sequence[str]) -> ManifestEntry:
+    if not good:
+        return replace(entry, meta={})
+    feedback = {"good": list(dict.fromkeys(good)), "bad": [], "rivals": list(rivals)}
+    return replace(entry, texts=(*entry.texts, *feedback["good"]), meta={said.KEY: feedback})
+
+
+def _scores(
+    base: Path, recipe: Recipe, shop: SilentSet, targets: Sequence[int], cache: Path
+) -> Float32[np.ndarray, "t g"]:
+    """What the base makes of each user's text, over the whole collection."""
+    trained = checkpoint.load_checkpoint(base)
+    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
+    views = np.asarray(prepare.views(recipe, shop.entries, cache))
+    wanted = set(targets)
+    asked = [(text,) if place in wanted else () for place, text in enumerate(shop.called)]
+    found = improvement.find_recalls(encoder, views, asked)
+    rows = {item: row for row, item in enumerate(found.items.tolist())}
+    return found.scores[[rows[target] for target in targets]]
+
+
+def _asked(
+    encoders: Sequence[TorchEncoder],
+    entries: Sequence[ManifestEntry],
+    called: Sequence[str],
+    recipe: Recipe,
+    cache: Path,
+) -> RecallDifference:
+    views = np.asarray(prepare.views(recipe, entries, cache))
+    texts = [(text,) if text else () for text in called]
+    ours, theirs = (improvement.find_recalls(encoder, views, texts) for encoder in encoders)
+    return comparison.recall_difference("text_to_shape", ours, theirs, improvement.GAIN)
+
+
+def _train_base(out: Path, cache: Path) -> Path:
+    path = out / loop.DONE
+    if not path.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        recipe = library.load_recipe("ablation", BASE)
+        items = prepare.entries(recipe, cache, recipe.data.train_split)
+        tokenizer = checkpoint.starting_tokenizer(recipe, (text for entry in items for text in entry.texts))
+        loop.train(recipe, prepare.groups(recipe, items, tokenizer, cache), tokenizer, out)
+    return path
+
+
+def _make_set(args: argparse.Namespace, seed: int, count: int) -> SilentSet:
+    folder = args.cache / f"furniture-{count}-{seed}-{UNSAID}"
+    if not (folder / MANIFEST).exists():
+        write_furniture(FurnitureOrder(folder, seed, unsaid=(UNSAID,)), count)
+    entries = list(read(folder / MANIFEST))
+    return SilentSet(entries, [_called(entry.meta) for entry in entries])
+
+
+def _called(meta: Mapping[str, Any]) -> str:
+    """A piece as people search for it; none if it has no colour as a whole."""
+    phrase = f"{meta['colour']} {meta['kind']}"
+    return f"{article(phrase)} {phrase}" if f"whole.colour={meta['colour']}" in meta["facts"] else ""

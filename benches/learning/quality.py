@@ -1,0 +1,145 @@
+"""Every geometry in every direction: the small model is trained with each on a manifest, then measured.
+
+    multifold bench quality furniture/manifest.jsonl --label kind --out runs/quality/furniture
+
+Recipe and geometries are those of the ablation. What is done for each is `multifold train`, then
+`multifold eval` of the items of the split `test`; checkpoint and report lie in a folder of its own, and are
+not made again.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from benches.learning.ablation import changed_recipe, studies
+from training import loop
+from training.commands import eval as evaluation
+from training.commands import train
+from training.distributed import SINGLE_PROCESS
+from training.recipes.library import merge
+
+GEOMETRIES = "geometries"  # the study
+REPORT = "report.json"
+TABLES: Sequence[Sequence[tuple[str, str, str]]] = (
+    (
+        ("text_to_shape", "mean", "R@1"),
+        ("text_to_shape", "mean", "R@10"),
+        ("shape_to_text", "mean", "R@1"),
+        ("shape_to_text", "mean", "R@10"),
+        ("text_to_image", "each", "R@1"),
+        ("text_to_image", "each", "R@10"),
+    ),
+    (
+        ("image_to_text", "each", "R@1"),
+        ("image_to_text", "each", "R@10"),
+        ("agg_text_to_image", "each", "R@1"),
+        ("agg_text_to_image", "each", "R@10"),
+        ("image_to_shape", "mean", "R@1"),
+        ("shape_to_shape", "mean", "R@1"),
+    ),
+)
+CLASSES = ("zero-shot", "linear probe, before", "linear probe, after")
+
+Report: TypeAlias = Mapping[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument(
+        "--geometries", nargs="+", choices=[*geometry_runs()], default=[*geometry_runs()], metavar="NAME"
+    )
+    parser.add_argument("--protocol", default="own", help="as of `multifold eval`; %(default)s")
+    parser.add_argument("--label", metavar="KEY", help="classify by this key of the metadata, and probe")
+    parser.add_argument("--items", type=int, help="only the first so many of the split test")
+    parser.add_argument("--steps", type=int, help="instead of the recipe's")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("runs/quality"), help="a folder for each geometry")
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    parser.add_argument("--table", action="store_true", help="print what is there, and run nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make what is missing, then print the tables."""
+    for name in () if args.table else args.geometries:
+        folder = run_folder(args.out, name)
+        if not (folder / REPORT).exists():
+            print(f"{name}:", flush=True)
+            measure_geometry(train_geometry(name, folder, args), args)
+    folders = {name: run_folder(args.out, name) / REPORT for name in args.geometries}
+    told = {name: json.loads(path.read_text("utf-8")) for name, path in folders.items() if path.exists()}
+    print("\n\n".join(quality_tables(told)))
+    return 0
+
+
+def geometry_runs() -> Mapping[str, Any]:
+    """The geometries, and what each changes in the recipe."""
+    return studies()[GEOMETRIES]
+
+
+def run_folder(out: Path, name: str) -> Path:
+    """Where the checkpoint and the report of a geometry lie."""
+    return out / re.sub(r"\W+", "-", name)
+
+
+def train_geometry(name: str, folder: Path, args: argparse.Namespace) -> Path:
+    """Its checkpoint; a training that was broken off goes on."""
+    if (folder / loop.DONE).exists():
+        return folder / loop.DONE
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {"data": {"manifest": str(args.manifest)}}
+    recipe = changed_recipe(merge(geometry_runs()[name], data), args.seed, args.steps)
+    return train.train_recipe(
+        recipe, folder, args.cache, (folder / loop.LAST).exists(), "cpu", SINGLE_PROCESS
+    )
+
+
+def measure_geometry(path: Path, args: argparse.Namespace) -> None:
+    """Write the report of a checkpoint beside it."""
+    parser = argparse.ArgumentParser()
+    evaluation.add_arguments(parser)
+    words = [str(path), str(args.manifest), "--split", "test", "--protocol", args.protocol]
+    words += ["--out", str(path.parent), "--cache", str(args.cache)]
+    words += [] if args.items is None else ["--items", str(args.items)]
+    words += [] if args.label is None else ["--label", args.label, "--probe"]
+    evaluation.run(parser.parse_args(words))
+
+
+def quality_tables(told: Mapping[str, Report]) -> list[str]:
+    """Markdown, a row a geometry, in percent with 95 % intervals; columns that nobody has are left out."""
+    cells = {
+        name: _retrieval(one["retrieval"]) | _classes(one.get("classes", {})) for name, one in told.items()
+    }
+    heads = [[_head(*column) for column in columns] for columns in TABLES] + [list(CLASSES)]
+    known = [[head for head in some if any(head in one for one in cells.values())] for some in heads]
+    return [_table(some, cells) for some in known if some]
+
+
+def _retrieval(told: Report) -> dict[str, str]:
+    return {
+        _head(name, pool, cut): _percent(told[name][pool][cut])
+        for columns in TABLES
+        for name, pool, cut in columns
+        if pool in told.get(name, {})
+    }
+
+
+def _classes(told: Report) -> dict[str, str]:
+    return {name: _percent(told[name]["accuracy"]) for name in CLASSES if name in told}
+
+
+def _table(heads: Sequence[str], cells: Mapping[str, Mapping[str, str]]) -> str:
+    rows = [f"| {name} | {' | '.join(one.get(head, '') for head in heads)} |" for name, one in cells.items()]
+    return "\n".join([f"| geometry | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|", *rows])
+
+
+def _head(name: str, pool: str, cut: str) -> str:
+    return f"{name.replace('_to_', ' → ').replace('_', '-')}, {pool}, {cut}"
+
+
+def _percent(found: Sequence[float]) -> str:
+    middle, low, high = (100 * value for value in found)
+    return f"{middle:.1f} [{low:.1f}, {high:.1f}]"

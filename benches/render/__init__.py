@@ -1,0 +1,1 @@
+"""The benchmark of the render engines, on generated meshes."""

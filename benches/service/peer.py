@@ -1,0 +1,131 @@
+"""The same encoder behind two servers that speak OpenAI's embeddings: rates and latencies, in turns.
+
+    MULTIFOLD_CACHE=1 multifold serve --bundle BUNDLE &
+    multifold bench peer http://127.0.0.1:8000/v1 http://127.0.0.1:7997
+
+Each client asks for one thing at a time. Both are to give the same vectors: their least cosine is told.
+"""
+
+import argparse
+import base64
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benches.service import load
+from benches.service.load import LoadResult
+from benches.service.sample_collection import noise_photo, text_queries
+from multifold.errors import MultifoldError, needs_extra
+from multifold.types import Vectors
+
+with needs_extra("serve"):
+    import httpx
+
+SAME = 8  # things of which both are asked for their vectors
+PICTURES, SIDE = 128, 448
+COLUMNS = (
+    "asked",
+    "clients",
+    "first, a second",
+    "second, a second",
+    "ratio",
+    *("first p50 ms", "p95 ms", "second p50 ms", "p95 ms"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("addresses", nargs=2, metavar="URL", help="whose /embeddings are asked")
+    parser.add_argument("--kinds", nargs="+", default=["text", "image"], choices=["text", "image"])
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each turn")
+    parser.add_argument("--turns", type=int, default=3, help="of each of the two")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, and print the table."""
+    first, second = [_peer(address) for address in args.addresses]
+    inputs = {"text": _texts(), "image": _pictures()}
+    for kind in args.kinds:
+        alike = (first.vectors(kind, inputs[kind][:SAME]) * second.vectors(kind, inputs[kind][:SAME])).sum(1)
+        print(f"{kind}: the least cosine between their vectors is {alike.min():.5f}")
+    print(f"\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    for kind in args.kinds:
+        asked = [[one.request(kind, said) for said in inputs[kind]] for one in (first, second)]
+        for count in args.clients:
+            turns = [
+                (first.loaded(asked[0], count, args.seconds), second.loaded(asked[1], count, args.seconds))
+                for _ in range(args.turns)
+            ]
+            print(_row(kind, count, turns), flush=True)
+    return 0
+
+
+@dataclass(frozen=True)
+class EmbeddingServer:
+    """A server of embeddings."""
+
+    url: httpx.URL
+    model: str
+
+    def body(self, kind: str, inputs: Sequence[str]) -> dict[str, Any]:
+        """What it is asked."""
+        return {"model": self.model, "input": list(inputs), "modality": kind}
+
+    def request(self, kind: str, said: str) -> bytes:
+        """As it goes over the wire."""
+        path = f"{self.url.path.rstrip('/')}/embeddings"
+        return load.post_request(path, json.dumps(self.body(kind, [said])).encode(), "application/json")
+
+    def vectors(self, kind: str, inputs: Sequence[str]) -> Vectors:
+        """Of unit length."""
+        answer = _asked(httpx.post(f"{self.url}/embeddings", json=self.body(kind, inputs), timeout=60))
+        found = np.array([one["embedding"] for one in answer.json()["data"]], np.float32)
+        unit: Vectors = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return unit
+
+    def loaded(self, asked: list[bytes], clients: int, seconds: float) -> LoadResult:
+        """What so many clients meet."""
+        met = load.run_load(self.url.host, self.url.port or 80, asked, clients, seconds)
+        if met.refusals or not met.latencies:
+            raise MultifoldError(
+                f"{self.url}: {(met.refusals or [b'no answer'])[0].decode(errors='replace')}"
+            )
+        return met
+
+
+def _peer(address: str) -> EmbeddingServer:
+    url = httpx.URL(address.rstrip("/"))
+    return EmbeddingServer(url, _asked(httpx.get(f"{url}/models", timeout=60)).json()["data"][0]["id"])
+
+
+def _asked(response: httpx.Response) -> httpx.Response:
+    if response.is_error:
+        raise MultifoldError(f"{response.url} answers {response.status_code}: {response.text[:200]}")
+    return response
+
+
+def _texts() -> list[str]:
+    return [one.said for one in text_queries() if isinstance(one.said, str)]
+
+
+def _pictures() -> list[str]:
+    rng = np.random.default_rng(1)
+    seen = [base64.b64encode(noise_photo(rng, SIDE)).decode() for _ in range(PICTURES)]
+    return [f"data:image/jpeg;base64,{one}" for one in seen]
+
+
+def _row(kind: str, count: int, turns: Sequence[tuple[LoadResult, LoadResult]]) -> str:
+    rates = [statistics.median(pair[which].rate for pair in turns) for which in (0, 1)]
+    ratio = statistics.median(pair[0].rate / pair[1].rate for pair in turns)
+    late = [
+        1e3 * statistics.median(pair[which].quantile(share) for pair in turns)
+        for which in (0, 1)
+        for share in (0.5, 0.95)
+    ]
+    numbers = [*(f"{rate:.1f}" for rate in rates), f"{ratio:.2f}", *(f"{one:.0f}" for one in late)]
+    return f"| {kind} | {count} | {' | '.join(numbers)} |"

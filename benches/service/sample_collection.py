@@ -1,0 +1,80 @@
+"""A generated collection around an encoder's features, and the queries that are sent to it."""
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from benches.service import load
+from index.collection import Collection
+from multifold.bundle.encoder import Encoder
+from multifold.types import Feature, Features, Item, Observation
+
+CHUNK = 2000
+QUERIES = 512
+
+
+@dataclass(frozen=True)
+class BenchQuery:
+    """One query: as the library takes it, and as it goes over the wire."""
+
+    said: str | bytes
+    wire: bytes
+
+
+def fill_collection(folder: Path, encoder: Encoder, count: int, views: int) -> None:
+    """Items whose views scatter around features that this encoder made; those that are there stay."""
+    rng = np.random.default_rng(0)
+    features = encoder.texts([query.said for query in text_queries() if isinstance(query.said, str)]).features
+    spread = features.std(axis=0)
+    with Collection.open(folder, encoder, probes=encoder.bundle.probes()) as collection:
+        for start in range(collection.count(), count, CHUNK):
+            numbers = range(start, min(count, start + CHUNK))
+            collection.upsert([_item(number, features, spread, views, rng) for number in numbers])
+        collection.settle()
+
+
+def _item(number: int, features: Features, spread: Feature, count: int, rng: np.random.Generator) -> Item:
+    near = features[rng.integers(len(features))] + spread * rng.standard_normal((count + 1, len(spread)))
+    near = near.astype(np.float32)
+    views = [Observation("view", place, near[place], blob="0" * 64 + ".webp") for place in range(count)]
+    caption = Observation("caption", 0, near[count], text=f"number {number}")
+    return Item(f"item-{number}", (*views, caption), {"number": number})
+
+
+def text_queries() -> list[BenchQuery]:
+    """Sentences, all of them different."""
+    colours, things = ("red", "blue", "oak", "black"), ("chair", "table", "sofa", "shelf")
+    said = [
+        f"a {colours[n % 4]} {things[n // 4 % 4]} with {2 + n % 5} {colours[n // 16 % 4]} legs, number {n}"
+        for n in range(QUERIES)
+    ]
+    return [
+        BenchQuery(
+            text, load.post_request("/v1/search", json.dumps({"text": text}).encode(), "application/json")
+        )
+        for text in said
+    ]
+
+
+def photo_queries(encoder: Encoder) -> list[BenchQuery]:
+    """Photos of twice the size that the encoder looks at."""
+    rng = np.random.default_rng(1)
+    return [_asked_with(noise_photo(rng, 2 * encoder.bundle.image.size)) for _ in range(QUERIES // 4)]
+
+
+def noise_photo(rng: np.random.Generator, size: int) -> bytes:
+    """A JPEG of coarse noise."""
+    coarse = Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).resize((size, size))
+    out = io.BytesIO()
+    coarse.save(out, "JPEG")
+    return out.getvalue()
+
+
+def _asked_with(picture: bytes) -> BenchQuery:
+    head = b'--b\r\ncontent-disposition: form-data; name="image"; filename="q.jpg"\r\n\r\n'
+    body = head + picture + b"\r\n--b--\r\n"
+    return BenchQuery(picture, load.post_request("/v1/search", body, "multipart/form-data; boundary=b"))

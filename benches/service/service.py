@@ -1,0 +1,172 @@
+"""What the service costs beside the bare encoder and index on the same batches: rate, latency, CPU time.
+
+    multifold bench service
+
+A collection is made in a temporary folder, and a service of its own serves it in another process; the
+clients are in a third one. Bare is the library: encode a batch of as many queries as there are clients, then
+search for all of it as the service does: words are looked for, and hits have their confidence.
+The two take turns, so that they meet the same machine. Vectors of queries are not remembered.
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.collections import confidence
+from app.encoding.observations import open_configured_encoder
+from app.settings import Settings
+from benches.service import load
+from benches.service.load import LoadResult
+from benches.service.running_service import RunningService, run_service
+from benches.service.sample_collection import BenchQuery, fill_collection, photo_queries, text_queries
+from index.collection import Collection
+from index.search.search import SearchRequest
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import decode, pixels
+from multifold.errors import MultifoldError
+from multifold.types import LexicalQuery, Query, Side, Vector, Vectors
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"))
+    parser.add_argument("--data", type=Path, help="folder that keeps the collection, to be used again")
+    parser.add_argument("--items", type=int, default=2000, help="items of a few views and a caption")
+    parser.add_argument("--views", type=int, default=6, help="of each item")
+    parser.add_argument("--kinds", nargs="+", default=["text", "image"], choices=["text", "image"])
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
+    parser.add_argument("--turns", type=int, default=5, help="of each of the two")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, and print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data=args.data or Path(folder), bundle=args.bundle, threads=1)
+        encoder = open_configured_encoder(settings)
+        fill_collection(settings.data, encoder, args.items, args.views)
+        with (
+            run_service(settings, MULTIFOLD_CACHE="1") as service,
+            Collection.open(settings.data, encoder, read_only=True) as collection,
+            ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as clients,
+        ):
+            print(f"{collection.count()} items, {collection.observations()['view']} views; ", end="")
+            print(f"{args.turns} turns of {args.seconds:g} s\n")
+            print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+            pair = ServiceComparison(BareLibrary(encoder, collection), service, clients, args.seconds)
+            for kind in args.kinds:
+                queries = text_queries() if kind == "text" else photo_queries(encoder)
+                for count in args.clients:
+                    turns = [pair.turn(kind, queries, count) for _ in range(args.turns)]
+                    print(_row(kind, count, turns), flush=True)
+    return 0
+
+
+COLUMNS = (
+    "query",
+    "clients",
+    "bare, queries/s",
+    "service, queries/s",
+    "ratio",
+    "bare CPU ms",
+    "service CPU ms",
+    "client CPU ms",
+    "bare ms",
+    "service p50 ms",
+    "p95 ms",
+)
+
+
+@dataclass(frozen=True)
+class ServiceTurn:
+    """One turn of either: queries a second, and milliseconds of a query."""
+
+    rate: float
+    cpu: float
+    p50: float
+    p95: float
+    client: float = 0.0
+
+
+@dataclass(frozen=True)
+class BareLibrary:
+    """The encoder and the index, without a service."""
+
+    encoder: Encoder
+    collection: Collection
+
+    def turn(self, kind: str, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
+        """Batches of so many, one after the other."""
+        encode: Callable[[Sequence[str | bytes]], Vectors] = self._texts if kind == "text" else self._images
+        times, done = [], 0
+        start, cpu = time.perf_counter(), time.process_time()
+        while (since := time.perf_counter()) < start + seconds:
+            batch = [queries[(done + place) % len(queries)].said for place in range(count)]
+            self.collection.search_many(list(map(self._ask, batch, encode(batch))))
+            times.append(time.perf_counter() - since)
+            done += count
+        took, cpu = time.perf_counter() - start, time.process_time() - cpu
+        middle = 1e3 * statistics.median(times)
+        return ServiceTurn(done / took, 1e3 * cpu / done, middle, middle)
+
+    def _ask(self, said: str | bytes, vector: Vector) -> SearchRequest:
+        asked: Side
+        words, asked = (LexicalQuery(said), "text") if isinstance(said, str) else (None, "image")
+        sure = confidence.calibration_of(self.encoder.curves, asked, "mean")
+        return SearchRequest(Query(vector, "shape", words=words), calibration=sure)
+
+    def _texts(self, texts: Sequence[str | bytes]) -> Vectors:
+        return self.encoder.vectors(self.encoder.texts([str(text) for text in texts]).features)
+
+    def _images(self, pictures: Sequence[str | bytes]) -> Vectors:
+        spec = self.encoder.bundle.image
+        seen = [pixels(decode(data), spec) for data in pictures if isinstance(data, bytes)]
+        return self.encoder.vectors(self.encoder.pixels(np.stack(seen)))
+
+
+@dataclass(frozen=True)
+class ServiceComparison:
+    """Both, one after the other."""
+
+    bare: BareLibrary
+    service: RunningService
+    clients: ProcessPoolExecutor
+    seconds: float
+
+    def turn(self, kind: str, queries: Sequence[BenchQuery], count: int) -> tuple[ServiceTurn, ServiceTurn]:
+        """A turn of each."""
+        return self.bare.turn(kind, queries, count, self.seconds), self._served(queries, count)
+
+    def _served(self, queries: Sequence[BenchQuery], count: int) -> ServiceTurn:
+        """So many clients, each asking as soon as it is answered."""
+        cpu, wires = self.service.cpu(), [query.wire for query in queries]
+        asking = self.clients.submit(
+            load.run_load, "127.0.0.1", self.service.port, wires, count, self.seconds
+        )
+        met: LoadResult = asking.result()
+        if met.refusals:
+            raise MultifoldError(f"the service refused: {met.refusals[0].decode(errors='replace')}")
+        if not met.latencies:
+            raise MultifoldError(f"nothing was answered within {self.seconds:g} s; give it more --seconds")
+        each = 1e3 / len(met.latencies)
+        p50, p95 = (1e3 * met.quantile(share) for share in (0.5, 0.95))
+        return ServiceTurn(met.rate, each * (self.service.cpu() - cpu), p50, p95, each * met.cpu)
+
+
+def _row(kind: str, count: int, turns: Sequence[tuple[ServiceTurn, ServiceTurn]]) -> str:
+    def middle(which: int, name: str) -> float:
+        return float(statistics.median(getattr(turn[which], name) for turn in turns))
+
+    ratio = statistics.median(served.rate / bare.rate for bare, served in turns)
+    numbers = [f"{middle(0, 'rate'):.0f}", f"{middle(1, 'rate'):.0f}", f"{ratio:.2f}"]
+    numbers += [f"{middle(which, 'cpu'):.2f}" for which in (0, 1)] + [f"{middle(1, 'client'):.2f}"]
+    numbers += [f"{value:.2f}" for value in (middle(0, "p50"), middle(1, "p50"), middle(1, "p95"))]
+    return f"| {kind} | {count} | " + " | ".join(numbers) + " |"

@@ -1,0 +1,244 @@
+"""Engines that lie in a cluster, for all processes that have the collection open.
+
+Whoever finds the cluster behind the version that it looks at feeds it from the store's log, one process at a
+time; all writes may be repeated, so one that dies or sleeps halfway is no matter. A reader looks at one
+version of the store that is fed; rows of other versions are there too, and it drops them: those that it does
+not know yet, and those that have ended, which are removed a while later.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Bool
+
+from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddress
+from index.cluster.feed_mark import MARK_KEY, FeedMark, mark_from_note, new_feed_mark
+from index.cluster.milvus_connection import MilvusConnection
+from index.cluster.milvus_engine import MilvusEngine
+from index.cluster.recall_monitor import RecallMonitor
+from index.contracts import EngineKey, Ids, IndexEngine, Space
+from index.engines.segments import SegmentReport
+from index.search.engine_set import BATCH, NEVER, EngineSet, ProgressCallback, derive_rows, ignore_progress
+from index.store.change_log import last_change
+from index.store.item_rows import edition_of, observation_rows, pooled_row
+from index.store.store import Store
+from multifold.errors import needs_extra
+from multifold.types import Features, Side
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+log = logging.getLogger(__name__)
+
+GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
+STALLED = 15.0  # seconds without progress after which the one who feeds is not waited for
+PAUSE = 0.02  # between two looks at how far it is
+
+
+class ClusterEngineSet(EngineSet):
+    """The engines of a cluster, fed from the store and seen as of one version of it."""
+
+    def __init__(
+        self,
+        space: Space,
+        store: Store,
+        cluster: MilvusAddress,
+        probes: Mapping[Side, Features] | None = None,
+        recall: float = 0.99,
+        *,
+        writes: bool,
+    ) -> None:
+        super().__init__(space, self._new)
+        self._store, self._writes = store, writes
+        self._link = MilvusConnection(cluster)
+        self._measuring = RecallMonitor(space, store, self._link, probes, recall)
+        self._mark: FeedMark | None = None
+        self._place = ""  # where we looked last
+        self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
+
+    def follow(self, store: Store) -> None:
+        """Catch up if the cluster is there; otherwise whoever searches does, or is told."""
+        try:
+            self.catch_up(store)
+        except ClusterError as error:
+            log.warning("the cluster is fed later: %s", error)
+
+    def catch_up(self, store: Store, told: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002 (it is fed in steps)
+        """Let the cluster have what the store has at this moment, unless somebody fed it with what is newer.
+
+        Then this moment is over: rows that ended meanwhile were never fed.
+        """
+        wanted = store.version()
+        if self.version == wanted:
+            return
+        try:
+            self._reach(wanted)
+        except ClusterLostError as error:
+            if not self._writes:
+                raise
+            log.warning("%s", error)
+            self._begin_again()
+            self._reach(wanted)
+
+    def seen_at(self, now: Connection) -> int | None:
+        """The version that a search looks at; None if the cluster is not known to have it."""
+        return self.version if self.version == last_change(now) else None
+
+    def lost(self) -> None:
+        """Begin again with what the store knows of the cluster."""
+        self._show(None, {}, NEVER)
+
+    def settle(self) -> dict[EngineKey, list[SegmentReport]]:
+        """Measure the recall of what has grown; what all graphs are and find."""
+        if self._writes:
+            self._measuring.now(self._graphs())
+        return self._measuring.reports(self._graphs())
+
+    def close(self) -> None:
+        """Let go of the cluster; what it holds stays."""
+        self._measuring.close()
+        super().close()
+        self._mark = None
+        self._link.close()
+
+    def discard(self) -> None:
+        """Remove all that the cluster holds of this collection."""
+        try:
+            for segment in self._engines:
+                self._at(segment).drop()
+        except ClusterError as error:
+            log.warning("rows of a collection that is gone stay in the cluster: %s", error)
+
+    def _new(self, segment: EngineKey) -> MilvusEngine:
+        assert self._mark is not None
+        return self._named(self._mark.name(segment))
+
+    def _named(self, name: str) -> MilvusEngine:
+        return MilvusEngine(self._space.dim, self._space.metric, self._link, name, self._counts)
+
+    def _at(self, segment: EngineKey) -> MilvusEngine:
+        engine = self._engine(segment)
+        assert isinstance(engine, MilvusEngine)
+        return engine
+
+    def _graphs(self) -> dict[EngineKey, MilvusEngine]:
+        return {segment: self._at(segment) for segment in self._engines}
+
+    def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
+        """Which rows are of an edition that the store has, in the version that this thread looks at."""
+        editions, places = np.unique(edition_of(rows), return_inverse=True)
+        living = self._store.living(editions.tolist())
+        return np.isin(editions, np.array(list(living), np.int64))[places]
+
+    def _noted(self) -> FeedMark | None:
+        note = self._store.noted(MARK_KEY)
+        return None if note is None else mark_from_note(note)
+
+    def _reach(self, wanted: int) -> None:
+        """Wait until the cluster is fed as far as wanted; do it, if nobody does or gets on with it."""
+        best, since = NEVER, time.monotonic()
+        while True:
+            with self._store.alone("feed") as mine:
+                mark = self._noted() or new_feed_mark()
+                if mark.whole and mark.fed >= wanted:
+                    return self._adopt(mark)
+                if mark.fed > wanted:
+                    return None  # somebody is about what is newer, and this moment is over
+                if mark.fed > best:
+                    best, since = mark.fed, time.monotonic()
+                stalled = time.monotonic() - since > STALLED
+                if (mine or stalled) and self._writes:
+                    return self._feed(mark)
+            if stalled:
+                raise ClusterError(
+                    "The cluster lacks the last changes, and nobody feeds it: start a service."
+                )
+            time.sleep(PAUSE)
+
+    def _feed(self, mark: FeedMark) -> None:
+        """Write what is newer than the mark; what was written before does no harm."""
+        self._adopt(mark)
+        with self._store.moment(), self._store.since(mark.fed, BATCH) as progress:
+            for batch in progress.batches():
+                for new in derive_rows(batch, self._space):
+                    self._at(new.segment).put(new.rows, new.vectors)
+                mark = self._noting(mark, edition_of(int(batch.rows[-1])), whole=False)
+            mark = self._noting(mark, progress.version, whole=True)
+            self._sweep(mark)
+        self._adopt(mark)
+
+    def _noting(self, mark: FeedMark, fed: int, *, whole: bool) -> FeedMark:
+        """Tell everybody how far the cluster is."""
+        written = [self._at(segment).written for segment in self._engines]
+        return self._note(mark.further(fed, max(written, default=0), self._engines, whole=whole))
+
+    def _note(self, mark: FeedMark) -> FeedMark:
+        """What is noted then: others may have got further."""
+        told = [mark]
+
+        def said(noted: str | None) -> str:
+            told[0] = mark.after(None if noted is None else mark_from_note(noted))
+            return told[0].as_note()
+
+        self._store.note(MARK_KEY, said)
+        if told[0].place != mark.place:
+            raise ClusterLostError("The cluster lost rows, and somebody has begun again elsewhere.")
+        return told[0]
+
+    def _sweep(self, mark: FeedMark) -> None:
+        """Remove what ended so long ago that nobody looks at it any more."""
+        self._fed.append((time.monotonic(), mark.fed))
+        until = mark.swept
+        while self._fed and self._fed[0][0] <= time.monotonic() - GRACE:
+            until = max(until, self._fed.popleft()[1])
+        if until > mark.swept:
+            for segment in self._engines:
+                self._at(segment).remove(self._ended(mark, until, segment))
+            self._note(replace(mark, swept=until))
+
+    def _ended(self, mark: FeedMark, until: int, segment: EngineKey) -> Ids:
+        """Rows of one engine whose edition ended after the last sweep."""
+        if not self._store.reaches(mark.swept):  # the log was cut short: every row is looked at
+            rows = self._at(segment).ids()
+            return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
+        with self._store.since(mark.swept, BATCH) as progress:
+            ended = progress.ended(until)
+        side, kind = segment
+        if kind == "pooled":
+            return pooled_row(np.array([edition for edition, _ in ended], np.int64), side)
+        seen = [observation_rows(edition, size) for edition, size in ended]
+        return np.concatenate([np.empty(0, np.int64), *seen])
+
+    def _adopt(self, mark: FeedMark) -> None:
+        """Look at what the mark says is there."""
+        self._place = mark.place
+        same = self._mark is not None and self._mark.place == mark.place
+        engines = dict(self._engines) if same else {}
+        for segment in mark.segments:
+            if segment not in engines:
+                engines[segment] = engine = self._named(mark.name(segment))
+                engine.attach()
+        self._show(mark, engines, mark.fed)
+        self._measuring.look(self._graphs(), writes=self._writes)
+
+    def _show(self, mark: FeedMark | None, engines: dict[EngineKey, IndexEngine], version: int) -> None:
+        for engine in engines.values():
+            assert isinstance(engine, MilvusEngine)
+            assert mark is not None
+            engine.see(mark.written)
+        with self.gate.writing():
+            self._mark, self._engines, self.version = mark, engines, version
+
+    def _begin_again(self) -> None:
+        """Rows were lost: from now on everybody looks elsewhere, where they are derived anew."""
+        lost = self._place
+        self.lost()
+
+        def said(noted: str | None) -> str:
+            return noted if noted and mark_from_note(noted).place != lost else new_feed_mark().as_note()
+
+        self._store.note(MARK_KEY, said)

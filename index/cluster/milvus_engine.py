@@ -1,0 +1,365 @@
+"""An engine whose rows lie in Milvus, which narrows; what counts and what it scores is decided here.
+
+Milvus finds candidates, with their vectors. They are scored exactly; those that are not allowed, or that
+`counts` says no longer count, are dropped. Where too few are left, or a row that was not seen could be as
+good, the search reaches further, and where Milvus reaches no further every row is fetched.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+from uuid import uuid4
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64
+
+from index.cluster.contracts import ClusterLostError
+from index.cluster.milvus_connection import FLAT, GRAPH, MilvusConnection, MilvusRow
+from index.cluster.search_effort import GraphEffort, GraphMeasurement, first_effort, least_effort
+from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
+from index.engines import builder, exact_search, row_file
+from index.engines.exact_engine import refuse_known
+from index.engines.exact_search import sort_unique, view_of
+from multifold.types import Metric, Vector, Vectors
+
+MOST = 16_384  # hits that Milvus gives
+BYTES = 1 << 25  # of vectors in one call
+PAGE = 4_096  # rows in one call
+FEW = 1_024  # allowed rows that are fetched and looked at straight away
+SPARE = 4  # candidates beyond the limit
+WIDER = 4  # how much further a search reaches that found too few
+LEAST_MEASURED = 4_096  # rows; fewer are found as it is
+UNIT = 1e-3  # how far from 1 a length may be
+
+Counts: TypeAlias = Callable[[Ids], Bool[np.ndarray, " k"]]
+
+
+class MilvusEngine:
+    """Rows of one side and kind in a Milvus collection of their own.
+
+    Without a name it is for this engine alone, and goes when the engine is closed.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        metric: Metric,
+        link: MilvusConnection,
+        name: str | None = None,
+        counts: Counts | None = None,
+    ) -> None:
+        self._dim, self._metric, self._link, self._counts = dim, metric, link, counts
+        self._own = name is None
+        self.name = name or f"multifold_{uuid4().hex}"
+        self._index: str | None = None  # unknown, or not there yet
+        self._troubles = link.troubles  # of the cluster, when we last knew the index
+        self._size: int | None = None
+        self._changes = 0
+        self._page = max(1, min(PAGE, BYTES // (4 * dim)))
+        self.written = 0  # the cluster's time of the last write; 0: read as of now
+        self.measured: GraphMeasurement | None = None
+
+    def add(self, ids: PairedIds, vectors: Vectors) -> None:
+        """Add rows; an id that is already there is an error, and nothing is added."""
+        if vectors.shape != (len(ids), self._dim):
+            raise IndexEngineError(f"{len(ids)} ids need as many vectors of {self._dim}, not {vectors.shape}")
+        refuse_known(np.sort(ids), *(view_of(*block) for block in self._fetched(ids)))
+        self.put(ids, vectors)
+
+    def put(self, ids: PairedIds, vectors: Vectors) -> None:
+        """Write rows, each in place of the one that may be there: doing it twice does no harm."""
+        if not len(ids):
+            return
+        if self._attached() is None:
+            self._make(vectors)
+        for start in range(0, len(ids), self._page):
+            some = slice(start, start + self._page)
+            rows = [
+                {"row": row, "vector": one}
+                for row, one in zip(ids[some].tolist(), vectors[some], strict=True)
+            ]
+            self.see(self._link.put(self.name, rows))
+
+    def remove(self, ids: Ids) -> None:
+        """Remove rows; ids that are not there are ignored."""
+        if not len(ids) or self._attached() is None:
+            return
+        for start in range(0, len(ids), PAGE):
+            self.see(self._link.remove(self.name, _among(ids[start : start + PAGE])))
+
+    def see(self, written: int) -> None:
+        """Read from now on what was written until then, by whomever."""
+        self.written, self._size = written, None
+        self._changes += 1
+
+    def search(
+        self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRankings:
+        """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
+        if self._attached() is None:
+            return _nothing(len(queries), limit)
+        allowed = None if allowed is None else sort_unique(allowed)
+        few = allowed is not None and len(allowed) <= FEW
+        if few or (exact and self._index != FLAT):
+            return self._scanned(queries, limit, allowed)
+        return self._reach(queries, limit, allowed, self._first_reach(limit, allowed))
+
+    def measurable(self) -> bool:
+        """Whether there is a graph, over enough rows to miss some."""
+        return self._attached() == GRAPH and self.count() >= LEAST_MEASURED
+
+    def measure(
+        self, queries: Vectors, target: float, stopped: Callable[[], bool] = lambda: False
+    ) -> GraphMeasurement:
+        """How far the graph has to look for a recall."""
+        self._link.settle(self.name, stopped)
+        truth, _ = self._scanned(queries, max(builder.LIMITS), None)
+
+        def effort(limit: int) -> GraphEffort:
+            reach, threshold = limit + SPARE, truth[:, limit - 1 : limit]
+
+            def tell(effort: int) -> tuple[float, float]:
+                start = time.perf_counter()
+                _, ids, vectors = self._candidates(queries, reach, None, effort)
+                seconds = (time.perf_counter() - start) / len(queries)
+                best = -np.sort(-self._scores(queries, ids, vectors), axis=1)[:, :limit]
+                return float(np.mean(best >= threshold)), seconds
+
+            return least_effort(limit, reach, target, tell)
+
+        efforts = tuple(effort(limit) for limit in builder.LIMITS)
+        return GraphMeasurement(target, self.count(), len(queries), efforts)
+
+    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
+        """Every row that scores `threshold` or more, best first: each row is fetched."""
+        found = [
+            exact_search.rows_within(self._metric, view_of(*block), query, threshold)
+            for block in self.blocks(allowed)
+        ]
+        scores = np.concatenate([np.empty(0, np.float32), *(one for one, _ in found)])
+        ids = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in found)])
+        order = np.lexsort((ids, -scores))
+        return scores[order], ids[order]
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
+        """Every row that counts, some at a time."""
+        for ids, vectors in self._every() if allowed is None else self._fetched(sort_unique(allowed)):
+            good = self._good(ids)
+            yield ids[good], vectors[good]
+
+    def ids(self) -> Ids:
+        """The ids of all rows, rising."""
+        found = [np.array([NO_ROW], np.int64)]
+        while len(found[-1]):
+            rows = self._rows(f"row > {found[-1][-1]}", ["row"], limit=MOST)
+            found.append(np.sort(np.array([row["row"] for row in rows], np.int64)))
+        return np.concatenate(found)[1:]
+
+    def count(self) -> int:
+        """How many rows there are, those that no longer count included."""
+        size, changes = self._size, self._changes
+        if size is None:
+            size = sum(int(row["count(*)"]) for row in self._rows("", ["count(*)"]))
+            self._size = size if changes == self._changes else None
+        return size
+
+    def sample(self, count: int) -> Vectors:
+        """Up to so many of the vectors, drawn evenly."""
+        ids = self.ids()
+        taken = min(count, len(ids))
+        chosen = ids[np.arange(taken) * len(ids) // max(1, taken)]
+        return np.concatenate([self._no_vectors, *(some for _, some in self._fetched(chosen))])
+
+    def save(self, path: Path) -> None:
+        """Write the rows to a file, durably and all at once."""
+        ids, vectors = zip(*[(np.empty(0, np.int64), self._no_vectors), *self.blocks()], strict=True)
+        row_file.write_rows(path, self._metric, np.concatenate(ids), np.concatenate(vectors))
+
+    def load(self, path: Path) -> None:
+        """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
+        ids, vectors = row_file.read_rows(path, self._metric, self._dim)
+        self.drop()
+        self.put(ids, vectors)
+
+    def close(self) -> None:
+        """Let go; rows that are for this engine alone go too."""
+        if self._own:
+            self.drop()
+
+    def drop(self) -> None:
+        """Remove the rows from the cluster."""
+        self._link.drop(self.name)
+        self._index = None
+        self.see(0)
+
+    def attach(self) -> None:
+        """Be sure that the rows are there to be searched; a GoneError if they are not."""
+        self._index = None
+        if self._attached() is None:
+            raise ClusterLostError(f"Milvus has no collection {self.name} any more.")
+
+    @property
+    def _no_vectors(self) -> Vectors:
+        return np.empty((0, self._dim), np.float32)
+
+    def _attached(self) -> str | None:
+        """The type of the index; None while there are no rows. After trouble the cluster is asked again."""
+        if self._index is None or self._troubles != self._link.troubles:
+            self._troubles = self._link.troubles
+            self._index = self._link.find(self.name)
+        return self._index
+
+    def _make(self, vectors: Vectors) -> None:
+        """A graph, but for inner products of vectors that differ in length: graphs are bad at these."""
+        unit = bool((np.abs(exact_search.lengths(vectors) - 1) < UNIT).all())
+        index = GRAPH if not self._own and (self._metric == "l2" or unit) else FLAT
+        self._link.make(self.name, self._dim, self._metric, index)
+        self._index = index
+
+    def _first_reach(self, limit: int, allowed: Ids | None) -> int:
+        """How many candidates to begin with; Milvus itself keeps to the allowed while they are not many."""
+        if allowed is None or len(allowed) <= MOST:
+            return limit + SPARE
+        return int((limit + SPARE) * max(1.0, self.count() / len(allowed)))
+
+    def _reach(self, queries: Vectors, limit: int, allowed: Ids | None, reach: int) -> RowRankings:
+        """Look so far, and further for those queries that found too few."""
+        if reach > min(MOST, BYTES // (4 * self._dim)):
+            return self._scanned(queries, limit, allowed)
+        fast, ids, vectors = self._candidates(queries, reach, allowed, self._effort(reach))
+        good = self._good(ids.ravel(), allowed).reshape(ids.shape)
+        scores = self._scores(queries, ids, vectors)
+        scores[~good] = -np.inf
+        best = np.arange(len(queries))[:, None], np.lexsort((ids, -scores))[:, :limit]
+        answer = scores[best], np.where(np.isneginf(scores[best]), NO_ROW, ids[best])
+        seen = (ids != NO_ROW).sum(axis=1)
+        if self._index == FLAT:
+            short = (seen == reach) & ~self._clear(queries, answer[0][:, -1], fast[:, -1], vectors)
+        else:
+            short = np.isneginf(answer[0][:, -1]) & (seen < self._there(allowed))
+        if short.any():
+            lost = (seen[short] < reach).any()  # a graph gave fewer rows than there are
+            answer[0][short], answer[1][short] = self._reach(
+                queries[short], limit, allowed, MOST + 1 if lost else reach * WIDER
+            )
+        return answer
+
+    def _effort(self, reach: int) -> int:
+        """How many rows a graph looks at to find so many."""
+        return first_effort(reach) if self.measured is None else self.measured.effort(reach)
+
+    def _scores(
+        self,
+        queries: Vectors,
+        ids: Int64[np.ndarray, "q r"],
+        vectors: Float32[np.ndarray, "q r d"],
+    ) -> Float32[np.ndarray, "q r"]:
+        """The exact scores of candidates; -inf for those that are none."""
+        places = np.arange(ids.size, dtype=np.int64).reshape(ids.shape)
+        scores = exact_search.exact_scores_at(self._metric, queries, vectors.reshape(-1, self._dim), places)
+        scores[ids == NO_ROW] = -np.inf
+        return scores
+
+    def _clear(
+        self,
+        queries: Vectors,
+        last: Float32[np.ndarray, " q"],
+        fast: Float32[np.ndarray, " q"],
+        vectors: Float32[np.ndarray, "q r d"],
+    ) -> Bool[np.ndarray, " q"]:
+        """Whether no row beyond the last candidate can score as much as the last of the answer."""
+        longest = 2 * float(exact_search.lengths(vectors.reshape(-1, self._dim)).max(initial=0))
+        slack = [exact_search.score_slack(self._metric, query, longest) for query in queries]
+        return np.asarray(fast + np.array(slack) < last)
+
+    def _there(self, allowed: Ids | None) -> int:
+        """How many rows there are to be found, at most."""
+        return self.count() if allowed is None else min(len(allowed), self.count())
+
+    def _candidates(
+        self, queries: Vectors, reach: int, allowed: Ids | None, effort: int
+    ) -> tuple[Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], Float32[np.ndarray, "q r d"]]:
+        """Milvus's scores, rows and vectors, best first, padded with -inf, NOBODY and zeros."""
+        fast = np.full((len(queries), reach), -np.inf, np.float32)
+        ids = np.full((len(queries), reach), NO_ROW, np.int64)
+        vectors = np.zeros((len(queries), reach, self._dim), np.float32)
+        how = {
+            "limit": reach,
+            "filter": _among(allowed) if allowed is not None and len(allowed) <= MOST else "",
+            "output_fields": ["vector"],
+            "search_params": {"params": {"ef": effort}},
+        }
+        step = max(1, BYTES // (4 * self._dim * reach))
+        for start in range(0, len(queries), step):
+            some = queries[start : start + step]
+            found = self._link.search(self.name, list(some), self.written, **how)
+            for place, hits in enumerate(found, start):
+                count = len(hits)
+                ids[place, :count] = [_row(hit) for hit in hits]
+                fast[place, :count] = [hit["distance"] for hit in hits]
+                if count:
+                    vectors[place, :count] = [hit["entity"]["vector"] for hit in hits]
+        return (-fast if self._metric == "l2" else fast), ids, vectors
+
+    def _good(self, ids: Ids, allowed: Ids | None = None) -> Bool[np.ndarray, " k"]:
+        """Which rows are there, count and are allowed."""
+        good: Bool[np.ndarray, " k"] = ids != NO_ROW
+        if allowed is not None:
+            places = np.minimum(np.searchsorted(allowed, ids), len(allowed) - 1)
+            good &= allowed[places] == ids
+        if self._counts is not None and good.any():
+            good[good] = self._counts(ids[good])
+        return good
+
+    def _scanned(self, queries: Vectors, limit: int, allowed: Ids | None) -> RowRankings:
+        """The best of all rows, which are fetched."""
+        scores, ids = _nothing(len(queries), limit)
+        for block in self.blocks(allowed):
+            answers = [
+                (scores, ids),
+                exact_search.nearest_rows(self._metric, view_of(*block), queries, limit),
+            ]
+            scores, ids = (np.concatenate(arrays, axis=1) for arrays in zip(*answers, strict=True))
+            order = np.lexsort((ids, -scores))[:, :limit]
+            scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+        return scores, ids
+
+    def _every(self) -> Iterator[RowBlock]:
+        """All rows by rising id, some at a time."""
+        last = NO_ROW
+        while True:
+            ids, vectors = self._block(self._rows(f"row > {last}", ["row", "vector"], limit=self._page))
+            if not len(ids):
+                return
+            yield ids, vectors
+            last = int(ids[-1])
+
+    def _fetched(self, ids: Ids) -> Iterator[RowBlock]:
+        """Those of the rows that are there, some at a time."""
+        for start in range(0, len(ids), self._page):
+            yield self._block(self._rows(_among(ids[start : start + self._page]), ["row", "vector"]))
+
+    def _rows(self, filter: str, fields: list[str], **how: int) -> list[MilvusRow]:  # noqa: A002
+        there = self._attached() is not None
+        return self._link.query(self.name, filter, fields, self.written, **how) if there else []
+
+    def _block(self, rows: list[MilvusRow]) -> RowBlock:
+        ids = np.array([row["row"] for row in rows], np.int64)
+        order = np.argsort(ids)
+        if not len(ids):
+            return ids, self._no_vectors
+        return ids[order], np.array([row["vector"] for row in rows], np.float32)[order]
+
+
+def _row(hit: MilvusRow) -> int:
+    """The row of a hit: servers call the primary key `id`, the embedded engine by its name."""
+    return int(hit["id"] if "id" in hit else hit["row"])
+
+
+def _among(ids: Ids) -> str:
+    return f"row in {ids.tolist()}"
+
+
+def _nothing(queries: int, limit: int) -> RowRankings:
+    return np.full((queries, limit), -np.inf, np.float32), np.full((queries, limit), NO_ROW, np.int64)

@@ -1,0 +1,116 @@
+"""`multifold index add` and `remove`: single items, through the service if one runs."""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from index.cluster.contracts import cluster_from_environment
+from index.collection import Collection
+from index.commands.common import add_bucket, add_bundle, service_of, space_of, vector_id_of, writer_name
+from index.store.blobs.contracts import Blobs
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import decode, suffix_of
+from multifold.client.client import Client
+from multifold.errors import MultifoldError
+from multifold.types import Item, Observation, captions_of, pictures_of
+
+
+class AddItemError(MultifoldError):
+    """An item that cannot be added this way."""
+
+
+def add(args: argparse.Namespace) -> int:
+    """Write one item in place of its former self."""
+    payload = _payload(args.payload)
+    address = service_of(args.data)
+    if address is not None:
+        with _client(address, args.collection) as client:
+            written = client.upsert(
+                args.id, texts=args.text, images=args.image, mesh=args.mesh, payload=payload
+            )
+        print(f"{args.id} written through {address}, version {written.version}")
+        return 0
+    if args.mesh is not None:
+        raise AddItemError("Meshes are drawn by the service: start it, or use `multifold ingest`.")
+    known = vector_id_of(args.data) if (args.data / "store.sqlite").is_file() else None
+    space, probes = space_of(known, args.bundle)
+    if not isinstance(space, Encoder):
+        raise AddItemError("A collection of plain embeddings has no encoder: use `multifold index import`.")
+    with Collection.open(
+        args.data,
+        space,
+        writer=writer_name("add"),
+        probes=probes,
+        bucket=args.bucket,
+        cluster=cluster_from_environment(),
+    ) as collection:
+        said = captions_of(args.text, space.texts(args.text).features)
+        seen = _photos(space, collection.blobs, args.image)
+        version = collection.upsert([Item(args.id, (*said, *seen), payload)])
+    print(f"{args.id} written, version {version}")
+    return 0
+
+
+def remove(args: argparse.Namespace) -> int:
+    """Remove items by their ids."""
+    address = service_of(args.data)
+    if address is not None:
+        with _client(address, args.collection) as client:
+            count = sum(client.delete(name) for name in args.ids)
+    else:
+        space, probes = space_of(vector_id_of(args.data), args.bundle)
+        with Collection.open(
+            args.data, space, writer=writer_name("remove"), probes=probes, cluster=cluster_from_environment()
+        ) as collection:
+            count = collection.delete(args.ids)
+    print(f"{count} of {len(args.ids)} removed" + (f" through {address}" if address else ""))
+    return 0 if count else 1
+
+
+def _client(address: str, collection: str) -> Client:
+    """A connection with the key that the service may ask for."""
+    return Client(address, api_key=os.environ.get("MULTIFOLD_KEY"), collection=collection)
+
+
+def _photos(encoder: Encoder, blobs: Blobs, paths: Sequence[Path]) -> tuple[Observation, ...]:
+    files = [_file(path) for path in paths]
+    features = encoder.pictures([decode(data) for data in files])
+    return pictures_of("photo", features, [blobs.put(data, suffix_of(data)) for data in files])
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AddItemError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _payload(told: str) -> dict[str, Any]:
+    try:
+        payload = json.loads(told)
+    except ValueError as error:
+        raise AddItemError(f"--payload is not JSON: {error}.") from error
+    if not isinstance(payload, dict):
+        raise AddItemError("--payload must be a JSON object.")
+    return payload
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the item's id")
+    parser.add_argument("--text", action="append", default=[], help="a caption; may be given several times")
+    parser.add_argument("--image", action="append", default=[], type=Path, help="a photo; likewise")
+    parser.add_argument("--mesh", type=Path, help="its shape; only through a service")
+    parser.add_argument("--payload", default="{}", help="a JSON object that is kept with it")
+    add_bundle(parser)
+    add_bucket(parser)
+
+
+def _remove_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID")
+    add_bundle(parser)
+
+
+ACTIONS = {"add": (add, _add_arguments), "remove": (remove, _remove_arguments)}

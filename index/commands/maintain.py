@@ -1,0 +1,141 @@
+"""`multifold index compact`, `snapshot`, `restore` and `migrate`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from index.commands.common import BUCKET, add_bucket, format_size, refuse_busy, store_of, writer_name
+from index.maintenance.compact import KEPT_CHANGES
+from index.maintenance.compact import compact_collection as tidy
+from index.maintenance.restore import restore_snapshot as bring_back
+from index.maintenance.snapshot import named_blob_keys
+from index.maintenance.snapshot import take_snapshot as take
+from index.store.blobs.places import move_blobs, open_blobs
+from index.store.folder_locks import WriterLock
+from index.store.store import Store
+from multifold.bundle import bundle as bundles
+from multifold.errors import MultifoldError
+
+SHOWN = 20
+DATABASE = "MULTIFOLD_DATABASE"
+
+
+def compact(args: argparse.Namespace) -> int:
+    """Let go of an old log, of pictures that no item names, and of empty space."""
+    refuse_busy(args.data)
+    done = tidy(args.data, args.keep_changes, args.bucket)
+    print(
+        f"{done.changes} changes and {done.blobs} pictures removed, {format_size(max(0, done.bytes))} freed"
+    )
+    return 0
+
+
+def snapshot(args: argparse.Namespace) -> int:
+    """Write the collection to one file, whatever is written to it meanwhile."""
+    store = Store(store_of(args.data), None, read_only=True)
+    try:
+        print(f"taking a snapshot of {args.data}", flush=True)
+        with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
+            blobs = open_blobs(args.data, args.bucket)
+            taken = take(store, blobs, args.file, pictures=not args.no_pictures, told=bar.update)
+    finally:
+        store.close()
+    held = f"{taken.contents.items} items, {taken.blobs} pictures, {format_size(taken.size)}"
+    print(f"{args.file}: version {taken.contents.version}, {held}")
+    _tell_absent(taken.absent)
+    return 1 if taken.absent else 0
+
+
+def migrate(args: argparse.Namespace) -> int:
+    """Copy items into an empty PostgreSQL database, pictures into a bucket, or both."""
+    database = args.database or os.environ.get(DATABASE)
+    bucket = args.target or os.environ.get(BUCKET)
+    if database is None and bucket is None:
+        raise MultifoldError(
+            f"Where to? Give --database postgresql://… or --bucket s3://…, or set {DATABASE} or {BUCKET}."
+        )
+    store_of(args.data)
+    lock = WriterLock(args.data, writer_name("migrate"))
+    try:
+        store = Store(args.data / "store.sqlite", None)
+        try:
+            print(f"copying {args.data}", flush=True)
+            absent = [] if bucket is None else _move_pictures(args.data, store, bucket)
+            if database is not None:
+                _move_items(store, database)
+        finally:
+            store.close()
+    finally:
+        lock.release()
+    _tell_absent(absent)
+    return 1 if absent else 0
+
+
+def _move_pictures(home: Path, store: Store, bucket: str) -> list[str]:
+    with store.moment() as now:
+        keys = named_blob_keys(now)
+    with tqdm(total=len(keys), unit="picture", desc="pictures", disable=None) as bar:
+        absent = move_blobs(keys, open_blobs(home, None), open_blobs(home, bucket), bar.update)
+    print(f"{bucket} holds {len(keys) - len(absent)} pictures")
+    return absent
+
+
+def _move_items(store: Store, database: str) -> None:
+    with tqdm(unit="row", desc="rows", disable=None) as bar:
+        version = store.move(database, bar.update)
+    print(f"the database holds version {version}")
+
+
+def _tell_absent(keys: Sequence[str]) -> None:
+    for key in keys[:SHOWN]:
+        print(f"  the picture {key} is missing or damaged, and not in it", file=sys.stderr)
+    if len(keys) > SHOWN:
+        print(f"  … and {len(keys) - SHOWN} more", file=sys.stderr)
+
+
+def restore(args: argparse.Namespace) -> int:
+    """Make a new collection of a snapshot, checking all of it first."""
+    wanted = None if args.bundle is None else bundles.load(args.bundle).vector_id
+    print(f"restoring {args.file}", flush=True)
+    with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
+        contents = bring_back(args.file, args.data, vector_id=wanted, told=bar.update)
+    print(f"{args.data}: {contents.items} items of {contents.vector_id}, version {contents.version}")
+    return 0
+
+
+def _compact_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep-changes",
+        type=int,
+        default=KEPT_CHANGES,
+        help=f"changes to keep in the log (default {KEPT_CHANGES})",
+    )
+    add_bucket(parser)
+
+
+def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="the file to write; it must not be there yet")
+    parser.add_argument("--no-pictures", action="store_true", help="items and features only")
+    add_bucket(parser)
+
+
+def _migrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--database", help=f"postgresql://USER@HOST/NAME (default: ${DATABASE})")
+    parser.add_argument("--bucket", dest="target", help=f"s3://NAME/PREFIX (default: ${BUCKET})")
+
+
+def _restore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a snapshot")
+    parser.add_argument("--bundle", type=Path, help="refuse the snapshot if it is of another encoder")
+
+
+ACTIONS = {
+    "compact": (compact, _compact_arguments),
+    "snapshot": (snapshot, _snapshot_arguments),
+    "restore": (restore, _restore_arguments),
+    "migrate": (migrate, _migrate_arguments),
+}

@@ -1,0 +1,140 @@
+"""What spaces and engines promise the rest of the room, and what kind of index a collection asks for.
+
+Scores are *index scores*, higher is better: `ip` is the dot product, `l2` is minus the squared distance.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from multifold.errors import MultifoldError
+from multifold.types import Features, Metric, Side, Vector, Vectors
+
+Ids: TypeAlias = Int64[np.ndarray, " _"]
+PairedIds: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
+RowRankings: TypeAlias = tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]
+RowRanking: TypeAlias = tuple[Float32[np.ndarray, " k"], Int64[np.ndarray, " k"]]
+RowBlock: TypeAlias = tuple[PairedIds, Vectors]
+RowKind: TypeAlias = Literal["observation", "pooled"]
+EngineKey: TypeAlias = tuple[Side, RowKind]
+
+NO_ROW = -1  # the id that pads an answer with fewer rows than were asked for
+
+
+class IndexEngineError(MultifoldError):
+    """An engine was given rows or a file that it cannot use."""
+
+
+@runtime_checkable
+class Space(Protocol):
+    """Where index vectors live: the map from features, and how vectors are compared there."""
+
+    @property
+    def vector_id(self) -> str:
+        """Names all that decides the vectors; stamps a collection."""
+
+    @property
+    def dim(self) -> int:
+        """Length of an index vector."""
+
+    @property
+    def metric(self) -> Metric:
+        """How two index vectors are compared."""
+
+    @property
+    def query_signs(self) -> Vector | None:
+        """What a query vector is multiplied by before it is compared; None leaves it as it is."""
+
+    def vectors(self, features: Features) -> Vectors:
+        """Index vectors, one for each feature, each independent of the others."""
+
+
+@runtime_checkable
+class IndexEngine(Protocol):
+    """Knows vectors, row ids and a candidate filter, not items.
+
+    Searches may run beside each other and beside a change, and each sees one version; changes run one by one.
+    Which rows are found may be approximate, their scores never are; ties go to the smaller id.
+    """
+
+    def add(self, ids: PairedIds, vectors: Vectors) -> None:
+        """Add rows; an id that is already there is an EngineError, and nothing is added."""
+
+    def remove(self, ids: Ids) -> None:
+        """Remove rows; ids that are not there are ignored."""
+
+    def search(
+        self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRankings:
+        """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
+
+    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
+        """Every row that scores `threshold` or more, best first."""
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
+        """Every row, some at a time."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def sample(self, count: int) -> Vectors:
+        """Up to so many of the vectors, drawn evenly."""
+
+    def save(self, path: Path) -> None:
+        """Write the rows to a file, durably and all at once."""
+
+    def load(self, path: Path) -> None:
+        """Replace the rows by those of a file; a damaged or foreign file is an EngineError."""
+
+    def close(self) -> None:
+        """Let go of memory and devices."""
+
+
+Device: TypeAlias = Literal["cpu", "gpu", "auto"]
+DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
+
+FLAT = "Flat"
+AUTO = "auto"
+EXACT = "exact"
+MILVUS = "milvus"
+CPU_LADDER = ("IVF{cells},SQ8", "HNSW32,SQ8", FLAT)
+GPU_LADDER = ("CAGRA", "IVF{cells},Flat", FLAT)
+ROWS_PER_CELL = 39  # rows that a cell is learned from
+
+
+class IndexPlanError(MultifoldError):
+    """An index that nobody can build."""
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """Type, device and recall that are asked for; the sizes at which rows are sealed and flat is enough."""
+
+    type: str = AUTO  # auto, exact, milvus, or a FAISS factory string in which {cells} grows with the rows
+    device: Device = "auto"
+    recall: float = 0.99
+    seal_at: int = 8_192  # fresh rows that are worth a segment
+    flat_below: int = 16_384  # rows that `auto` leaves flat
+
+    def __post_init__(self) -> None:
+        if self.device not in DEVICES:
+            raise IndexPlanError(f"The device must be one of {', '.join(DEVICES)}, not {self.device!r}.")
+        if not 0 < self.recall <= 1:
+            raise IndexPlanError(f"The target recall must lie above 0 and up to 1, not at {self.recall}.")
+
+    def ladder(self, rows: int, *, gpu: bool) -> tuple[str, ...]:
+        """Types to try for so many rows, the last of which is always exact."""
+        if self.type == FLAT or (self.type == AUTO and rows < self.flat_below):
+            return (FLAT,)
+        types = (self.type, FLAT) if self.type != AUTO else GPU_LADDER if gpu else CPU_LADDER
+        return tuple(name.format(cells=cell_count(rows)) for name in types)
+
+
+def cell_count(rows: int) -> int:
+    """Cells of an inverted file: a power of two near 4·√rows, each with rows enough to learn from."""
+    wanted = min(4 * rows**0.5, rows / ROWS_PER_CELL)
+    return int(1 << max(0, int(wanted).bit_length() - 1))

@@ -1,0 +1,290 @@
+"""Builds the index of a segment: types are tried, and search settings are chosen by measured recall.
+
+Recall@k of a query is the share of the answer that scores at least as much as the true k-th row, so twins
+count as hits. A few queries tell it to within a standard error: a setting is taken that reaches the target by
+that much more, if there is one. Queries are those of the other side where there are any: they lie apart from
+the rows (the modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each
+other.
+
+Of those that find it with an effort the fastest is taken.
+"""
+
+import logging
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.contracts import FLAT, Ids, IndexPlan, RowRankings
+from index.engines import exact_search, faiss_library
+from index.engines.exact_search import RowView
+from index.engines.faiss_index import (
+    BuildStopped,
+    FaissIndex,
+    IndexStart,
+    SearchSetting,
+    build_index,
+    extend_index,
+    set_threads,
+)
+from index.engines.l2_reduction import reduction_for
+from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
+from multifold.scores import apply_signs
+from multifold.types import Metric, Vector, Vectors
+
+LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
+WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
+WIDEST = 64.0  # for types that know no effort but this
+STEP = 1.5  # between two efforts
+MOST_PROBES = 256
+
+
+@dataclass(frozen=True)
+class TuningProbes:
+    """Queries as an engine gets them; `own` are the rows that they are, if they are rows."""
+
+    queries: Vectors
+    own: Ids | None = None
+
+    @property
+    def name(self) -> str:
+        """Where they come from."""
+        return "queries" if self.own is None else "rows"
+
+
+@dataclass(frozen=True)
+class ProbeTruth:
+    """Probes, and the score that a row must reach to be among the true `limit`."""
+
+    probes: TuningProbes
+    limit: int
+    threshold: Float32[np.ndarray, "q 1"]
+
+    def recall(self, answer: RowRankings) -> tuple[float, float]:
+        """The share of the true rows that an answer holds, and its standard error over queries."""
+        shares = (_others(answer, self.probes)[:, : self.limit] >= self.threshold).mean(axis=1)
+        return float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
+
+
+def held_out_probes(rows: RowView, signs: Vector | None, count: int = MOST_PROBES) -> TuningProbes:
+    """Rows that stand in for queries; each is left out of its own answer."""
+    some = np.sort(np.random.default_rng(0).permutation(len(rows.ids))[:count])
+    return TuningProbes(apply_signs(rows.vectors[some], signs), rows.ids[some])
+
+
+def probe_truths(
+    metric: Metric, rows: RowView, probes: TuningProbes, limits: Sequence[int]
+) -> list[ProbeTruth]:
+    """What the best rows of each probe score, by looking at every row."""
+    scores = _others(exact_search.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
+    return [ProbeTruth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
+
+
+def tune_setting(
+    ann: FaissIndex,
+    metric: Metric,
+    rows: RowView,
+    known: ProbeTruth,
+    target: float,
+    most: float = np.inf,
+    near: SearchSetting | None = None,
+) -> SearchSetting:
+    """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest.
+
+    Nothing that takes longer than `most` seconds a query is gone beyond. A wider setting needs no more effort
+    than a narrow one, so it is looked for downwards from there; `near` a setting, at its width alone.
+    """
+    tried: list[tuple[SearchSetting, float]] = []
+    efforts = list(_efforts(*ann.efforts()))
+    widths: Sequence[float] = WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST)
+    place = 0
+    if near is not None:
+        widths = ((near.candidates - 1) / near.limit,)
+        place = min(bisect_left(efforts, near.effort), len(efforts) - 1)
+    for width in widths:
+
+        def sure(place: int, width: float = width) -> bool:
+            setting = _start(known.limit, width, efforts[place], len(rows.ids))
+            tried.append(measure_setting(ann, metric, rows, known, setting))
+            return tried[-1][1] >= target
+
+        reached = sure(place)
+        while reached and place > 0 and sure(place - 1):
+            place -= 1
+        while not reached and place + 1 < len(efforts) and tried[-1][0].seconds <= most:
+            place += 1
+            reached = sure(place)
+        if not reached:
+            place = 0
+        elif len(efforts) == 1:
+            break  # wider only costs more
+    good = [setting for setting, least in tried if least >= target]
+    good = good or [setting for setting, _ in tried if setting.recall >= target]
+    if good:
+        return min(good, key=lambda one: one.seconds)
+    return max((setting for setting, _ in tried), key=lambda one: one.recall)
+
+
+def measure_setting(
+    ann: FaissIndex, metric: Metric, rows: RowView, known: ProbeTruth, setting: SearchSetting
+) -> tuple[SearchSetting, float]:
+    """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
+    wider = setting if known.probes.own is None else replace(setting, limit=setting.limit + 1)
+    asked = known.probes.queries[:]  # as nobody asked before, so that the time is all that it takes
+    start = time.thread_time()
+    answer = search_once(ann, metric, rows, asked, wider)
+    spent = time.thread_time() - start
+    recall, error = known.recall(answer)
+    return replace(setting, recall=recall, seconds=spent / len(known.probes.queries)), recall - error
+
+
+def _others(answer: RowRankings, probes: TuningProbes) -> Float32[np.ndarray, "q k"]:
+    """Scores, best first, without those of the probes themselves."""
+    scores, ids = answer
+    if probes.own is None:
+        return scores
+    others = np.where(ids == probes.own[:, None], np.float32(-np.inf), scores)
+    return np.asarray(-np.sort(-others, axis=1), np.float32)
+
+
+def _start(limit: int, width: float, effort: int, rows: int) -> SearchSetting:
+    return SearchSetting(limit, effort, min(rows, int(np.ceil(width * limit)) + 1), 0.0, 0.0)
+
+
+def _efforts(least: int, most: int) -> Iterator[int]:
+    effort = least
+    while effort < most:
+        yield effort
+        effort = max(effort + 1, int(effort * STEP))
+    yield most
+
+
+log = logging.getLogger(__name__)
+
+FEWEST = 10  # rows for each row of a measured answer
+FIRST_INDEX_TYPES = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
+FIRST_INDEX_PROBES = 64
+
+
+@dataclass(frozen=True)
+class SegmentBuilder:
+    """Builds the parts of one engine. `ask` gives real queries, or None while there are none."""
+
+    metric: Metric
+    plan: IndexPlan
+    ask: Callable[[int], Vectors | None]
+    signs: Vector | None
+    threads: int
+
+    def build(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
+        """Seal rows that are all alive; below the target the next type is tried, at last none is needed.
+
+        Cells that are known come first.
+        """
+        begun = time.perf_counter()
+        set_threads(self.threads)
+        on_gpu = faiss_library.uses_gpu(self.plan.device)
+        types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
+        known = self._known(rows) if start or types[0] != FLAT else []
+        found, missed = list[FaissIndex](), list[RejectedType]()
+        if start and (ann := self._extended(start, rows, known, stopped)):
+            found.append(ann)
+        for name in types[:-1]:
+            if found and not found[-1].strained:
+                break
+            most = min(map(FaissIndex.seconds, found), default=np.inf)
+            notes = [] if found else missed
+            if (ann := self._tried(name, rows, known, notes, stopped, most, on_gpu=on_gpu)) is not None:
+                found.append(ann)
+        best = min(found, key=FaissIndex.seconds, default=None)
+        report = self._report(rows, best, known, missed, time.perf_counter() - begun)
+        log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
+        return Segment(rows, best, report)
+
+    def indexes(self, rows: int) -> bool:
+        """Whether the plan has so many rows indexed, not looked at one by one."""
+        return self.plan.ladder(rows, gpu=faiss_library.uses_gpu(self.plan.device))[0] != FLAT
+
+    def hasten(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
+        """Rows that wait to be sealed, with an index that is there at once; measured by fewer probes."""
+        known = self._known(rows, FIRST_INDEX_PROBES)
+        if start and (ann := self._extended(start, rows, known, stopped)):
+            return Segment(rows, ann)
+        tried = (self._tried(name, rows, known, [], stopped) for name in FIRST_INDEX_TYPES)
+        return Segment(rows, next((ann for ann in tried if ann is not None), None))
+
+    def _known(self, rows: RowView, count: int = MOST_PROBES) -> list[ProbeTruth]:
+        queries = self.ask(count)
+        probes = held_out_probes(rows, self.signs, count) if queries is None else TuningProbes(queries)
+        limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows.ids)]
+        return probe_truths(self.metric, rows, probes, limits or LIMITS[:1])
+
+    def _extended(
+        self, start: IndexStart, rows: RowView, known: list[ProbeTruth], stopped: Callable[[], bool]
+    ) -> FaissIndex | None:
+        """An index in known cells, with settings for every limit; None where the target is not reached."""
+        ann = extend_index(start, rows, stopped)
+        if ann is None:
+            return None
+        set_threads(1)
+        target = self.plan.recall
+        settings = [
+            tune_setting(ann, self.metric, rows, one, target, near=ann.setting(one.limit)) for one in known
+        ]
+        set_threads(self.threads)
+        reached = min(setting.recall for setting in settings) >= target
+        return replace(ann, settings=tuple(settings)) if reached else None
+
+    def _tried(
+        self,
+        name: str,
+        rows: RowView,
+        known: list[ProbeTruth],
+        missed: list[RejectedType],
+        stopped: Callable[[], bool],
+        most: float = np.inf,
+        *,
+        on_gpu: bool = False,
+    ) -> FaissIndex | None:
+        """An index that reaches the target with settings for every limit; None notes what it missed by.
+
+        One that takes longer than `most` seconds a query is of no use, and need not reach it.
+        """
+        reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
+        ann = build_index(name, rows, reduced, on_gpu=on_gpu, stopped=stopped)
+        set_threads(1)
+        settings = []
+        for one in known:
+            if stopped():
+                raise BuildStopped
+            settings.append(tune_setting(ann, self.metric, rows, one, self.plan.recall, most))
+        set_threads(self.threads)
+        worst = min(setting.recall for setting in settings)
+        if worst < self.plan.recall:
+            missed.append(RejectedType(name, worst))
+            return None
+        return replace(ann, settings=tuple(settings))
+
+    def _report(
+        self,
+        rows: RowView,
+        ann: FaissIndex | None,
+        known: list[ProbeTruth],
+        missed: list[RejectedType],
+        seconds: float,
+    ) -> SegmentReport:
+        size, dim = rows.vectors.shape
+        return SegmentReport(
+            FLAT if ann is None else ann.type,
+            size,
+            self.plan.recall,
+            len(known[0].probes.queries) if known else 0,
+            known[0].probes.name if known else "nothing",
+            () if ann is None else ann.settings,
+            4.0 * dim + (0 if ann is None else ann.bytes() / max(1, size)),
+            seconds,
+            tuple(missed),
+        )

@@ -1,0 +1,71 @@
+"""Makes the engine of each side's rows, and finds real queries to measure its recall with."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.contracts import EXACT, MILVUS, EngineKey, IndexEngine, IndexPlan, RowKind, Space
+from index.engines import faiss_library
+from index.engines.exact_engine import ExactEngine
+from index.engines.faiss_engine import FaissEngine
+from index.engines.faiss_index import check_types
+from multifold.scores import apply_signs
+from multifold.types import SIDES, Features, Side, Vectors
+
+FEWEST = 32  # queries that are worth measuring with
+OBSERVATION_ROWS: RowKind = "observation"
+
+
+def check_plan(plan: IndexPlan, dim: int) -> None:
+    """Refuse an index that nobody can build, before there is anything to build it of."""
+    if plan.type not in (EXACT, MILVUS):
+        check_types(plan, dim, on_gpu=faiss_library.uses_gpu(plan.device))
+
+
+class EngineFactory:
+    """Makes the engines of one collection, as its plan says."""
+
+    def __init__(
+        self, space: Space, plan: IndexPlan, home: Path | None, probes: Mapping[Side, Features] | None = None
+    ) -> None:
+        self._space, self._plan, self._home = space, plan, home
+        self._probes = probes or {}
+        self._made: dict[EngineKey, IndexEngine] = {}
+
+    def __call__(self, segment: EngineKey) -> IndexEngine:
+        """A new, empty engine for the rows of one side and kind."""
+        self._made[segment] = self._new(segment[0])
+        return self._made[segment]
+
+    def _new(self, side: Side) -> IndexEngine:
+        dim, metric = self._space.dim, self._space.metric
+        if self._plan.type == EXACT:
+            return ExactEngine(dim, metric)
+        return FaissEngine(
+            dim, metric, self._plan, ask=self._asker(side), signs=self._space.query_signs, home=self._home
+        )
+
+    def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
+        return lambda count: real_queries(self._space, side, count, self._probes, self._made)
+
+
+def real_queries(
+    space: Space,
+    side: Side,
+    count: int,
+    probes: Mapping[Side, Features],
+    stored: Mapping[EngineKey, IndexEngine],
+) -> Float32[np.ndarray, "q d"] | None:
+    """Queries of the other sides: the encoder's own probes, else what is stored; None where these are few."""
+    for other in (one for one in SIDES if one != side):
+        if other in probes:
+            vectors = space.vectors(probes[other][:count])
+        elif (other, OBSERVATION_ROWS) in stored:
+            vectors = stored[other, OBSERVATION_ROWS].sample(count)
+        else:
+            continue
+        if len(vectors) >= FEWEST:
+            return apply_signs(vectors, space.query_signs)
+    return None

@@ -1,0 +1,348 @@
+"""One FAISS index over the rows of a segment, and the cells that several indexes share.
+
+The nearest cells of a query are kept for the thread that asked, until it asks for another.
+
+FAISS numbers rows by position and never changes: no id map, no removal, no selector and no refinement of its
+own takes part, each of which gives wrong answers silently with some type. Ids, the dead, filters and exact
+scores are the segment's part.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from index.contracts import ROWS_PER_CELL, IndexPlan, IndexPlanError
+from index.engines import faiss_library
+from index.engines.exact_search import RowView
+from index.engines.faiss_library import Index, faiss
+from index.engines.l2_reduction import L2Reduction, ReducedVectors
+from multifold.types import Metric, Vectors
+
+LINE = 64  # bytes that a processor reads at once
+
+
+@dataclass(frozen=True, eq=False)
+class NearestCells:
+    """The cells that lie nearest to each query, nearest first."""
+
+    queries: ReducedVectors
+    distances: Float32[np.ndarray, "q e"]
+    cells: Int64[np.ndarray, "q e"]
+
+    def first(self, effort: int) -> "NearestCells":
+        """Fewer of them."""
+        if effort == self.cells.shape[1]:
+            return self
+        distances, cells = (np.ascontiguousarray(each[:, :effort]) for each in (self.distances, self.cells))
+        return NearestCells(self.queries, distances, cells)
+
+
+class _Last(threading.local):
+    """What a thread asked last."""
+
+    queries: Vectors | None = None
+    most = 0  # cells that anybody needed for these queries
+    nearest: NearestCells | None = None
+
+
+class SharedCells:
+    """What an index has learned, without its rows."""
+
+    def __init__(self, reduction: L2Reduction, index: Index) -> None:
+        self._reduction = reduction
+        self._empty = _without_rows(index)
+        self._last = _Last()
+
+    def index(self) -> Index:
+        """An index of the same cells and codes, and no rows."""
+        return _cloned(self._empty)
+
+    def nearest(self, queries: Vectors, effort: int) -> NearestCells:
+        """So many cells of each query. The same array is the same queries; who asks first asks for all."""
+        effort = max(1, min(effort, int(self._empty.nlist)))
+        last = self._last
+        known = last.nearest if last.queries is queries else None
+        if known is None or known.cells.shape[1] < effort:
+            known = last.nearest = self._found(queries, max(effort, last.most))
+        last.most = max(effort, last.most) if last.queries is queries else effort
+        last.queries = queries
+        return known.first(effort)
+
+    def _found(self, queries: Vectors, effort: int) -> NearestCells:
+        reduced = np.ascontiguousarray(self._reduction.queries(queries), np.float32)
+        return NearestCells(reduced, *self._empty.quantizer.search(reduced, effort))
+
+
+def align_centroids(index: Index) -> Index:
+    """The same index, its centroids where a processor reads them fastest: from the start of a cache line."""
+    cells = faiss.try_extract_index_ivf(index)
+    centroids = None if cells is None else faiss.downcast_index(cells.quantizer)
+    if not isinstance(centroids, faiss.IndexFlat):
+        return index
+    values = faiss.rev_swig_ptr(centroids.get_xb(), centroids.ntotal * centroids.d).view(np.uint8)
+    space = np.empty(values.nbytes + LINE, np.uint8)
+    memory = space[-space.ctypes.data % LINE :][: values.nbytes]
+    memory[:] = values
+    vector = faiss.MaybeOwnedVectorUInt8
+    centroids.codes = vector.create_view(faiss.swig_ptr(memory), memory.nbytes, vector().owner)
+    index.referenced_objects = [memory]  # which a view does not keep
+    return index
+
+
+def shared_cells_of(reduction: L2Reduction, index: Index) -> SharedCells | None:
+    """The cells of an index whose type lets others share them."""
+    shares = isinstance(index, faiss.IndexIVFScalarQuantizer | faiss.IndexIVFFlat)
+    return SharedCells(reduction, index) if shares else None
+
+
+def search_cells(
+    index: Index, nearest: NearestCells, count: int, parameters: Index
+) -> Int64[np.ndarray, "q c"]:
+    """Positions of the best rows in these cells, padded with -1."""
+    size = len(nearest.queries)
+    distances, positions = np.empty((size, count), np.float32), np.empty((size, count), np.int64)
+    queries, *rest = (
+        faiss.swig_ptr(array)
+        for array in (nearest.queries, nearest.cells, nearest.distances, distances, positions)
+    )
+    index.search_preassigned_c(size, queries, count, *rest, False, parameters)
+    return positions
+
+
+def _without_rows(index: Index) -> Index:
+    """A copy of all but the rows, which nobody may search meanwhile."""
+    rows, count = index.invlists, index.ntotal
+    none = faiss.ArrayInvertedLists(index.nlist, index.code_size)
+    index.own_invlists = False
+    index.replace_invlists(none, False)
+    index.ntotal = 0
+    copy = _cloned(index)
+    index.replace_invlists(rows, True)
+    index.ntotal = count
+    return copy
+
+
+def _cloned(index: Index) -> Index:
+    """A copy; centroids that are aligned are the same, not copied."""
+    copy = faiss.clone_index(index)
+    copy.referenced_objects = getattr(index, "referenced_objects", [])
+    return copy
+
+
+PIECE = 2048  # rows added between two looks at whether to stop
+TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
+MOST_EF = 2048
+CACHED_PARAMETERS = 64  # ways of asking that need not be made again
+EASY_SHARE = 1 / 8  # of the effort that a type can make
+
+
+class BuildStopped(Exception):  # noqa: N818 (not an error: somebody closed the engine)
+    """The build was called off."""
+
+
+@dataclass(frozen=True)
+class SearchSetting:
+    """How hard to look for `limit` rows: the type's own effort, and candidates for exact rescoring."""
+
+    limit: int
+    effort: int
+    candidates: int
+    recall: float
+    seconds: float  # CPU time of one query
+    enough: int = 0  # good candidates to answer from; 0: as many as the limit
+
+    @property
+    def needed(self) -> int:
+        """Good candidates that are enough to answer from."""
+        return self.enough or min(self.limit, self.candidates)
+
+    def within(self, share: float) -> "SearchSetting":
+        """The setting when only this share of the rows counts: those that do lie farther than others."""
+        if share == 1:
+            return self
+        reach = int(1.2 * self.candidates / share) + 8
+        effort = int(np.ceil((2 - share) * self.effort / share))
+        enough = max(self.limit, self.candidates * 3 // 4)
+        return replace(self, candidates=reach, effort=effort, enough=enough)
+
+    def wider(self, times: int) -> "SearchSetting":
+        """The same with a further reach, for as many good candidates."""
+        reach, effort = self.candidates * times, self.effort * times
+        return replace(self, candidates=reach, effort=effort, enough=self.needed)
+
+    def scaled(self, limit: int) -> "SearchSetting":
+        """The setting for another limit: the same up to its own, proportionally harder beyond."""
+        if limit <= self.limit:
+            return self
+        times = limit / self.limit
+        effort, candidates = int(np.ceil(self.effort * times)), int(np.ceil(self.candidates * times))
+        return replace(self, limit=limit, effort=effort, candidates=candidates, seconds=self.seconds * times)
+
+
+@dataclass(frozen=True, eq=False)
+class FaissIndex:
+    """An index of one type with the settings that reach the target."""
+
+    type: str
+    reduction: L2Reduction
+    index: Index
+    settings: tuple[SearchSetting, ...] = ()  # by rising limit
+    cells: SharedCells | None = None  # that other indexes may share
+    turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
+
+    def setting(self, limit: int) -> SearchSetting:
+        """How hard to look for `limit` rows."""
+        enough = (setting for setting in self.settings if setting.limit >= limit)
+        return next(enough, self.settings[-1]).scaled(limit)
+
+    def candidates(self, queries: Vectors, count: int, effort: int) -> Int64[np.ndarray, "q c"]:
+        """Positions of probable neighbours, nearest first, padded with -1."""
+        parameters = self._asking(effort, count)
+        if self.cells is not None:
+            return search_cells(self.index, self.cells.nearest(queries, effort), count, parameters)
+        reduced = self.reduction.queries(queries)
+        with self.turn if faiss_library.is_on_gpu(self.index) else nullcontext():
+            _, positions = self.index.search(reduced, count, params=parameters)
+        return np.asarray(positions, np.int64)
+
+    @cached_property
+    def _asking(self) -> Callable[[int, int], Index]:
+        return lru_cache(CACHED_PARAMETERS)(search_parameters(self.index))
+
+    def most(self) -> int:
+        """How many candidates one search can give."""
+        return (
+            faiss_library.MOST_NEIGHBOURS if faiss_library.is_on_gpu(self.index) else int(self.index.ntotal)
+        )
+
+    def efforts(self) -> tuple[int, int]:
+        """The least and the most effort that make sense; equal where the type knows none."""
+        cells = faiss.try_extract_index_ivf(self.index)
+        if cells is not None or hasattr(self.index, "nprobe"):
+            return 1, int((cells or self.index).nlist)
+        return (
+            (16, MOST_EF)
+            if _graph(self.index) or faiss_library.is_instance(self.index, "GpuIndexCagra")
+            else (0, 0)
+        )
+
+    @property
+    def strained(self) -> bool:
+        """Whether it has to look so hard that another type may be faster."""
+        return self.settings[0].effort > EASY_SHARE * self.efforts()[1]
+
+    def seconds(self) -> float:
+        """CPU time of a query of each size that was measured."""
+        return sum(setting.seconds for setting in self.settings)
+
+    def bytes(self) -> int:
+        """What the index takes in memory, without the vectors that scores are made of."""
+        return len(faiss.serialize_index(faiss_library.to_cpu(self.index)))
+
+
+@dataclass(frozen=True)
+class IndexStart:
+    """What an index can be made from: cells that are known, and the first rows, which are there already."""
+
+    known: FaissIndex
+    rows: int
+
+
+def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
+    """Refuse a type by name that nobody can build, before there are rows."""
+    for name in plan.ladder(TRAINING, gpu=on_gpu):
+        if name == faiss_library.CAGRA and not on_gpu:
+            raise IndexPlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")
+        if name != faiss_library.CAGRA:
+            _empty(name, L2Reduction(dim, None, lifted=False).width, "l2")
+
+
+def build_index(
+    type: str,  # noqa: A002 (what it is called here)
+    view: RowView,
+    reduction: L2Reduction,
+    *,
+    on_gpu: bool,
+    stopped: Callable[[], bool],
+    metric: Metric = "l2",
+) -> FaissIndex:
+    """Train and fill an index of this type; segments are built for L2, inner products are for comparison."""
+    if type == faiss_library.CAGRA:
+        return FaissIndex(type, reduction, faiss_library.build_cagra(reduction.gallery(view.vectors)))
+    index = _empty(type, reduction.width, metric)
+    cells = faiss.try_extract_index_ivf(index)
+    learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
+    sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
+    index.train(reduction.gallery(view.vectors[np.sort(sample)]))
+    shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
+    _fill(index, reduction, view, stopped)
+    return FaissIndex(type, reduction, faiss_library.to_gpu(index) if on_gpu else index, cells=shared)
+
+
+def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) -> FaissIndex | None:
+    """An index of these rows in cells that are known; None where the rows do not fit there."""
+    known = start.known
+    if known.cells is None or not known.reduction.fits(view.lengths):
+        return None
+    index = known.cells.index()
+    known.index.copy_subset_to(index, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, start.rows)
+    _fill(index, known.reduction, view, stopped)
+    return replace(known, index=index)
+
+
+def _fill(index: Index, reduction: L2Reduction, view: RowView, stopped: Callable[[], bool]) -> None:
+    """Add the rows that are not there yet."""
+    for start in range(index.ntotal, len(view.ids), PIECE):
+        if stopped():
+            raise BuildStopped
+        index.add(reduction.gallery(view.vectors[start : start + PIECE]))
+
+
+def _empty(type: str, width: int, metric: Metric) -> Index:  # noqa: A002
+    try:
+        compared = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
+        index = faiss.index_factory(width, type, compared)
+    except RuntimeError as error:
+        reason = str(error).rpartition(": ")[2]
+        raise IndexPlanError(
+            f"FAISS cannot make an index {type!r} for vectors of {width}: {reason}."
+        ) from error
+    if isinstance(index, (faiss.IndexRefine, faiss.IndexIDMap)):
+        raise IndexPlanError(
+            f"The index {type!r} refines or maps ids itself. Segments do both for every type: leave it out."
+        )
+    return index
+
+
+def search_parameters(index: Index) -> Callable[[int, int], Index]:
+    """How FAISS is told to look this hard for so many rows; to None where a type knows no effort."""
+    if isinstance(index, faiss.IndexPreTransform):
+        inner, wrapped = (
+            search_parameters(faiss.downcast_index(index.index)),
+            faiss.SearchParametersPreTransform,
+        )
+        return lambda effort, count: wrapped(index_params=inner(effort, count))
+    if isinstance(index, faiss.IndexHNSW):
+        return lambda effort, count: faiss.SearchParametersHNSW(efSearch=max(effort, count))
+    if faiss_library.is_instance(index, "GpuIndexCagra"):
+        return lambda effort, count: faiss.SearchParametersCagra(itopk_size=-(-max(effort, count) // 32) * 32)
+    if hasattr(index, "nprobe"):
+        cells = int(index.nlist)
+        return lambda effort, _: faiss.SearchParametersIVF(nprobe=max(1, min(effort, cells)))
+    return lambda *_: None
+
+
+def _graph(index: Index) -> bool:
+    if isinstance(index, faiss.IndexPreTransform):
+        return _graph(faiss.downcast_index(index.index))
+    return isinstance(index, faiss.IndexHNSW)
+
+
+def set_threads(count: int) -> None:
+    """How many cores FAISS may use when this thread calls it."""
+    faiss.omp_set_num_threads(count)

@@ -1,0 +1,1 @@
+"""Statistics, checks, compaction, snapshots and restores of a collection."""

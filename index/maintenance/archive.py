@@ -1,0 +1,134 @@
+"""One file that holds many: a plain tar that any tool can read, and that is refused unless it is whole.
+
+Its last member holds the sha256 of every byte before it. Only regular files with the names that the reader
+knows are taken from it; links, folders, sparse files and long names are not even looked into. Nothing in it
+is compressed, so what comes out is never more than the file itself.
+"""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from multifold.errors import MultifoldError
+
+END = "end.json"
+BLOCK = tarfile.BLOCKSIZE
+PIECE = 1 << 20
+MOST_TOLD = 1 << 30  # bytes of a member that is read into memory
+
+
+class ArchiveError(MultifoldError):
+    """A snapshot that is damaged, or no snapshot at all."""
+
+
+class ArchiveWriter:
+    """Writes members one after the other; `finish` vouches for them."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out, self._digest = out, hashlib.sha256()
+
+    def add(self, name: str, size: int, source: BinaryIO) -> None:
+        """Copy `size` bytes to a member of this name."""
+        self._write(_header(name, size))
+        for piece in _pieces(source, size, name):
+            self._write(piece)
+        self._write(bytes(-size % BLOCK))
+
+    def add_bytes(self, name: str, data: bytes) -> None:
+        """A member that is in memory."""
+        self._write(_header(name, len(data)) + data + bytes(-len(data) % BLOCK))
+
+    def finish(self, told: dict[str, Any]) -> None:
+        """The last member: what was left to tell, and the sum of all before it."""
+        self.add_bytes(END, json.dumps({**told, "sha256": self._digest.hexdigest()}).encode())
+        self._out.write(bytes(2 * BLOCK))
+
+    def _write(self, data: bytes) -> None:
+        self._digest.update(data)
+        self._out.write(data)
+
+
+class ArchiveMember:
+    """One file of an archive, to be read once, before the next is asked for."""
+
+    def __init__(self, name: str, size: int, archive: "ArchiveReader") -> None:
+        self.name, self.size, self._archive = name, size, archive
+        self._left = size
+
+    def pieces(self) -> Iterator[bytes]:
+        """Its bytes, piece by piece."""
+        while self._left:
+            piece = self._archive.take(min(PIECE, self._left))
+            self._left -= len(piece)
+            yield piece
+
+    def json(self) -> dict[str, Any]:
+        """What it tells."""
+        if self.size > MOST_TOLD:
+            raise ArchiveError(f"{self._archive.path} is no snapshot: its {self.name} is too long.")
+        try:
+            told = json.loads(b"".join(self.pieces()))
+        except ValueError as error:
+            raise ArchiveError(f"{self._archive.path} is damaged: {self.name} is not JSON.") from error
+        if not isinstance(told, dict):
+            raise ArchiveError(f"{self._archive.path} is damaged: {self.name} is not a JSON object.")
+        return told
+
+
+class ArchiveReader:
+    """Reads members in order; after the last one it is known whether all of it was whole."""
+
+    def __init__(self, path: Path, source: BinaryIO) -> None:
+        self.path, self._source, self._digest = path, source, hashlib.sha256()
+        self.end: dict[str, Any] = {}
+
+    def members(self) -> Iterator[ArchiveMember]:
+        """Every member but the last, which is checked instead."""
+        while True:
+            before = self._digest.copy()
+            member = self._next()
+            if member.name == END:
+                self.end = member.json()
+                if self.end.get("sha256") != before.hexdigest():
+                    raise ArchiveError(f"{self.path} is damaged: its sha256 is not the one it states.")
+                return
+            yield member
+            for _ in member.pieces():  # what its reader left
+                pass
+            self.take(-member.size % BLOCK)
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, all of them."""
+        data = self._source.read(size)
+        if len(data) != size:
+            raise ArchiveError(f"{self.path} is damaged: it ends too early.")
+        self._digest.update(data)
+        return data
+
+    def _next(self) -> ArchiveMember:
+        block = self.take(BLOCK)
+        try:
+            told = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+        except (tarfile.HeaderError, UnicodeDecodeError) as error:
+            raise ArchiveError(f"{self.path} is damaged, or no snapshot ({error}).") from error
+        if told.type != tarfile.REGTYPE or told.size < 0:
+            raise ArchiveError(f"{self.path} is no snapshot: {told.name!r} in it is not a regular file.")
+        return ArchiveMember(told.name, told.size, self)
+
+
+def _header(name: str, size: int) -> bytes:
+    told = tarfile.TarInfo(name)
+    told.size = size
+    return told.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
+
+
+def _pieces(source: BinaryIO, size: int, name: str) -> Iterator[bytes]:
+    while size:
+        piece = source.read(min(PIECE, size))
+        if not piece:
+            raise ArchiveError(f"{name} became shorter while it was read: is another process writing it?")
+        size -= len(piece)
+        yield piece

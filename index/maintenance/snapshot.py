@@ -1,0 +1,125 @@
+"""A live collection as one file.
+
+The store is copied as it is at one moment, whatever is written meanwhile; then come the pictures that this
+copy names. Blobs never change, and none is removed while a snapshot is taken, so all of it is of one version.
+The file has its name only when it is whole and durable.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from index.maintenance.archive import ArchiveWriter
+from index.store import feedback
+from index.store.blobs.contracts import BlobError, Blobs
+from index.store.change_log import last_change
+from index.store.copying import sqlite_copy
+from index.store.folder_locks import keep_blobs
+from index.store.item_rows import parse_files
+from index.store.schema import VERSION, items, observations
+from index.store.store import Store
+from multifold.bundle.bundle import file_hash
+from multifold.durable import replace_file, temporary_path
+from multifold.errors import MultifoldError, needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, func, select
+
+FORMAT = 1
+HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
+ProgressCallback = Callable[[int], object]
+
+
+class SnapshotError(MultifoldError):
+    """A snapshot cannot be taken or restored; says why."""
+
+
+@dataclass(frozen=True)
+class SnapshotHeader:
+    """What a snapshot says of itself before anything else."""
+
+    format: int
+    schema: int
+    vector_id: str
+    version: int
+    items: int
+    observations: int
+    pictures: bool
+    made: str
+    store_sha256: str
+
+
+@dataclass(frozen=True)
+class SnapshotReport:
+    """A snapshot that was taken, and the pictures that were missing or damaged, so it is without them."""
+
+    contents: SnapshotHeader
+    size: int
+    blobs: int
+    absent: tuple[str, ...]
+
+
+def take_snapshot(
+    store: Store, blobs: Blobs, path: Path, *, pictures: bool = True, told: ProgressCallback = lambda _: None
+) -> SnapshotReport:
+    """Write a snapshot to a new file; `told` hears of bytes of pictures as they are written."""
+    if path.exists():
+        raise SnapshotError(f"{path} is there already: choose another name, or remove it.")
+    if not path.parent.is_dir():
+        raise SnapshotError(f"There is no folder {path.parent}: make it first.")
+    store_copy = temporary_path(path)
+    try:
+        with keep_blobs(blobs.home), replace_file(path) as out:
+            contents, keys = _copied(store, store_copy, pictures=pictures)
+            archive = ArchiveWriter(out)
+            archive.add_bytes(HEAD, json.dumps(asdict(contents), indent=1).encode())
+            with open(store_copy, "rb") as copy:
+                archive.add(STORE, store_copy.stat().st_size, copy)
+            absent = [key for key in keys if not _added(archive, blobs, key, told)]
+            archive.finish({"blobs": len(keys) - len(absent), "absent": absent})
+    except OSError as error:
+        raise SnapshotError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        store_copy.unlink(missing_ok=True)
+    return SnapshotReport(contents, path.stat().st_size, len(keys) - len(absent), tuple(absent))
+
+
+def named_blob_keys(connection: Connection) -> list[str]:
+    """The keys of all blobs that a store names, each once, sorted."""
+    named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
+    kept = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
+    asked = feedback.blob_keys(connection)
+    return sorted({*connection.scalars(named), *chain.from_iterable(map(parse_files, kept)), *asked})
+
+
+def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str]]:
+    """A copy of the store as it is now, what it holds, and the blobs to go with it."""
+    with store.moment() as now, sqlite_copy(now, into) as copy:
+        version, keys = last_change(copy), named_blob_keys(copy) if pictures else []
+        counts = [copy.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    return SnapshotHeader(
+        FORMAT,
+        VERSION,
+        store.vector_id,
+        version,
+        counts[0] or 0,
+        counts[1] or 0,
+        pictures,
+        made,
+        file_hash(into),
+    ), keys
+
+
+def _added(archive: ArchiveWriter, blobs: Blobs, key: str, told: ProgressCallback) -> bool:
+    """Put a blob in, if it is there and whole."""
+    try:
+        data = blobs.get(key)
+    except BlobError:
+        return False
+    archive.add_bytes(f"{BLOBS}{key[:2]}/{key}", data)
+    told(len(data))
+    return True

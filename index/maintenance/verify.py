@@ -1,0 +1,142 @@
+"""Checks of a collection: is its store sound, are its pictures whole, and do its indexes hold what the
+store says?
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from index.contracts import EngineKey, IndexEngine, Space
+from index.engines.exact_search import lengths
+from index.maintenance.snapshot import named_blob_keys
+from index.search.engine_set import BATCH, NEVER, derive_rows
+from index.store.blobs.contracts import BlobError, Blobs
+from index.store.change_log import last_change
+from index.store.folder_locks import keep_blobs
+from index.store.item_rows import FEATURE_DTYPE
+from index.store.schema import changes, items, observations
+from index.store.store import Store
+from multifold.errors import needs_extra
+from multifold.types import Vectors
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, func, select
+
+
+ROWS = 2_000  # looked at together
+
+
+def find_store_problems(blobs: Blobs, store: Store) -> Iterator[str]:
+    """One sentence for each thing that is wrong with the store and the pictures, of one version."""
+    with keep_blobs(blobs.home), store.moment() as now:
+        yield from store.unsound()
+        yield from _counts(now)
+        yield from _features(now, store.feature_length)
+        yield from _pictures(now, blobs)
+
+
+def _counts(now: Connection) -> Iterator[str]:
+    held = select(observations.c.edition, func.count().label("held")).group_by(observations.c.edition)
+    counted = held.subquery()
+    joined = items.outerjoin(counted, items.c.edition == counted.c.edition)
+    wrong = select(items.c.id, items.c.size, counted.c.held).select_from(joined)
+    for name, size, held_here in now.execute(wrong.where(items.c.size != func.coalesce(counted.c.held, 0))):
+        yield f"Item {name!r} should have {size} observations, and {held_here or 0} are there."
+    last = last_change(now)
+    for what, column in (("an item", items.c.edition), ("the log", changes.c.sequence)):
+        highest = now.scalar(select(func.max(column))) or 0
+        if highest > last:
+            yield f"The clock stands at {last}, and {what} has the number {highest}."
+
+
+def _features(now: Connection, length: int | None) -> Iterator[str]:
+    rows = select(items.c.id, observations.c.kind, observations.c.ordinal, observations.c.feature)
+    rows = rows.join(items, items.c.edition == observations.c.edition)
+    for some in now.execute(rows, execution_options={"yield_per": ROWS}).partitions():
+        for name, kind, ordinal, feature in some:
+            if length is None or len(feature) != length * FEATURE_DTYPE.itemsize:
+                yield f"Item {name!r}: {kind} {ordinal} has a feature of {len(feature)} bytes."
+            elif not np.isfinite(np.frombuffer(feature, FEATURE_DTYPE)).all():
+                yield f"Item {name!r}: {kind} {ordinal} has a feature with numbers that are not finite."
+
+
+def _pictures(now: Connection, blobs: Blobs) -> Iterator[str]:
+    for key in named_blob_keys(now):
+        try:
+            blobs.get(key)
+        except BlobError as error:
+            yield f"Picture {key}: {error}"
+
+
+SAMPLED = 64  # rows of each index that are searched for
+NEAREST = 10
+SLACK = 0.05  # of recall: the sample is small
+CLOSE = 1e-4  # of a vector's length, as computed in batches of other sizes
+
+
+class RowFingerprints:
+    """Rows of one index as one number each: their vectors, seen from one direction that is drawn by lot."""
+
+    def __init__(self, direction: np.ndarray) -> None:
+        self._direction = direction
+        self._rows, self._marks, self._lengths = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+        self.sample: Vectors = np.empty((0, len(direction)), np.float32)
+
+    def add(self, rows: np.ndarray, vectors: Vectors) -> None:
+        """See more rows; some of their vectors are kept to search for."""
+        self._rows.append(rows)
+        self._marks.append(vectors.astype(np.float64) @ self._direction)
+        self._lengths.append(lengths(vectors))
+        seen = np.concatenate([self.sample, vectors[:: max(1, len(vectors) // SAMPLED)]])
+        self.sample = seen[:: max(1, len(seen) // SAMPLED)][:SAMPLED]
+
+    def ordered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows in order, what each looks like, and how far off that may be."""
+        rows = np.concatenate(self._rows)
+        order = np.argsort(rows)
+        return rows[order], np.concatenate(self._marks)[order], CLOSE * np.concatenate(self._lengths)[order]
+
+
+def find_index_problems(
+    engines: Mapping[EngineKey, IndexEngine], store: Store, space: Space, recall: float
+) -> Iterator[str]:
+    """One sentence for each index that is not what the store of this moment makes of it."""
+    direction = np.random.default_rng().standard_normal(space.dim) / space.dim**0.5
+    expected = _expected(store, space, direction)
+    for segment in sorted(expected.keys() | engines.keys()):
+        wanted, found = expected.get(segment, RowFingerprints(direction)), RowFingerprints(direction)
+        engine = engines.get(segment)
+        for rows, vectors in engine.blocks() if engine is not None else ():
+            found.add(rows, vectors)
+        trouble = _difference(wanted, found)
+        if trouble is None and engine is not None and engine.count():
+            trouble = _missed(engine, wanted.sample, recall)
+        if trouble is not None:
+            yield f"The index of {' '.join(segment)} rows {trouble}."
+
+
+def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineKey, RowFingerprints]:
+    made: dict[EngineKey, RowFingerprints] = {}
+    with store.since(NEVER, BATCH) as progress:
+        for batch in progress.batches():
+            for new in derive_rows(batch, space):
+                made.setdefault(new.segment, RowFingerprints(direction)).add(new.rows, new.vectors)
+    return made
+
+
+def _difference(wanted: RowFingerprints, found: RowFingerprints) -> str | None:
+    rows, marks, slack = wanted.ordered()
+    there, looks, _ = found.ordered()
+    if len(rows) != len(there):
+        return f"has {len(there)} rows, and the store makes {len(rows)}"
+    other = (rows != there) | (np.abs(marks - looks) > slack)
+    return f"has another vector than the store for row {rows[other][0]}" if other.any() else None
+
+
+def _missed(engine: IndexEngine, vectors: Vectors, recall: float) -> str | None:
+    """Whether fewer neighbours are found than the plan promises."""
+    limit = min(NEAREST, engine.count())
+    true, _ = engine.search(vectors, limit, exact=True)
+    scores, _ = engine.search(vectors, limit)
+    reached = float(np.mean(scores >= true[:, -1:]))
+    return None if reached >= recall - SLACK else f"finds {reached:.3f} of the nearest, not {recall}"

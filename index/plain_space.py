@@ -1,0 +1,66 @@
+"""The space of embeddings that users bring themselves: features are index vectors, with no encoder behind
+them.
+
+Its `vector_id` says all there is to know ("plain-cosine-768"), so a collection opens without a bundle.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from multifold.errors import MultifoldError
+from multifold.types import Features, Metric, Vector, Vectors
+
+PlainMetric: TypeAlias = Literal["cosine", "ip", "l2"]
+PLAIN_METRICS: tuple[PlainMetric, ...] = get_args(PlainMetric)
+NAME = re.compile(rf"plain-({'|'.join(PLAIN_METRICS)})-([1-9][0-9]{{0,5}})")
+
+
+class PlainSpaceError(MultifoldError):
+    """A space that there is not."""
+
+
+@dataclass(frozen=True)
+class PlainSpace:
+    """Vectors of `dim` numbers; for `cosine` they are brought to length one."""
+
+    comparison: PlainMetric
+    dim: int
+
+    def __post_init__(self) -> None:
+        if NAME.fullmatch(self.vector_id) is None:
+            raise PlainSpaceError(
+                f"There is no space {self.vector_id}: compare by {', '.join(PLAIN_METRICS)}, "
+                "and with 1 to 999,999 numbers."
+            )
+
+    @property
+    def vector_id(self) -> str:
+        """The name of the space."""
+        return f"plain-{self.comparison}-{self.dim}"
+
+    @property
+    def metric(self) -> Metric:
+        """How vectors are compared."""
+        return "l2" if self.comparison == "l2" else "ip"
+
+    @property
+    def query_signs(self) -> Vector | None:
+        """Queries are compared as they are."""
+        return None
+
+    def vectors(self, features: Features) -> Vectors:
+        """Index vectors; a zero has no direction, and is not usable by cosine."""
+        if self.comparison != "cosine":
+            return features
+        wide = features.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(wide / np.linalg.norm(wide, axis=1, keepdims=True), np.float32)
+
+
+def parse_plain_space(vector_id: str) -> PlainSpace | None:
+    """The space that a name describes; None if it is an encoder's."""
+    found = NAME.fullmatch(vector_id)
+    return None if found is None else PlainSpace(found[1], int(found[2]))  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""From queries to hits: filters, engines, rankings."""

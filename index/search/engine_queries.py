@@ -1,0 +1,158 @@
+"""What engines are asked: one vector, a mix of vectors, or a scan of every row, rescored where the
+geometry needs it.
+
+With W = Σ wᵢ and c = Σ wᵢqᵢ / W:
+
+- `ip`: it is ⟨Σ wᵢqᵢ, g⟩, one query like any other;
+- `l2`, W > 0: it is W·(-‖g - c‖²) + W‖c‖² - Σ wᵢ‖qᵢ‖², one query whose scores are stretched and shifted;
+- `l2` otherwise: it is 2⟨g, Σ wᵢqᵢ⟩ - W‖g‖² - Σ wᵢ‖qᵢ‖², for which every row is looked at. That is
+  done too where W is small beside Σ |wᵢ|: c lies far out there, and float32 scores would tell no rows apart.
+
+The best `DEPTH` rows by index score are put in the order of the geometry's own similarity, then the next
+`DEPTH`, and so on: every page of a search sees the same order. A search that looks at every row orders them
+all. The similarity to a mix is the weighted sum of those to its parts.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float64
+
+from index.contracts import NO_ROW, Ids, IndexEngine, RowRanking, Space
+from index.engines import exact_search
+from multifold.scores import VectorScorer
+from multifold.types import Metric, Mix, Vector, Vectors
+
+BALANCED = 0.1  # W beside Σ |wᵢ|
+
+
+@dataclass(frozen=True, eq=False)
+class VectorQuery:
+    """A vector whose scores may be stretched and shifted."""
+
+    vector: Vector
+    stretch: float = 1.0
+    shift: float = 0.0
+
+    def search(
+        self, engine: IndexEngine, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRanking:
+        """The best rows with their scores, best first."""
+        scores, rows = engine.search(self.vector[None], limit, allowed, exact=exact)
+        found = rows[0] != NO_ROW
+        stretched = scores[0][found].astype(np.float64) * self.stretch + self.shift
+        return stretched.astype(np.float32), rows[0][found]
+
+
+@dataclass(frozen=True, eq=False)
+class ScanQuery:
+    """⟨direction, g⟩ - weight·‖g‖² + shift, of every row: no query vector has such scores."""
+
+    direction: Float64[np.ndarray, " d"]
+    weight: float
+    shift: float
+
+    def search(
+        self,
+        engine: IndexEngine,
+        limit: int,
+        allowed: Ids | None = None,
+        *,
+        exact: bool = False,  # noqa: ARG002 (it always is)
+    ) -> RowRanking:
+        """The best rows with their scores, best first; ties go to the smaller id."""
+        scores, rows = np.empty(0), np.empty(0, np.int64)
+        for ids, vectors in engine.blocks(allowed):
+            floor = scores[-1] if len(scores) == limit else -np.inf
+            near = self._near(vectors, limit, float(floor))
+            scores = np.concatenate([scores, self._scores(vectors[near])])
+            rows = np.concatenate([rows, ids[near]])
+            order = np.lexsort((rows, -scores))[:limit]
+            scores, rows = scores[order], rows[order]
+        return (scores + self.shift).astype(np.float32), rows
+
+    def _near(self, vectors: Vectors, limit: int, floor: float) -> Ids:
+        """Rows that may be among the best, by float32 scores and how far these can be off."""
+        squares = np.einsum("bd,bd->b", vectors, vectors)
+        fast = vectors @ self.direction.astype(np.float32) - np.float32(self.weight) * squares
+        longest = float(np.sqrt(squares.max(initial=0)))
+        length = float(np.linalg.norm(self.direction))
+        slack = exact_search.product_slack(
+            longest * (length + abs(self.weight) * longest), len(self.direction)
+        )
+        if len(fast) > limit:
+            floor = max(floor, float(np.partition(fast, len(fast) - limit)[len(fast) - limit]) - slack)
+        return np.flatnonzero(fast >= floor - slack)
+
+    def _scores(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
+        wide = vectors.astype(np.float64)
+        scores: Float64[np.ndarray, " b"] = exact_search.pair_products(wide, self.direction[None])
+        return scores - self.weight * exact_search.pair_products(wide, wide)
+
+
+def vector_or_scan(metric: Metric, asked: Vector | Mix, signs: Vector | None) -> VectorQuery | ScanQuery:
+    """What to ask an engine; the signs of the query side are applied."""
+    if not isinstance(asked, Mix):
+        return VectorQuery(asked if signs is None else asked * signs)
+    queries = np.stack([vector for vector, _ in asked.parts]).astype(np.float64)
+    if signs is not None:
+        queries *= signs
+    weights = np.array([weight for _, weight in asked.parts], np.float64)
+    total, direction = weights.sum(), weights @ queries
+    if metric == "ip":
+        return VectorQuery(direction.astype(np.float32))
+    own = float(weights @ np.square(queries).sum(axis=1))
+    if total <= BALANCED * np.abs(weights).sum():
+        return ScanQuery(2 * direction, float(total), -own)
+    centre = direction / total
+    return VectorQuery(centre.astype(np.float32), float(total), float(total * np.square(centre).sum()) - own)
+
+
+RESCORE_DEPTH = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class RescoredQuery:
+    """A question whose best rows are compared anew, part by part."""
+
+    candidates: VectorQuery | ScanQuery
+    parts: tuple[tuple[Vector, float], ...]  # index vectors, without signs
+    space: VectorScorer
+
+    def search(
+        self, engine: IndexEngine, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRanking:
+        """The best rows with their similarities, best first; ties go to the smaller id."""
+        most = engine.count() if allowed is None else min(engine.count(), len(allowed))
+        depth = max(1, most) if exact else RESCORE_DEPTH
+        reach = min(most, -(-limit // depth) * depth)
+        _, rows = self.candidates.search(engine, reach, allowed, exact=exact)
+        scores = self._similarities(engine, rows)
+        order = np.lexsort((rows, -scores, np.arange(len(rows)) // depth))[:limit]
+        return scores[order].astype(np.float32), rows[order]
+
+    def _similarities(self, engine: IndexEngine, rows: Ids) -> Float64[np.ndarray, " k"]:
+        """Of each of these rows; a row that has gone meanwhile is like nothing."""
+        scores = np.full(len(rows), -np.inf)
+        order = np.argsort(rows)
+        for ids, vectors in engine.blocks(rows[order]):
+            scores[order[np.searchsorted(rows, ids, sorter=order)]] = self._of(vectors)
+        return scores
+
+    def _of(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
+        scores = np.zeros(len(vectors))
+        for part, weight in self.parts:
+            scores += weight * self.space.rescore(part[None], vectors[None])[0].astype(np.float64)
+        return scores
+
+
+EngineQuery: TypeAlias = VectorQuery | ScanQuery | RescoredQuery
+
+
+def engine_query(space: Space, asked: Vector | Mix) -> EngineQuery:
+    """What to ask the engines of a space."""
+    candidates = vector_or_scan(space.metric, asked, space.query_signs)
+    if not (isinstance(space, VectorScorer) and space.rescores):
+        return candidates
+    return RescoredQuery(candidates, asked.parts if isinstance(asked, Mix) else ((asked, 1.0),), space)

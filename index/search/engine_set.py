@@ -1,0 +1,301 @@
+"""The engines of one collection by side and kind of row, kept up to date from the change log of the store.
+
+There is one way into the engines: catching up with the store's change log. A live write, a reader that
+follows another process, and the opening of a collection (from before the first change) all take it.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.contracts import EngineKey, Ids, IndexEngine, PairedIds, RowRanking, Space
+from index.engines.saved_engines import SavedEngines
+from index.engines.segments import SealingEngine, SegmentReport
+from index.search.candidates import Candidates
+from index.search.engine_queries import EngineQuery
+from index.store.item_rows import FeatureBatch, all_rows, edition_of, observation_rows, pooled_row
+from index.store.store import Store
+from multifold.errors import needs_extra
+from multifold.types import SIDES, Pooling, Side, Vectors
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+
+class ReadWriteGate:
+    """A readers-writer lock where a waiting writer goes first. Not reentrant."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writers = 0  # waiting, or in
+        self._occupied = False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Be in together with other readers."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._writers)
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be in alone."""
+        with self._condition:
+            self._writers += 1
+            self._condition.wait_for(lambda: not self._readers and not self._occupied)
+            self._occupied = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writers -= 1
+                self._occupied = False
+                self._condition.notify_all()
+
+
+ProgressCallback: TypeAlias = Callable[[int], object]
+NEVER = -1  # the version of engines that have caught up with nothing yet
+BATCH = 8192  # observations whose vectors are computed at once
+SAVE_AFTER = 8192  # changes that a crash may cost deriving anew,
+SAVE_SHARE = 8  # or a part of the items, where that is more
+WORTH_SAVING = 4096  # rows; fewer are derived anew faster than they are read
+WIDER = 4  # how much further a grouped search reaches each time
+
+
+def ignore_progress(_: int) -> None:
+    """Nobody wants to hear."""
+
+
+@dataclass(frozen=True)
+class EngineRows:
+    """Rows on their way into one engine."""
+
+    segment: EngineKey
+    rows: PairedIds
+    vectors: Vectors
+
+
+def derive_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
+    """The rows of whole editions: each observation's vector, and the vector of each side's mean feature."""
+    for place, side in enumerate(SIDES):
+        chosen = batch.sides == place
+        if not chosen.any():
+            continue
+        rows, features = batch.rows[chosen], batch.features[chosen]
+        yield EngineRows((side, "observation"), rows, space.vectors(features))
+        editions, means = pool_features(edition_of(rows), features)
+        yield EngineRows((side, "pooled"), pooled_row(editions, side), space.vectors(means))
+
+
+def pool_features(
+    editions: PairedIds, features: Float32[np.ndarray, "b n"]
+) -> tuple[Ids, Float32[np.ndarray, "e n"]]:
+    """Each edition and the mean of its features, as `pool_mean` takes it; equal editions stand together."""
+    starts = np.flatnonzero(np.diff(editions, prepend=editions[0] - 1))
+    sums = np.add.reduceat(features.astype(np.float64), starts, axis=0)
+    sizes = np.diff(starts, append=len(editions))
+    return editions[starts], (sums / sizes[:, None]).astype(np.float32)
+
+
+class EngineSet:
+    """Engines by side and kind of row. Searches share the gate, a change passes it alone."""
+
+    def __init__(
+        self, space: Space, engine: Callable[[EngineKey], IndexEngine], saved: SavedEngines | None = None
+    ) -> None:
+        self._space = space
+        self._new_engine = engine
+        self._saved = saved
+        self._last_save = NEVER, 0  # version, and how often anything had been sealed
+        self._engines: dict[EngineKey, IndexEngine] = {}
+        self.gate = ReadWriteGate()
+        self.version = NEVER
+
+    def restore(self, store: Store) -> None:
+        """Begin with the engines that were saved, if they fit."""
+        loaded = None if self._saved is None else self._saved.load(store.version(), self._new_engine)
+        if loaded is not None:
+            with self.gate.writing():
+                self.version, self._engines = loaded
+            self._last_save = self.version, 0
+
+    def save(self) -> None:
+        """Save the engines if much has changed since they were saved last."""
+        changes = self.version - self._last_save[0]
+        if self._saved is not None and changes >= max(SAVE_AFTER, self.size() // SAVE_SHARE):
+            self.keep()
+
+    def keep(self) -> None:
+        """Save the engines as they are, sealed as far as they are, if there are rows to save."""
+        now = self.version, sum(engine.seals for engine in self._sealing().values())
+        if self._saved is None or self.version == NEVER or now == self._last_save:
+            return
+        if sum(engine.count() for engine in self._engines.values()) >= WORTH_SAVING:
+            self._saved.save(self.version, self._engines)
+            self._last_save = now
+
+    def follow(self, store: Store) -> None:
+        """Catch up after a change, and on opening."""
+        self.catch_up(store)
+
+    def seen_at(self, now: Connection) -> int | None:  # noqa: ARG002 (engines of our own know)
+        """The version that a search looks at now; None if the engines have to catch up."""
+        return None if self.version == NEVER else self.version
+
+    def lost(self) -> None:
+        """Begin again: what was searched is gone."""
+        with self.gate.writing():
+            self.close()
+
+    def discard(self) -> None:
+        """Remove what lies elsewhere, for good."""
+
+    def catch_up(self, store: Store, told: ProgressCallback = ignore_progress) -> None:
+        """Apply what the store has that the engines have not; after a failure the next one starts afresh.
+
+        `told` hears how many observations are on their way.
+        """
+        if self.version == store.version():
+            return
+        with store.moment(), store.since(self._starting(store), BATCH) as progress:
+            batches = _counted(progress.batches(), told)
+            additions = (one for batch in batches for one in derive_rows(batch, self._space))
+            if self.version == NEVER:
+                self._apply(progress.version, [], additions)
+            else:
+                self._apply(progress.version, progress.ended(), list(additions))
+
+    def _starting(self, store: Store) -> int:
+        """The version to catch up from: the own one, unless the log does not reach back to it."""
+        if self.version != NEVER and not store.reaches(self.version):
+            with self.gate.writing():
+                self.close()
+        return self.version
+
+    def nearest(
+        self,
+        question: EngineQuery,
+        side: Side,
+        limit: int,
+        pool: Pooling,
+        among: Candidates | None = None,
+        *,
+        exact: bool = False,
+    ) -> list[tuple[int, float]]:
+        """Editions with their scores, best first; `limit` of them when so many exist."""
+        if pool == "mean":
+            allowed = None if among is None else among.pooled(side)
+            scores, rows = self._search((side, "pooled"), question, limit, allowed, exact=exact)
+            return list(zip(edition_of(rows).tolist(), scores.tolist(), strict=True))
+        allowed = None if among is None else among.observed
+        reach = limit
+        while True:
+            reach *= WIDER
+            scores, rows = self._search((side, "observation"), question, reach, allowed, exact=exact)
+            editions, firsts = np.unique(edition_of(rows), return_index=True)
+            if len(editions) >= limit or len(rows) < reach:
+                order = np.argsort(firsts)[:limit]
+                return list(zip(editions[order].tolist(), scores[firsts[order]].tolist(), strict=True))
+
+    def best_rows(self, question: EngineQuery, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
+        """The row that scores best in each of these editions, given how many observations each has."""
+        rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
+        _, ranked = self._search((side, "observation"), question, len(rows), rows, exact=True)
+        worst_first = ranked[::-1]
+        return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
+
+    def choice(self, side: Side, among: Candidates | None = None) -> int:
+        """How many items a search of this side chooses from, at most."""
+        engine = self._engines.get((side, "pooled"))
+        whole = 0 if engine is None else engine.count()
+        return whole if among is None else min(whole, len(among))
+
+    @property
+    def engines(self) -> Mapping[EngineKey, IndexEngine]:
+        """What is searched now."""
+        return self._engines
+
+    def size(self) -> int:
+        """How many items there are, about: those that have the commonest side."""
+        return max((one.count() for (_, kind), one in self._engines.items() if kind == "pooled"), default=0)
+
+    def settle(self) -> dict[EngineKey, list[SegmentReport]]:
+        """Wait until nothing is left to seal; what the sealed parts of every engine are."""
+        sealing = self._sealing()
+        for engine in sealing.values():
+            engine.settle()
+        return {name: engine.reports() for name, engine in sealing.items()}
+
+    def sealed(self) -> dict[EngineKey, tuple[int, list[SegmentReport]]]:
+        """How many rows each engine that seals has now, and what its sealed parts are."""
+        sealing = self._sealing().items()
+        return {name: (one.count(), one.reports()) for name, one in sealing if isinstance(one, IndexEngine)}
+
+    def close(self) -> None:
+        """Close the engines."""
+        for engine in self._engines.values():
+            engine.close()
+        self._engines.clear()
+        self.version = NEVER
+
+    def _sealing(self) -> dict[EngineKey, SealingEngine]:
+        return {name: one for name, one in [*self._engines.items()] if isinstance(one, SealingEngine)}
+
+    def _apply(self, version: int, ended: list[tuple[int, int]], additions: Iterable[EngineRows]) -> None:
+        gone = _joined([all_rows(edition, size) for edition, size in ended])
+        with self.gate.writing():
+            try:
+                for engine in self._engines.values():
+                    engine.remove(gone)
+                for new in additions:
+                    self._engine(new.segment).add(new.rows, new.vectors)
+                self.version = version
+            except BaseException:
+                self.close()  # half a change is no version: rebuild
+                raise
+
+    def _engine(self, segment: EngineKey) -> IndexEngine:
+        if segment not in self._engines:
+            self._engines[segment] = self._new_engine(segment)
+        return self._engines[segment]
+
+    def _search(
+        self,
+        segment: EngineKey,
+        question: EngineQuery,
+        limit: int,
+        allowed: Ids | None = None,
+        *,
+        exact: bool = False,
+    ) -> RowRanking:
+        engine = self._engines.get(segment)
+        most = (
+            0 if engine is None else engine.count() if allowed is None else min(engine.count(), len(allowed))
+        )
+        if engine is None or most == 0:
+            return np.empty(0, np.float32), np.empty(0, np.int64)
+        return question.search(engine, min(limit, most), allowed, exact=exact)
+
+
+def _counted(batches: Iterable[FeatureBatch], told: ProgressCallback) -> Iterator[FeatureBatch]:
+    done = 0
+    for batch in batches:
+        done += len(batch.rows)
+        told(done)
+        yield batch
+
+
+def _joined(rows: Sequence[Ids]) -> Ids:
+    return np.concatenate([np.empty(0, np.int64), *rows])

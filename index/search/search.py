@@ -1,0 +1,324 @@
+"""From a search request to its hits: nearest rows, items that the words name, both as one ranking, read
+from the store.
+
+Scores of two sides do not compare: captions lie closer to a text than pictures do. Confidence does: an item
+stands where its most confident side puts it. If a side has none, ranks are fused: an item counts
+1 / (60 + rank) for each side that found it. Either way a hit is that of one side, with that side's own score.
+
+An item counts 1 / (60 + rank) for the vector and weight / (60 + rank) for the words. The vector's rank of an
+item that words name counts down to the 200th place alone: so every page of an answer is of the same order,
+however far each had to look. Scores, confidence and the matched observation stay the vector's.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from index.contracts import Ids, Space
+from index.search import engine_queries
+from index.search.candidates import Candidates, FilterCache
+from index.search.engine_queries import EngineQuery
+from index.search.engine_set import EngineSet
+from index.store import lexical_index
+from index.store.filters import Filter
+from index.store.item_rows import ItemSummary
+from index.store.lexical_index import LexicalMatch
+from index.store.store import Store
+from multifold.errors import needs_extra
+from multifold.types import SIDES, Hit, Observation, Pooling, Query, Side
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+
+RANK_OFFSET = 60  # how little the first ranks stand out, as is usual
+
+
+@runtime_checkable
+class RankedEntry(Protocol):
+    """What stands in a ranking: a place, or all of a hit."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def id(self) -> Hashable:
+        """Whose it is."""
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure that is, if anybody knows."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What of the query names it."""
+
+
+R = TypeVar("R", bound=RankedEntry)
+
+
+@dataclass(frozen=True)
+class RankedItem:
+    """An item in a ranking, before anything of it is read: its edition, and the side that scored."""
+
+    id: int
+    side: Side
+    score: float
+    confidence: float | None = None
+    words: tuple[str, ...] = ()  # of the query, that name it
+
+
+def merge_sides(by_side: Mapping[Side, Sequence[R]]) -> list[R]:
+    """Each item once, best first; ties go to the side that comes first."""
+    told = [(hit.confidence, hit) for hits in by_side.values() for hit in hits]
+    sure = [(confidence, hit) for confidence, hit in told if confidence is not None]
+    if len(sure) < len(told):
+        return _by_rank(by_side)
+    best: dict[Hashable, R] = {}
+    for _, hit in sorted(sure, key=lambda pair: -pair[0]):
+        best.setdefault(hit.id, hit)
+    return list(best.values())
+
+
+def _by_rank(by_side: Mapping[Side, Sequence[R]]) -> list[R]:
+    best: dict[Hashable, tuple[int, R]] = {}
+    weight: dict[Hashable, float] = {}
+    for hits in by_side.values():
+        for rank, hit in enumerate(hits, 1):
+            weight[hit.id] = weight.get(hit.id, 0.0) + 1 / (RANK_OFFSET + rank)
+            if hit.id not in best or rank < best[hit.id][0]:
+                best[hit.id] = rank, hit
+    return [best[name][1] for name in sorted(best, key=lambda name: -weight[name])]
+
+
+FUSED_DEPTH = 200  # so far down do ranks of either kind count where words name an item
+
+
+def fuse_rankings(near: Sequence[R], named: Sequence[R], weight: float) -> list[R]:
+    """Each item once, best first; ties go to what words name."""
+    places: dict[Hashable, R] = {}
+    counted: dict[Hashable, float] = {}
+    by_words = {place.id: rank for rank, place in enumerate(named[:FUSED_DEPTH], 1)}
+    for rank, place in enumerate(near, 1):
+        places[place.id] = place
+        counted[place.id] = 0.0 if place.id in by_words and rank > FUSED_DEPTH else 1 / (RANK_OFFSET + rank)
+    for place in named[:FUSED_DEPTH]:
+        places[place.id] = replace(places.get(place.id, place), words=place.words)
+        counted[place.id] = counted.get(place.id, 0.0) + weight / (RANK_OFFSET + by_words[place.id])
+    return [places[one] for one in sorted(counted, key=lambda one: (-counted[one], one not in by_words))]
+
+
+NO_ROWS: Ids = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class LexicalSearch:
+    """One question to the words of a collection, of one version of it."""
+
+    derived: EngineSet
+    store: Store
+    now: Connection
+    question: EngineQuery
+
+    def places(self, query: Query, among: Candidates | None) -> list[RankedItem]:
+        """The items that the words of the query name and that have its target side, best first."""
+        if query.words is None or not self.store.has_words:
+            return []
+        text = query.words.text
+        only = query.words.only
+        told = (
+            lexical_index.rank_by_words(self.now, text, self.derived.size())
+            if only
+            else lexical_index.find_named(self.now, text)
+        )
+        if among is not None:
+            told = lexical_index.keep_allowed(told, among.editions)
+        found: dict[int, RankedItem] = {}
+        for side in sides_of(query) if told else ():
+            missing = {edition: one for edition, one in told.items() if edition not in found}
+            found |= self._of_side(side, missing, query)
+        return sorted(found.values(), key=lambda place: (-told[place.id].score, -place.score))
+
+    def _of_side(self, side: Side, told: dict[int, LexicalMatch], query: Query) -> dict[int, RankedItem]:
+        """Those that have this side, as many of the best as may be wanted."""
+        there = self._scored(side, Candidates(_sorted(told), NO_ROWS), "mean")
+        best = [edition for edition in told if edition in there]
+        best = best[: max(query.offset + query.limit, FUSED_DEPTH)]
+        if query.pool == "max":
+            cards = self.store.cards(best)
+            sizes = np.array([cards[edition].size for edition in sorted(cards)], np.int64)
+            there = self._scored(side, Candidates(_sorted(cards), sizes), "max")
+        return {
+            edition: RankedItem(edition, side, there[edition], words=told[edition].chunks)
+            for edition in best
+            if edition in there
+        }
+
+    def _scored(self, side: Side, among: Candidates, pool: Pooling) -> dict[int, float]:
+        nearest = self.derived.nearest(self.question, side, len(among), pool, among, exact=True)
+        return dict(nearest)
+
+
+def sides_of(query: Query) -> Sequence[Side]:
+    """The sides that a query looks at."""
+    return SIDES if query.target == "any" else (query.target,)
+
+
+def _sorted(editions: Iterable[int]) -> Ids:
+    return np.array(sorted(editions), np.int64)
+
+
+Values: TypeAlias = Float[np.ndarray, " p"]
+# The confidence of scores on a side among so many items; None where nobody knows.
+Calibration: TypeAlias = Callable[[Side, Values, int], Values | None]
+ConfidenceOf: TypeAlias = Callable[[Side, Sequence[float]], Sequence[float | None]]
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A query and among which items it looks; a calibration gives its hits their confidence."""
+
+    query: Query
+    where: Filter | None = None
+    exact: bool = False  # look at every row
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True)
+class RankedPage:
+    """What one query found, before anything of it is read."""
+
+    question: EngineQuery
+    places: Sequence[RankedItem]
+    sure: ConfidenceOf
+
+    def confidence(self) -> Mapping[int, float | None]:
+        """How sure each place is."""
+        told: dict[int, float | None] = {}
+        for side, places in _by_side(self.places):
+            told |= zip(
+                (one.id for one in places), self.sure(side, [one.score for one in places]), strict=True
+            )
+        return told
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """What is searched: the engines, and the store for what these do not know."""
+
+    space: Space
+    store: Store
+    derived: EngineSet
+    bitmaps: FilterCache
+
+    def answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
+        """The hits of each; None if the engines have to catch up, or the store went on meanwhile."""
+        with self.derived.gate.reading(), self.store.moment() as now:
+            return self._read([self._page(ask, now) for ask in asks])
+
+    def _page(self, ask: SearchRequest, now: Connection) -> RankedPage | None:
+        query, version = ask.query, self.derived.seen_at(now)
+        if version is None:
+            return None
+        among = None if ask.where is None else self.bitmaps.candidates(now, ask.where, version)
+        if ask.where is not None and among is None:
+            return None
+        question = engine_queries.engine_query(self.space, query.vector)
+        nearest = partial(self.derived.nearest, question, pool=query.pool, among=among, exact=ask.exact)
+        named = LexicalSearch(self.derived, self.store, now, question).places(query, among)
+        sure = partial(self._sure, ask.calibration, among)
+        ranking = _ranking(query, nearest, named, sure)
+        return RankedPage(question, ranking[query.offset : query.offset + query.limit], sure)
+
+    def _sure(
+        self,
+        calibration: Calibration | None,
+        among: Candidates | None,
+        side: Side,
+        scores: Sequence[float],
+    ) -> Sequence[float | None]:
+        """The confidence of scores, given how many items there are to choose from."""
+        if calibration is None:
+            return [None] * len(scores)
+        told = calibration(side, np.array(scores), self.derived.choice(side, among))
+        return [None] * len(scores) if told is None else told.tolist()
+
+    def _read(self, pages: Sequence[RankedPage | None]) -> list[list[Hit] | None]:
+        """What was found, as the store has it."""
+        there = [page for page in pages if page is not None]
+        cards = self.store.cards([place.id for page in there for place in page.places])
+        best = [{} if page is None else self._best_rows(page, cards) for page in pages]
+        seen = self.store.observations_at(list(chain.from_iterable(rows.values() for rows in best)))
+        return [
+            None if page is None else _hits(page, cards, rows, seen)
+            for page, rows in zip(pages, best, strict=True)
+        ]
+
+    def _best_rows(self, page: RankedPage, cards: Mapping[int, ItemSummary]) -> dict[int, int]:
+        """The observation that matches best of each item that is still there."""
+        best: dict[int, int] = {}
+        for side, places in _by_side(page.places):
+            sizes = {one.id: cards[one.id].size for one in places if one.id in cards}
+            best |= self.derived.best_rows(page.question, side, sizes)
+        return best
+
+
+def _hits(
+    page: RankedPage,
+    cards: Mapping[int, ItemSummary],
+    best: Mapping[int, int],
+    seen: Mapping[int, Observation],
+) -> list[Hit] | None:
+    """All of a page, or None if one of its items is there no more."""
+    if not all(place.id in best and best[place.id] in seen for place in page.places):
+        return None
+    sure = page.confidence()
+    return [
+        Hit(
+            cards[one.id].id,
+            one.score,
+            one.side,
+            seen[best[one.id]],
+            cards[one.id].payload,
+            sure[one.id],
+            one.words,
+        )
+        for one in page.places
+    ]
+
+
+def _by_side(places: Sequence[RankedItem]) -> Iterator[tuple[Side, list[RankedItem]]]:
+    for side in SIDES:
+        mine = [place for place in places if place.side == side]
+        if mine:
+            yield side, mine
+
+
+def _ranking(
+    query: Query,
+    nearest: Callable[[Side, int], list[tuple[int, float]]],
+    named: Sequence[RankedItem],
+    sure: ConfidenceOf,
+) -> Sequence[RankedItem]:
+    """As far as the query's page, best first."""
+    if query.words is not None and query.words.only:
+        return named
+    end = query.offset + query.limit
+    reach = max(end, FUSED_DEPTH) if named else end  # what words name may lie deep in the vectors' order
+    if query.target == "any":  # confidence tells which side an item is found by
+        near = merge_sides({side: _sure_places(side, nearest(side, reach), sure) for side in SIDES})
+    else:
+        near = [RankedItem(edition, query.target, score) for edition, score in nearest(query.target, reach)]
+    return fuse_rankings(near, named, query.words.weight) if query.words is not None and named else near
+
+
+def _sure_places(side: Side, found: Sequence[tuple[int, float]], sure: ConfidenceOf) -> list[RankedItem]:
+    told = sure(side, [score for _, score in found])
+    return [
+        RankedItem(edition, side, score, confidence)
+        for (edition, score), confidence in zip(found, told, strict=True)
+    ]

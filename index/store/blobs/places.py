@@ -1,0 +1,195 @@
+"""Blobs in a folder, files that are kept where they lie, and moving blobs between places.
+
+A name alone is never trusted: bytes are given out only if they still are what the key says. Only who may
+write in the collection's folder can name a file here; no request to a service can.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from index.store.blobs.contracts import KEY, SUFFIX, BlobError, Blobs, DamagedBlobError, check_key
+from multifold import durable
+from multifold.durable import make_folder, sync_folder
+
+FILE = "in_place.sqlite"
+WAIT = 60.0  # seconds for another process that writes here
+CREATE = "CREATE TABLE IF NOT EXISTS files (key TEXT, path TEXT, size INTEGER, PRIMARY KEY (key, path))"
+
+
+class InPlaceFiles:
+    """The files that a collection keeps by reference. Any thread and process may ask."""
+
+    def __init__(self, home: Path) -> None:
+        self._file = home / FILE
+
+    def add(self, places: Iterable[tuple[str, Path]]) -> None:
+        """Note that these files hold these keys, durably and all at once."""
+        rows = [(key, str(path), path.stat().st_size) for key, path in places if path.is_file()]
+        if not rows:
+            return
+        with closing(sqlite3.connect(self._file, WAIT)) as database, database:
+            database.execute(CREATE)
+            database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
+
+    def paths(self, key: str) -> list[Path]:
+        """Where it was, the last place first."""
+        return [Path(path) for path, _ in self._noted(key)]
+
+    def knows(self, key: str) -> bool:
+        """Whether a file of its size lies where one was noted."""
+        return any(_is_as_large(Path(path), size) for path, size in self._noted(key))
+
+    def find(self, key: str) -> Path | None:
+        """A file that still holds it."""
+        places = (Path(path) for path, size in self._noted(key) if _is_as_large(Path(path), size))
+        return next((path for path in places if hash_of(path) == key[:64]), None)
+
+    def keys(self) -> Iterator[str]:
+        """All that was noted."""
+        yield from (key for (key,) in self._ask("SELECT DISTINCT key FROM files"))
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Let go of keys; the files stay."""
+        if self._file.is_file():
+            with closing(sqlite3.connect(self._file, WAIT)) as database, database:
+                database.executemany("DELETE FROM files WHERE key = ?", [(key,) for key in keys])
+
+    def _noted(self, key: str) -> list[tuple[str, int]]:
+        """Paths and sizes, the last one noted first."""
+        return self._ask("SELECT path, size FROM files WHERE key = ? ORDER BY rowid DESC", key)
+
+    def _ask(self, question: str, *given: str) -> list[Any]:
+        if not self._file.is_file():
+            return []
+        with closing(sqlite3.connect(self._file, WAIT)) as database:
+            return database.execute(question, given).fetchall()
+
+
+def key_of(path: Path) -> str:
+    """What a file holds now, as a key."""
+    suffix = path.suffix.lower()
+    return f"{hash_of(path)}{suffix if SUFFIX.fullmatch(suffix) else ''}"
+
+
+def hash_of(path: Path) -> str | None:
+    """The sha256 of a file; None if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _is_as_large(path: Path, size: int) -> bool:
+    try:
+        return path.is_file() and path.stat().st_size == size
+    except OSError:
+        return False
+
+
+class FolderBlobs(Blobs):
+    """One file a blob, in subfolders by the first two digits; what is kept in place has none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home = folder, folder.parent
+        self.places = InPlaceFiles(self.home)
+
+    def write(self, key: str, data: bytes) -> None:
+        """A file that is there whole or not at all; one that is there already is kept."""
+        path = self.path(key)
+        try:
+            if path.is_file():
+                sync_folder(path.parent)  # another thread may have named it a moment ago
+                return
+            make_folder(path.parent)
+            durable.write_file(path, data)
+        except OSError as error:
+            raise BlobError(
+                f"{self.folder} takes no more: {error.strerror or error}. Nothing was changed; check the "
+                "disk's space and health, then try again."
+            ) from error
+
+    def read(self, key: str) -> bytes:
+        """What its file holds, or the one that holds it in place."""
+        try:
+            return (self.file(key) or self.path(key)).read_bytes()
+        except FileNotFoundError:
+            if not (known := self.places.paths(key)):
+                raise DamagedBlobError(f"no blob {key}") from None
+        raise DamagedBlobError(
+            f"the file {known[0].name}, which was not copied, is gone or holds something else: put it back, "
+            "or ingest its folder again"
+        )
+
+    def exists(self, key: str) -> bool:
+        """Whether there is such a file."""
+        return self.path(key).is_file() or self.places.knows(key)
+
+    def path(self, key: str) -> Path:
+        """Where a blob lies, or would lie; never outside the folder."""
+        return self.folder / check_key(key)[:2] / key
+
+    def file(self, key: str) -> Path | None:
+        """Its own, or the one that still holds it in place."""
+        return path if (path := self.path(key)).is_file() else self.in_place(key)
+
+    def in_place(self, key: str) -> Path | None:
+        """Read and compared: a name alone tells nothing."""
+        return self.places.find(check_key(key))
+
+    def all(self) -> Iterator[str]:
+        """The names of the files, and what is kept in place."""
+        names = {path.name for path in self.folder.glob("*/*") if KEY.fullmatch(path.name)}
+        yield from names.union(self.places.keys())
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Unlink our own files; those in place stay, and are forgotten."""
+        keys = list(keys)
+        for key in keys:
+            self.path(key).unlink(missing_ok=True)
+        self.places.forget(keys)
+
+    def sweep(self) -> None:
+        """Remove unfinished files."""
+        for folder in self.folder.glob("*/"):
+            durable.remove_temporary_files(folder)
+
+    def size(self) -> int:
+        """What the files take."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+
+def open_blobs(home: Path, bucket: str | None) -> Blobs:
+    """The blobs of a collection: in its folder, or in a bucket by its address."""
+    if bucket is None:
+        return FolderBlobs(home / "blobs")
+    from index.store.blobs.bucket import BucketBlobs  # its client is an extra
+
+    return BucketBlobs(home, bucket)
+
+
+AT_ONCE = 16
+
+
+def move_blobs(
+    keys: Sequence[str], source: Blobs, target: Blobs, told: Callable[[int], object] = lambda _: None
+) -> list[str]:
+    """Copy blobs; returns those that are missing or damaged in the source. A place that fails ends it."""
+
+    def copied(key: str) -> str | None:
+        if not target.exists(key):
+            try:
+                data = source.get(key)
+            except DamagedBlobError:
+                return key
+            target.write(key, data)
+        told(1)
+        return None
+
+    with ThreadPoolExecutor(AT_ONCE) as movers:
+        return [key for key in movers.map(copied, keys) if key is not None]

@@ -1,0 +1,225 @@
+"""Items listed, sorted, counted and grouped by payload, without any vector.
+
+Pages in other orders than that of ids are in ordering.py.
+
+An order is written `newest`, `payload.price` (the least first) or `-payload.price` (the greatest first). By a
+number only items that have one are listed; of several in a list, the first in the order counts. Equal ones
+stand as they were written. A page ends with a mark, which begins the next one.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from index.store import item_rows
+from index.store.filters import Condition, Filter, filter_condition
+from index.store.item_rows import LONGEST_KEY, FactValue, Scalar, ValueKind, facts_of, is_storable
+from index.store.schema import facts, items, observations
+from multifold.errors import MultifoldError, needs_extra
+from multifold.types import Item
+
+with needs_extra("serve"):
+    from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
+
+
+@dataclass(frozen=True)
+class FacetCount:
+    """A value, and how many items have it."""
+
+    value: Scalar
+    count: int
+
+
+@dataclass(frozen=True)
+class NumberSpan:
+    """From the least to the greatest number of a key, and how many items have one."""
+
+    least: float
+    greatest: float
+    count: int
+
+
+def count(connection: Connection, where: Filter | None = None) -> int:
+    """How many items there are."""
+    return connection.scalar(select(func.count()).select_from(items).where(_holds(where))) or 0
+
+
+def list_ids(connection: Connection, where: Filter | None = None) -> list[str]:
+    """The ids of items, sorted."""
+    return sorted(connection.scalars(select(items.c.id).where(_holds(where))))
+
+
+def page_by_id(
+    connection: Connection, after: str | None, limit: int, where: Filter | None = None
+) -> list[Item]:
+    """Items in the order of their ids, from behind one of them."""
+    query = select(items).where(_holds(where)).order_by(items.c.id).limit(limit)
+    if after is not None:
+        query = query.where(items.c.id > after)
+    return read_items(connection, connection.execute(query).mappings().all())
+
+
+def read_items(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> list[Item]:
+    """Items of these rows, with their observations."""
+    editions = [row["edition"] for row in rows]
+    of_these = select(observations).where(observations.c.edition.in_(editions))
+    seen = connection.execute(of_these.order_by(observations.c.row)).mappings()
+    by_edition = {edition: [*group] for edition, group in groupby(seen, itemgetter("edition"))}
+    return [item_rows.item_from_rows(row, by_edition.get(row["edition"], [])) for row in rows]
+
+
+def count_facets(
+    connection: Connection, keys: Sequence[str], where: Filter | None, limit: int
+) -> dict[str, list[FacetCount]]:
+    """The values of each key that most items have, with their counts."""
+    return {key: _facet(connection, key, where, limit) for key in keys}
+
+
+def number_spans(connection: Connection, keys: Sequence[str], where: Filter | None) -> dict[str, NumberSpan]:
+    """The span of each key that has numbers."""
+    number, edition = facts.c.number, facts.c.edition
+    several = func.count(edition.distinct())
+    query = select(facts.c.key, func.min(number), func.max(number), several).where(
+        facts.c.key.in_(keys), facts.c.kind == "number", number.is_not(None), _among(where)
+    )
+    return {key: NumberSpan(*rest) for key, *rest in connection.execute(query.group_by(facts.c.key))}
+
+
+def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[FacetCount]:
+    """Each kind of value by its own index; ties in the order of kinds, then of values."""
+    numbers, of_key = facts.c.number, facts.c.key == key
+    kinds: list[tuple[ValueKind, ColumnElement[Any], Condition]] = [
+        ("bool", numbers, and_(of_key, facts.c.kind == "bool", numbers.is_not(None))),
+        ("number", numbers, and_(of_key, facts.c.kind == "number", numbers.is_not(None))),
+        ("text", facts.c.text, and_(of_key, facts.c.text.is_not(None))),
+    ]
+    found: list[FacetCount] = []
+    for kind, column, chosen in kinds:
+        query = select(column, func.count()).where(chosen, _among(where)).group_by(column)
+        most = connection.execute(query.order_by(func.count().desc(), column).limit(limit))
+        found += [FacetCount(FactValue(kind, value).scalar, many) for value, many in most]
+    return sorted(found, key=lambda facet: -facet.count)[:limit]
+
+
+def _among(where: Filter | None) -> Condition:
+    """The filter as a condition on facts."""
+    return (
+        true()
+        if where is None
+        else facts.c.edition.in_(select(items.c.edition).where(filter_condition(where)))
+    )
+
+
+def _holds(where: Filter | None) -> Condition:
+    return true() if where is None else filter_condition(where)
+
+
+WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)
+MARK = re.compile(r"([0-9]{1,18})(?: (\S{1,32}))?")  # an edition, and its number
+
+
+class ItemOrderError(MultifoldError):
+    """An order that nothing can be listed in."""
+
+
+@dataclass(frozen=True)
+class ItemOrder:
+    """By a number of the payload; by none: the newest first."""
+
+    key: str | None
+    descending: bool
+
+
+def parse_order(text: str) -> ItemOrder:
+    """The order that is written so."""
+    found = WRITTEN.fullmatch(text)
+    if text != "newest" and (found is None or len(found[2]) > LONGEST_KEY or not is_storable(found[2])):
+        raise ItemOrderError("Items are sorted by 'id', 'newest', 'payload.KEY' or '-payload.KEY'.")
+    return ItemOrder(found[2], bool(found[1])) if found else ItemOrder(None, True)
+
+
+def page_in_order(
+    connection: Connection, order: ItemOrder, after: str | None, limit: int, where: Filter | None = None
+) -> tuple[list[Item], str | None]:
+    """A page, and the mark that begins the next one, if there may be one."""
+    query = _newest(after) if order.key is None else _by_number(order.key, order.descending, after)
+    let_through = true() if where is None else filter_condition(where)
+    rows = connection.execute(query.where(let_through).limit(limit)).mappings().all()
+    mark = _mark(rows[-1]) if len(rows) == limit else None
+    return read_items(connection, rows), mark
+
+
+def _newest(after: str | None) -> Select[Any]:
+    older = true() if after is None else items.c.edition < _read_mark(after)[0]
+    return select(items).where(older).order_by(items.c.edition.desc())
+
+
+def _by_number(key: str, descending: bool, after: str | None) -> Select[Any]:
+    first = func.max(facts.c.number) if descending else func.min(facts.c.number)
+    of_key = and_(facts.c.key == key, facts.c.kind == "number", facts.c.number.is_not(None))
+    best = select(facts.c.edition, first.label("number")).where(of_key).group_by(facts.c.edition).subquery()
+    rank = best.c.number.desc() if descending else best.c.number
+    query = select(items, best.c.number).join(best, best.c.edition == items.c.edition)
+    return query.where(_behind(best.c.number, descending, after)).order_by(rank, items.c.edition)
+
+
+def _behind(number: Any, descending: bool, after: str | None) -> Condition:  # noqa: ANN401 (a column)
+    if after is None:
+        return true()
+    edition, last = _read_mark(after)
+    further = number < last if descending else number > last
+    return or_(further, and_(number == last, items.c.edition > edition))
+
+
+def _mark(row: Mapping[Any, Any]) -> str:
+    return f"{row['edition']} {row['number']!r}" if "number" in row else str(row["edition"])
+
+
+def _read_mark(mark: str) -> tuple[int, float]:
+    found = MARK.fullmatch(mark)
+    try:
+        edition, number = (int(found[1]), float(found[2] or 0)) if found else (0, math.nan)
+    except ValueError:
+        edition, number = 0, math.nan
+    if not math.isfinite(number):
+        raise ItemOrderError(f"No page of this order ends with {mark[:40]!r}.")
+    return edition, number
+
+
+KINDS = ("bool", "number", "text")  # those that are counted; ties go in this order
+
+
+class FacetCounter:
+    """Values of some keys, each counted once an item."""
+
+    def __init__(self, payloads: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> None:
+        self._counts: dict[str, Counter[FactValue]] = {key: Counter() for key in keys}
+        self._numbers: Counter[str] = Counter()  # items that have a number of the key
+        for payload in payloads:
+            told = [fact for fact in facts_of(payload) if fact.key in self._counts]
+            for fact in told:
+                if fact.value.kind in KINDS:
+                    self._counts[fact.key][fact.value] += 1
+            self._numbers.update({fact.key for fact in told if fact.value.kind == "number"})
+
+    def facets(self, limit: int) -> dict[str, list[FacetCount]]:
+        """For each key the values that most have; ties in the order of kinds, then of values."""
+        return {key: self._facet(counts, limit) for key, counts in self._counts.items()}
+
+    def spans(self) -> dict[str, NumberSpan]:
+        """The span of each key that has numbers."""
+        return {key: self._span(key, many) for key, many in self._numbers.items()}
+
+    @staticmethod
+    def _facet(counts: Counter[FactValue], limit: int) -> list[FacetCount]:
+        ordered = sorted(counts, key=lambda one: (-counts[one], KINDS.index(one.kind), one.content))
+        return [FacetCount(value.scalar, counts[value]) for value in ordered[:limit]]
+
+    def _span(self, key: str, many: int) -> NumberSpan:
+        numbers = [one.number for one in self._counts[key] if one.kind == "number" and one.number is not None]
+        return NumberSpan(min(numbers), max(numbers), many)

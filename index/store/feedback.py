@@ -1,0 +1,158 @@
+"""What people said of hits: an item is good or bad for a query, in the words and pictures it was asked with.
+
+One verdict stands for each query, item and author; a newer one takes its place. No index is made of
+verdicts, so the log does not tell of them. They outlive their item.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from index.store.item_rows import TableRow, is_storable
+from index.store.schema import LONGEST_WHO, feedback
+from multifold.errors import MultifoldError, needs_extra
+from multifold.types import Kind, Side, Target
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, delete, func, insert, select
+
+Verdict: TypeAlias = Literal["good", "bad"]
+QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]
+ID = re.compile(r"[0-9a-f]{32}")
+MAX_JUDGEMENTS = 100_000  # verdicts of one collection
+BLOB = "blob"
+
+
+class FeedbackError(MultifoldError):
+    """A verdict that cannot be kept."""
+
+
+@dataclass(frozen=True)
+class FeedbackQueryPart:
+    """One part of a query: by what means, and with which words, picture, mesh or item, where that is kept."""
+
+    means: QueryMeans
+    weight: float = 1.0
+    text: str | None = None
+    blob: str | None = None  # the key of its picture or mesh
+    id: str | None = None
+    side: Side | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether its content is here."""
+        return (self.text or self.blob or self.id) is not None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict: `seen` is the observation that was shown, `given` the time in seconds since 1970."""
+
+    id: str
+    item: str
+    verdict: Verdict
+    target: Target
+    query: tuple[FeedbackQueryPart, ...]
+    author: str | None
+    seen: tuple[Kind, int] | None
+    given: float
+
+
+@dataclass(frozen=True)
+class FeedbackFilter:
+    """Which verdicts: all, or those of an item or of one kind."""
+
+    item: str | None = None
+    verdict: Verdict | None = None
+
+
+def write_judgement(connection: Connection, judgement: Judgement) -> None:
+    """Keep a verdict, in place of the former one of that id."""
+    _check(judgement)
+    connection.execute(delete(feedback).where(feedback.c.id == judgement.id))
+    if count_judgements(connection) >= MAX_JUDGEMENTS:
+        raise FeedbackError(f"{MAX_JUDGEMENTS:,} verdicts are kept and no more; export and remove some first")
+    connection.execute(insert(feedback), _row(judgement))
+
+
+def remove_judgement(connection: Connection, name: str) -> int:
+    """Forget a verdict; 1 if it was there."""
+    if not ID.fullmatch(name):
+        return 0
+    return connection.execute(delete(feedback).where(feedback.c.id == name)).rowcount
+
+
+def count_judgements(connection: Connection) -> int:
+    """How many there are."""
+    return connection.scalar(select(func.count()).select_from(feedback)) or 0
+
+
+def get_judgement(connection: Connection, name: str) -> Judgement | None:
+    """One verdict."""
+    known = ID.fullmatch(name) is not None  # no database sees what cannot be one
+    row = (
+        connection.execute(select(feedback).where(feedback.c.id == name)).mappings().first()
+        if known
+        else None
+    )
+    return None if row is None else _judgement(row)
+
+
+def page_of_judgements(
+    connection: Connection, after: str | None, limit: int, chosen: FeedbackFilter
+) -> list[Judgement]:
+    """Verdicts in the order of their ids, from behind the one named."""
+    wanted = select(feedback).order_by(feedback.c.id).limit(limit)
+    if after is not None:
+        wanted = wanted.where(feedback.c.id > after)
+    for name in ("item", "verdict"):
+        if (value := getattr(chosen, name)) is not None:
+            wanted = wanted.where(feedback.c[name] == value)
+    return [_judgement(row) for row in connection.execute(wanted).mappings()]
+
+
+def blob_keys(connection: Connection) -> Iterator[str]:
+    """The keys of the pictures and meshes that were asked with."""
+    named = connection.scalars(select(feedback.c.query).where(feedback.c.query.contains(f'"{BLOB}"')))
+    for query in named:
+        yield from (part[BLOB] for part in json.loads(query)["parts"] if BLOB in part)
+
+
+def _check(judgement: Judgement) -> None:
+    author = judgement.author
+    if author is not None and not (0 < len(author) <= LONGEST_WHO and is_storable(author)):
+        raise FeedbackError(f"the name of who judges needs 1 to {LONGEST_WHO} characters that can be stored")
+    if not all(is_storable(part.text or "") and is_storable(part.id or "") for part in judgement.query):
+        raise FeedbackError("the query holds characters that cannot be stored (NUL or half a surrogate pair)")
+
+
+def _row(judgement: Judgement) -> dict[str, Any]:
+    parts = [
+        {name: value for name, value in vars(part).items() if value is not None} for part in judgement.query
+    ]
+    kind, ordinal = judgement.seen or (None, None)
+    return {
+        "id": judgement.id,
+        "given": judgement.given,
+        "item": judgement.item,
+        "verdict": judgement.verdict,
+        "author": judgement.author,
+        "kind": kind,
+        "ordinal": ordinal,
+        "query": json.dumps({"target": judgement.target, "parts": parts}),
+    }
+
+
+def _judgement(row: TableRow) -> Judgement:
+    query = json.loads(row["query"])
+    seen = None if row["kind"] is None else (cast(Kind, row["kind"]), int(row["ordinal"]))
+    parts = tuple(map(_asked, cast(Iterable[Mapping[str, Any]], query["parts"])))
+    return Judgement(
+        row["id"], row["item"], row["verdict"], query["target"], parts, row["author"], seen, row["given"]
+    )
+
+
+def _asked(raw: Mapping[str, Any]) -> FeedbackQueryPart:
+    return FeedbackQueryPart(**raw)

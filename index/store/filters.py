@@ -1,0 +1,314 @@
+"""Filters of items by payload: parsed from JSON, and as conditions on the table of facts.
+
+    {"colour": "red"}                     equality: text, number, true, false
+    {"price": {"gte": 1, "lt": 5}}        gt, gte, lt, lte: numbers, or texts by code points
+    {"tag": {"in": ["a", "b"]}}           any of these
+    {"name": {"prefix": "ch"}}            a text that begins so
+    {"size.w": {"exists": true}}          a value that is there and not null
+    {"or": [{…}, {…}]}, {"and": […]}, {"not": {…}}
+
+Several keys or operators in one object are "and". A list matches if any of its elements does. Facts.py says
+which values of a payload count.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxtyping import Int64
+
+from index.contracts import Ids
+from index.store import item_rows
+from index.store.item_rows import (
+    HEAD,
+    LONGEST_KEY,
+    PRESENT,
+    FactValue,
+    fact_value,
+    facts_of,
+    is_storable,
+    next_after_prefix,
+)
+from index.store.schema import facts, items
+from multifold.errors import MultifoldError, needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import ColumnElement, Connection, Select, and_, insert, not_, or_, select, true
+
+
+MAX_FILTER_DEPTH = 16
+MAX_FILTER_TERMS = 1_000  # conditions and values together
+MAX_COMPARED_TEXT = 100_000  # characters of a text that is compared as a whole
+RANGE = ("gt", "gte", "lt", "lte")
+JOINS = ("and", "or", "not")
+
+
+class FilterError(MultifoldError):
+    """A filter that nobody understands."""
+
+
+@dataclass(frozen=True)
+class OneOfFilter:
+    """The key has one of these values."""
+
+    key: str
+    values: tuple[FactValue, ...]
+
+
+@dataclass(frozen=True)
+class RangeFilter:
+    """One value of the key lies within all bounds, which are numbers or texts."""
+
+    key: str
+    gt: str | float | None = None
+    gte: str | float | None = None
+    lt: str | float | None = None
+    lte: str | float | None = None
+
+
+@dataclass(frozen=True)
+class PrefixFilter:
+    """A text of the key begins so."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ExistsFilter:
+    """The key is there."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class AndFilter:
+    """All of them hold; without parts, always."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True)
+class OrFilter:
+    """One of them holds."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True)
+class NotFilter:
+    """It does not hold."""
+
+    part: "Filter"
+
+
+LeafFilter: TypeAlias = OneOfFilter | RangeFilter | PrefixFilter | ExistsFilter
+Filter: TypeAlias = LeafFilter | AndFilter | OrFilter | NotFilter
+
+
+def parse_filter(raw: Mapping[str, Any]) -> Filter:
+    """The filter that a JSON object describes."""
+    parsed = _object(raw, 1)
+    if _size(parsed) > MAX_FILTER_TERMS:
+        raise FilterError(f"The filter has more than {MAX_FILTER_TERMS} conditions and values: send fewer.")
+    return parsed
+
+
+def _object(raw: object, depth: int) -> Filter:
+    if not isinstance(raw, Mapping):
+        raise FilterError(f'A filter is an object such as {{"colour": "red"}}, not {_shown(raw)}.')
+    if depth > MAX_FILTER_DEPTH:
+        raise FilterError(f"The filter is nested more than {MAX_FILTER_DEPTH} deep.")
+    return _all([_entry(str(key), value, depth) for key, value in raw.items()])
+
+
+def _entry(key: str, value: object, depth: int) -> Filter:
+    if key == "not":
+        return NotFilter(_object(value, depth + 1))
+    if key in JOINS:
+        if not isinstance(value, list) or not value:
+            raise FilterError(f"{key!r} takes a list of filters, not {_shown(value)}.")
+        parts = tuple(_object(part, depth + 1) for part in value)
+        return AndFilter(parts) if key == "and" else OrFilter(parts)
+    if len(key) > LONGEST_KEY or not is_storable(key):
+        raise FilterError(f"A key has up to {LONGEST_KEY} storable characters; {_shown(key)} is none.")
+    return _all(_conditions(key, value)) if isinstance(value, Mapping) else _one_of(key, [value])
+
+
+def _conditions(key: str, raw: Mapping[str, Any]) -> list[Filter]:
+    for name in raw:
+        if name not in RANGE and name not in OPERATORS:
+            raise FilterError(
+                f"{_shown(name)} is no operator; they are {', '.join((*RANGE, *OPERATORS))}, and beside the "
+                f"keys {', '.join(JOINS)}. A nested value is named with dots: {_shown(f'{key}.{name}')}."
+            )
+    if not raw:
+        raise FilterError(f"The condition on {_shown(key)} is empty.")
+    bounds = {name: raw[name] for name in RANGE if name in raw}
+    others = [OPERATORS[name](key, value) for name, value in raw.items() if name in OPERATORS]
+    return [_range(key, bounds), *others] if bounds else others
+
+
+def _one_of(key: str, scalars: Iterable[object]) -> Filter:
+    return OneOfFilter(key, tuple(dict.fromkeys(_value(key, scalar) for scalar in scalars)))
+
+
+def _in(key: str, raw: object) -> Filter:
+    if not isinstance(raw, list):
+        raise FilterError(f"'in' takes a list of values, not {_shown(raw)}.")
+    return _one_of(key, raw)
+
+
+def _prefix(key: str, raw: object) -> Filter:
+    return PrefixFilter(key, _short(raw, "'prefix' takes a text"))
+
+
+def _exists(key: str, raw: object) -> Filter:
+    if not isinstance(raw, bool):
+        raise FilterError(f"'exists' takes true or false, not {_shown(raw)}.")
+    return ExistsFilter(key) if raw else NotFilter(ExistsFilter(key))
+
+
+OPERATORS: Mapping[str, Callable[[str, object], Filter]] = {"in": _in, "prefix": _prefix, "exists": _exists}
+
+
+def _range(key: str, raw: Mapping[str, object]) -> Filter:
+    bounds = {name: _bound(name, bound) for name, bound in raw.items()}
+    if len({isinstance(bound, str) for bound in bounds.values()}) > 1:
+        raise FilterError(f"The bounds of {_shown(key)} are all numbers or all texts, not some of each.")
+    return RangeFilter(key, **bounds)
+
+
+def _bound(name: str, raw: object) -> str | float:
+    if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+        value = fact_value(raw)
+        if value.number is not None:
+            return value.number
+    return _short(raw, f"{name!r} takes a number or a text")
+
+
+def _short(raw: object, wanted: str) -> str:
+    """A text that the beginning of a long one can be compared with."""
+    if not isinstance(raw, str) or len(raw) > HEAD or not is_storable(raw):
+        raise FilterError(f"{wanted} of up to {HEAD} storable characters, not {_shown(raw)}.")
+    return raw
+
+
+def _value(key: str, raw: object) -> FactValue:
+    wanted = isinstance(raw, (str, bool, int, float)) and not (
+        isinstance(raw, str) and len(raw) > MAX_COMPARED_TEXT
+    )
+    value = fact_value(raw) if wanted else PRESENT  # type: ignore[arg-type]
+    if value == PRESENT:
+        hint = ' (write {"exists": false} for what is missing, {"in": […]} for one of several)'
+        raise FilterError(
+            f"{_shown(key)} is compared with a text, a finite number, true or false, not {_shown(raw)}{hint}."
+        )
+    return value
+
+
+def _all(parts: list[Filter]) -> Filter:
+    return parts[0] if len(parts) == 1 else AndFilter(tuple(parts))
+
+
+def _size(part: Filter) -> int:
+    if isinstance(part, (AndFilter, OrFilter)):
+        return 1 + sum(_size(one) for one in part.parts)
+    if isinstance(part, NotFilter):
+        return 1 + _size(part.part)
+    return max(1, len(part.values)) if isinstance(part, OneOfFilter) else 1
+
+
+def _shown(raw: object) -> str:
+    told = repr(raw)
+    return told if len(told) <= 60 else f"{told[:57]}…"
+
+
+Condition = ColumnElement[bool]
+
+
+def write_facts(connection: Connection, items: Iterable[tuple[int, str]]) -> None:
+    """Note the facts of editions, given each with its payload as JSON."""
+    rows = [row for edition, payload in items for row in _rows(edition, payload)]
+    if rows:
+        connection.execute(insert(facts), rows)
+
+
+def filter_condition(where: Filter) -> Condition:
+    """The filter as a condition on rows of `items`."""
+    if isinstance(where, AndFilter):
+        return and_(true(), *map(filter_condition, where.parts))
+    if isinstance(where, OrFilter):
+        return or_(*map(filter_condition, where.parts))
+    if isinstance(where, NotFilter):
+        return not_(filter_condition(where.part))
+    return or_(*(items.c.edition.in_(found) for found in leaf_queries(where)))
+
+
+def leaf_queries(leaf: LeafFilter, after: int | None = None) -> list[Select[Any]]:
+    """Queries for the editions with a fact that the leaf asks for, for all of them or those `after` one.
+
+    Each uses one index: the key's, or, as a concatenation has none, that of the newer editions.
+    """
+    key = facts.c.key == leaf.key
+    if after is not None:
+        key = and_(facts.c.key.concat("") == leaf.key, facts.c.edition > after)
+    return [select(facts.c.edition).where(key, condition) for condition in _leaf_conditions(leaf)]
+
+
+def matching_editions(connection: Connection, leaf: LeafFilter, after: int | None) -> Ids:
+    """The editions with a fact that the leaf asks for, each perhaps several times; `after` some, or all."""
+    found = chain.from_iterable(map(connection.scalars, leaf_queries(leaf, after)))
+    return np.fromiter(found, np.int64)
+
+
+def newer_editions(connection: Connection, edition: int) -> Int64[np.ndarray, "e 2"]:
+    """Newer editions, rising, and how many observations each has."""
+    query = select(items.c.edition, items.c.size).where(items.c.edition > edition).order_by(items.c.edition)
+    numbers = np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
+    return numbers.reshape(-1, 2)
+
+
+def _leaf_conditions(leaf: LeafFilter) -> list[Condition]:
+    if isinstance(leaf, ExistsFilter):
+        return [true()]
+    if isinstance(leaf, PrefixFilter):
+        end = next_after_prefix(leaf.text)
+        ends = true() if end is None else facts.c.text < end
+        return [and_(facts.c.text >= leaf.text, ends)]
+    if isinstance(leaf, RangeFilter):
+        return [_between(leaf)]
+    return list(_among(leaf))
+
+
+def _among(leaf: OneOfFilter) -> Iterator[Condition]:
+    texts = [value.text for value in leaf.values if value.kind == "text"]
+    if texts or not leaf.values:
+        yield facts.c.text.in_(texts)
+    for kind in ("number", "bool"):
+        numbers = [value.number for value in leaf.values if value.kind == kind]
+        if numbers:
+            yield and_(facts.c.number.in_(numbers), facts.c.kind == kind)
+
+
+def _between(leaf: RangeFilter) -> Condition:
+    bounds = {"gt": leaf.gt, "gte": leaf.gte, "lt": leaf.lt, "lte": leaf.lte}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    of_text = any(isinstance(bound, str) for bound in given.values())
+    column: Any = facts.c.text if of_text else facts.c.number
+    compared = {"gt": column.__gt__, "gte": column.__ge__, "lt": column.__lt__, "lte": column.__le__}
+    return and_(
+        facts.c.kind == ("text" if of_text else "number"),
+        *(compared[name](bound) for name, bound in given.items()),
+    )
+
+
+def _rows(edition: int, payload: str) -> Iterator[dict[str, object]]:
+    for key, value in facts_of(item_rows.payload(payload)):
+        yield {"edition": edition, "key": key, **_columns(value)}
+
+
+def _columns(value: FactValue) -> dict[str, object]:
+    return {"kind": value.kind, "text": value.text, "number": value.number}

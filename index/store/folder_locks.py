@@ -1,0 +1,144 @@
+"""Who may write to a collection's folder: one process at a time, and only on a local disk."""
+
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from multifold.errors import MultifoldError
+
+NAME = "writer.lock"
+BLOBS = "blobs.lock"
+LOCK_SECONDS = 0.3  # seconds; somebody who only asks who writes holds the lock for an instant
+
+
+class LockError(MultifoldError):
+    """The folder cannot be written by this process."""
+
+
+class WriterLock:
+    """Held from creation to `release`, or to the end of the process, however it ends."""
+
+    def __init__(self, folder: Path, address: str | None = None) -> None:
+        self._handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        if not _lock(self._handle, fcntl.LOCK_EX, LOCK_SECONDS):
+            holder = _read(self._handle)
+            os.close(self._handle)
+            raise LockError(
+                f"{folder} is being written by {holder or 'another process'}. "
+                "Send your changes there, stop it first, or open the collection for reading only."
+            )
+        _write(self._handle, address or f"process {os.getpid()}")
+
+    def release(self) -> None:
+        """Let another process write."""
+        if self._handle >= 0:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def writer_of(folder: Path) -> str | None:
+    """The address of the process that writes here now, None when nobody does."""
+    try:
+        handle = os.open(folder / NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return None if _lock(handle, fcntl.LOCK_SH, 0.0) else _read(handle) or "another process"
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def keep_blobs(folder: Path) -> Iterator[None]:
+    """Nobody removes blobs meanwhile; several may ask for that at once."""
+    with _blobs_locked(folder, fcntl.LOCK_SH, "Its blobs are being cleared of what nobody needs"):
+        yield
+
+
+@contextmanager
+def allow_blob_removal(folder: Path) -> Iterator[None]:
+    """Blobs may be removed meanwhile: nobody counts on those that are there."""
+    with _blobs_locked(folder, fcntl.LOCK_EX, "A snapshot of it is being taken"):
+        yield
+
+
+@contextmanager
+def _blobs_locked(folder: Path, mode: int, else_told: str) -> Iterator[None]:
+    handle = os.open(folder / BLOBS, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _lock(handle, mode, LOCK_SECONDS):
+            raise LockError(f"{folder} is busy. {else_told}: try again when that has ended.")
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, mode: int, patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
+
+
+def _write(handle: int, address: str) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps({"address": address, "process": os.getpid()}).encode(), 0)
+
+
+def _read(handle: int) -> str | None:
+    try:
+        return str(json.loads(os.pread(handle, 4096, 0))["address"])
+    except (ValueError, KeyError, TypeError):
+        return None  # caught between taking the lock and signing it
+
+
+MOUNTS = Path("/proc/self/mounts")
+NETWORK = re.compile(
+    r"9p|afs|beegfs|ceph|cifs|coda|davfs2?|gfs2?|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|orangefs|smb3|smbfs"
+    r"|fuse\.(ceph|cephfs|davfs2?|gcsfuse|glusterfs|goofys|juicefs|mfs|rclone|s3fs|seaweedfs|smbnetfs|sshfs)"
+)
+
+
+class NetworkFolderError(MultifoldError):
+    """The folder lies on a file system that the embedded store cannot trust."""
+
+
+def refuse_network(folder: Path, mounts: Path = MOUNTS) -> None:
+    """Raise if the folder lies on a network file system. Where nobody lists the mounts, nothing is known."""
+    kind = file_system(folder, mounts)
+    if kind is not None and NETWORK.fullmatch(kind):
+        raise NetworkFolderError(
+            f"{folder} lies on a network file system ({kind}), where locks and SQLite's log "
+            "cannot be trusted. Put the collection on a local disk."
+        )
+
+
+def file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
+    """The type of the file system that holds a folder, None where nobody lists the mounts."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except FileNotFoundError:
+        return None
+    place, deepest, kind = folder.resolve(), -1, None
+    for line in lines:
+        _, point, this, *_ = line.split(" ")
+        root = Path(_unescape(point))
+        if place.is_relative_to(root) and len(root.parts) >= deepest:
+            deepest, kind = len(root.parts), this
+    return kind
+
+
+def _unescape(point: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)

@@ -1,0 +1,113 @@
+"""Hierarchical classification metrics on a tree of classes such as WordNet.
+
+TIE: steps on the tree between the predicted and the true class. LCA: steps from the predicted class up to
+their least common ancestor; 1 where it is right, as the published code counts. Jaccard, precision, recall: of
+the sets of ancestors, without the classes themselves, so that a sibling still has a Jaccard of 1.
+"""
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from multifold.errors import MultifoldError
+
+
+class ClassTreeError(MultifoldError):
+    """A tree of classes that cannot be used."""
+
+
+@dataclass(frozen=True)
+class ClassTree:
+    """Each class and what it is a kind of; several parents are possible, circles are not."""
+
+    parents: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        """A circle has no top."""
+        for name in self.parents:
+            if name in self.ancestors(name):
+                raise ClassTreeError(f"{name!r} is a kind of itself in this tree; a tree has no circles")
+
+    def ancestors(self, name: str) -> frozenset[str]:
+        """All that a class is a kind of."""
+        found: set[str] = set()
+        waiting = list(self.parents.get(name, ()))
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting.extend(self.parents.get(one, ()))
+        return frozenset(found)
+
+    def steps(self, start: str, end: str) -> int:
+        """The length of the shortest way between two classes, up and down."""
+        away, waiting = {start: 0}, deque([start])
+        while waiting:
+            one = waiting.popleft()
+            if one == end:
+                return away[one]
+            for near in self._near.get(one, ()):
+                if near not in away:
+                    away[near] = away[one] + 1
+                    waiting.append(near)
+        raise ClassTreeError(
+            f"no way leads from {start!r} to {end!r} in this tree; it needs one top, and both of them"
+        )
+
+    @cached_property
+    def _near(self) -> Mapping[str, tuple[str, ...]]:
+        near: dict[str, tuple[str, ...]] = {}
+        for child, parents in self.parents.items():
+            near[child] = near.get(child, ()) + parents
+            for parent in parents:
+                near[parent] = (*near.get(parent, ()), child)
+        return near
+
+
+@dataclass(frozen=True)
+class HierarchyMeasures:
+    """Means over all predictions."""
+
+    accuracy: float
+    tie: float
+    lca: float
+    jaccard: float
+    precision: float
+    recall: float
+
+
+def read_tree(path: Path) -> ClassTree:
+    """A tree from JSON: {"chair": "seating", "seating": "furniture"}; a list names several parents."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ClassTreeError(f"the tree {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ClassTreeError(f"{path} is no JSON: {error}") from error
+    if not isinstance(raw, dict) or not all(isinstance(one, str | list) for one in raw.values()):
+        raise ClassTreeError(f"{path} is no tree: it must be an object, each class with what it is a kind of")
+    return ClassTree({name: (said,) if isinstance(said, str) else tuple(said) for name, said in raw.items()})
+
+
+def measure(tree: ClassTree, predicted: Sequence[str], true: Sequence[str]) -> HierarchyMeasures:
+    """The means of all measures over pairs of a predicted and a true class."""
+    if not true or len(predicted) != len(true):
+        raise ClassTreeError(f"{len(predicted)} predictions for {len(true)} things cannot be measured")
+    rows = [_row(tree, *pair) for pair in zip(predicted, true, strict=True)]
+    return HierarchyMeasures(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))
+
+
+def _row(tree: ClassTree, predicted: str, true: str) -> tuple[float, ...]:
+    ours, theirs = tree.ancestors(predicted), tree.ancestors(true)
+    shared = len(ours & theirs)
+    return (
+        float(predicted == true),
+        float(tree.steps(predicted, true)),
+        float(len(ours) - shared + 1),
+        shared / max(1, len(ours | theirs)),
+        shared / max(1, len(ours)),
+        shared / max(1, len(theirs)),
+    )

@@ -1,0 +1,140 @@
+"""Traversals from the special to the general: a straight line of features to a root, and the captions near
+it.
+
+Position 0 is the start of the line, 1 is the root. The nearest caption at each step is on the path, or none
+where the root is nearer; its position is the first step where it is nearest. With a width K, only captions
+whose cone contains the step are considered. Where the geometry has no cones, and so no origin, the line
+starts from the index vector, which the geometry's map leaves unchanged, so that both ends are measured in the
+same way.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Float64
+
+from multifold.bundle.bundle import BundleError
+from multifold.bundle.encoder import Encoder
+from multifold.errors import MultifoldError
+from multifold.scores import similarities
+from multifold.types import Feature, Features
+
+STEPS = 50
+ROOT_LABEL = "[ROOT]"
+
+
+@dataclass(frozen=True)
+class CaptionPool:
+    """Captions that may be met, and their features."""
+
+    texts: tuple[str, ...]
+    features: Features
+
+    def __add__(self, other: "CaptionPool") -> "CaptionPool":
+        """Both; a caption of both counts once."""
+        features = {**dict(zip(other.texts, other.features, strict=True))}
+        features.update(zip(self.texts, self.features, strict=True))
+        return CaptionPool(tuple(features), np.stack([*features.values()]))
+
+
+@dataclass(frozen=True)
+class PathCaption:
+    """A caption of the pool, where it is met, and its index score there."""
+
+    text: str
+    position: float
+    score: float
+
+
+@dataclass(frozen=True)
+class CaptionPath:
+    """What is met between a thing and the root; `k` is the width of the cones that had to hold the steps."""
+
+    k: float | None
+    met: tuple[PathCaption, ...]
+
+
+def caption_pool(encoder: Encoder, texts: Iterable[str]) -> CaptionPool:
+    """A pool of these captions, each once."""
+    once = tuple(dict.fromkeys(texts))
+    return CaptionPool(once, encoder.texts(once).features)
+
+
+def root_of(encoder: Encoder) -> Feature:
+    """Where traversals end."""
+    root = encoder.bundle.geometry.root
+    if root is None:
+        raise BundleError(f"bundle {encoder.bundle.name} states no root; export it anew from its checkpoint")
+    return np.asarray(root, np.float32)
+
+
+def line_to_root(encoder: Encoder, feature: Feature, steps: int = STEPS) -> Features:
+    """Features from a thing to the root, evenly spaced."""
+    if steps < 2:
+        raise MultifoldError(f"a traversal has at least two steps, its ends, not {steps}")
+    start = feature if encoder.entails else encoder.vectors(feature[None])[0]
+    share = np.linspace(0, 1, steps, dtype=np.float32)[:, None]
+    walked: Features = (1 - share) * start + share * root_of(encoder)
+    return walked
+
+
+def traverse(
+    encoder: Encoder,
+    feature: Feature,
+    pool: CaptionPool,
+    steps: int = STEPS,
+    widths: Sequence[float | None] = (None,),
+) -> tuple[CaptionPath, ...]:
+    """What is met on the way, once for each width of the cones; None looks at no cones."""
+    walked = line_to_root(encoder, feature, steps)
+    scores = _scores(encoder, walked, np.vstack([pool.features, root_of(encoder)]))
+    return tuple(
+        _path(scores, _outside_cones(encoder, pool.features, walked, k), pool.texts, k) for k in widths
+    )
+
+
+def distances_to_root(encoder: Encoder, features: Features) -> Float64[np.ndarray, " b"]:
+    """How far from the root each feature lies, as a chord in the space of index vectors.
+
+    Flat space: the distance itself; the sphere: the chord; with signs as in Lorentz space, where it is
+    2/√c·sinh(√c·d/2), it grows with the distance d and is d near the root.
+    """
+    apart = encoder.vectors(features).astype(np.float64) - encoder.vectors(root_of(encoder)[None])
+    signs = 1.0 if encoder.query_signs is None else encoder.query_signs.astype(np.float64)
+    chords: Float64[np.ndarray, " b"] = np.sqrt((signs * apart**2).sum(axis=1).clip(min=0))
+    return chords
+
+
+def _scores(
+    encoder: Encoder, walked: Float32[np.ndarray, "s n"], captions: Float32[np.ndarray, "c n"]
+) -> Float32[np.ndarray, "s c"]:
+    """How near each caption is to each step; by the geometry's own similarity where no index has it."""
+    steps, known = encoder.vectors(walked), encoder.vectors(captions)
+    return similarities(encoder, steps, known)
+
+
+def _outside_cones(
+    encoder: Encoder,
+    captions: Float32[np.ndarray, "p n"],
+    walked: Float32[np.ndarray, "s n"],
+    k: float | None,
+) -> Float32[np.ndarray, "s c"] | None:
+    return None if k is None else encoder.entail(captions, walked, k).T
+
+
+def _path(
+    scores: Float32[np.ndarray, "s c"],
+    outside: Float32[np.ndarray, "s p"] | None,
+    texts: Sequence[str],
+    k: float | None,
+) -> CaptionPath:
+    if outside is not None:
+        scores = scores.copy()
+        scores[:, :-1][outside > 0] = -np.inf  # the root, which is last, holds everything
+    nearest = scores.argmax(axis=1)
+    met: dict[int, PathCaption] = {}
+    for step, place in enumerate(nearest.tolist()):
+        if place < len(texts) and place not in met:
+            met[place] = PathCaption(texts[place], step / (len(scores) - 1), float(scores[step, place]))
+    return CaptionPath(k, tuple(met.values()))

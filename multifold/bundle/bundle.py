@@ -1,0 +1,277 @@
+"""A bundle: an exported encoder on disk, with `bundle.json` beside the graphs, the tokenizer and the
+canaries.
+
+A bundle has two ids. `vector_id` hashes everything that decides the vectors (graphs, tokenizer,
+preprocessing, rig, geometry) and is stored with each collection. `bundle_id` hashes everything, so that a new
+calibration changes only the `bundle_id`. A new bundle is written to a temporary folder and replaces the old
+one when complete.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec
+from multifold.errors import MultifoldError
+from multifold.types import SIDES, Features, Metric, Side
+
+FORMAT = 1
+DESCRIPTION_FILE = "bundle.json"
+REQUIRED_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
+VECTOR_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json")
+POOL_FILE = "pool.json"
+ID_LENGTH = 16
+
+
+class BundleError(MultifoldError):
+    """A bundle that must not be served; says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class GeometrySpec:
+    """What the index must know of a geometry, and its name and parameters for people."""
+
+    name: str
+    feature_dim: int
+    dim: int
+    metric: Metric
+    query_signs: tuple[float, ...] | None = None
+    root: tuple[float, ...] | None = None  # a feature: where traversals from the special to the general end
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """How many parts of a vector are compared pair by pair, as oblique geometries do."""
+        return int(self.params.get("m", 1))
+
+    def __post_init__(self) -> None:
+        """A wrong metric or number of signs would search on without a word, and find the wrong things."""
+        if self.metric not in get_args(Metric):
+            raise ValueError(f"no metric {self.metric!r}; there are {', '.join(get_args(Metric))}")
+        for name, length in (("query_signs", self.dim), ("root", self.feature_dim)):
+            numbers = getattr(self, name)
+            if numbers is not None and len(numbers) != length:
+                raise ValueError(f"{name} has {len(numbers)} numbers where {length} belong")
+
+
+@dataclass(frozen=True)
+class ViewSpec:
+    """How the views of shapes were made: ingestion and queries must render the same."""
+
+    rig: str
+    size: int
+    background: Literal["white", "black"]
+    up: Literal["auto", "y", "z"]
+    views: int
+    renderer: str
+
+    def __post_init__(self) -> None:
+        """Views that are drawn otherwise would be other vectors, without a word."""
+        if self.background not in ("white", "black") or self.up not in ("auto", "y", "z"):
+            raise ValueError(f"no such way to draw: background {self.background!r}, up {self.up!r}")
+        if self.size < 1 or self.views < 1:
+            raise ValueError(f"no such way to draw: {self.views} views of {self.size} pixels")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a healthy machine may stray from the canaries."""
+
+    cosine: float  # least cosine of a canary's feature with the stored one
+    norm: float  # largest relative difference of their lengths
+    rank: float  # least share of queries that find the same best answer
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A parsed and verified `bundle.json`."""
+
+    folder: Path
+    name: str
+    about: str  # one sentence for people: what this encoder knows
+    geometry: GeometrySpec
+    image: ImageSpec
+    text: TextSpec
+    views: ViewSpec
+    tolerances: Mapping[str, Tolerance]  # by "variant/provider", with "variant/*" for the rest
+    variant: str = "fp32"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
+    files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
+
+    @property
+    def vector_id(self) -> str:
+        """The name of the space that this encoder's vectors live in."""
+        graphs = {n: h for n, h in self.files.items() if n in VECTOR_FILES or n.endswith(".data")}
+        rootless = replace(self, geometry=replace(self.geometry, root=None))  # it decides no vector
+        deciding = {k: asdict(getattr(rootless, k)) for k in ("geometry", "image", "text", "views")}
+        return _digest({**deciding, "variant": self.variant, "files": graphs})
+
+    @property
+    def bundle_id(self) -> str:
+        """The name of this very bundle, report and calibration included."""
+        return _digest(_describe(self))
+
+    def has(self, name: str) -> bool:
+        """Whether an optional file belongs to it."""
+        return name in self.files
+
+    def path(self, name: str) -> Path:
+        """Where one of the listed files lies."""
+        return self.folder / name
+
+    def probes(self) -> dict[Side, Features]:
+        """Held-out query features of each side, for an index to measure its recall with."""
+        with np.load(self.path("probe.npz")) as stored:
+            return {side: stored[side] for side in SIDES if side in stored}
+
+    def pool(self) -> tuple[str, ...]:
+        """Captions from the general to the special, to be met on traversals; none where it brings none."""
+        return tuple(self.json(POOL_FILE) or ())
+
+    def json(self, name: str) -> Any:  # noqa: ANN401 (any JSON)
+        """What an optional file says; None where it is missing."""
+        return json.loads(self.path(name).read_text(encoding="utf-8")) if self.has(name) else None
+
+    def tolerance(self, provider: str) -> Tolerance:
+        """What a canary run on this provider may differ by."""
+        for key in (f"{self.variant}/{provider}", f"{self.variant}/*"):
+            if key in self.tolerances:
+                return self.tolerances[key]
+        raise BundleError(f"{self.name} states no tolerance for {self.variant} on {provider}")
+
+
+def load(folder: Path) -> Bundle:
+    """Read a bundle and check every hash; refuses with the reason. Canaries are the encoder's to run."""
+    try:
+        raw = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BundleError(f"{folder} is no bundle: it has no {DESCRIPTION_FILE}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise BundleError(f"{folder / DESCRIPTION_FILE} is damaged: {error}") from error
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        version = raw.get("format") if isinstance(raw, dict) else None
+        raise BundleError(f"{folder} has bundle format {version!r}; this version reads format {FORMAT}")
+    try:
+        bundle = _parse(folder, raw)
+    except (AttributeError, KeyError, TypeError, ValueError, MultifoldError) as error:
+        raise BundleError(f"{folder / DESCRIPTION_FILE} does not describe a bundle: {error!r}") from error
+    _check_files(bundle)
+    for name in ("vector_id", "bundle_id"):
+        if raw.get(name) != getattr(bundle, name):
+            path = folder / DESCRIPTION_FILE
+            raise BundleError(f"{path} was changed by hand: its {name} does not fit what it says")
+    return bundle
+
+
+def find_bundle(vector_id: str | None, folder: Path) -> Path:
+    """The bundle in this folder or, if that makes other vectors, the one beside it that makes these."""
+    if vector_id in (None, _stated_vector_id(folder)):
+        return folder
+    beside = (one.parent for one in sorted(folder.resolve().parent.glob(f"*/{DESCRIPTION_FILE}")))
+    return next((one for one in beside if _stated_vector_id(one) == vector_id), folder)
+
+
+def _stated_vector_id(folder: Path) -> object:
+    """The vectors that a bundle says it makes; it is not checked here."""
+    try:
+        return json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))["vector_id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save(bundle: Bundle) -> Bundle:
+    """Hash the files that lie in the bundle's folder and write `bundle.json` beside them."""
+    sealed = replace(bundle, files=hash_files(bundle.folder))
+    _check_files(sealed)
+    ids = {"vector_id": sealed.vector_id, "bundle_id": sealed.bundle_id}
+    raw = {"format": FORMAT, **ids, **_describe(sealed)}
+    text = json.dumps(raw, indent=2, ensure_ascii=False) + "\n"
+    (bundle.folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8")
+    return load(bundle.folder)
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """Every file that lies in a bundle's folder, with its sha256."""
+    names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name != DESCRIPTION_FILE)
+    return {name: file_hash(folder / name) for name in names}
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_files(bundle: Bundle) -> None:
+    missing = [name for name in REQUIRED_FILES if name not in bundle.files]
+    if missing:
+        raise BundleError(f"bundle {bundle.name} lists no {missing[0]}")
+    for name, expected in bundle.files.items():
+        if name in ("", "..") or Path(name).name != name:
+            raise BundleError(f"bundle {bundle.name} lists {name!r}, which is not a plain file name")
+        if not bundle.path(name).is_file():
+            raise BundleError(f"bundle {bundle.name} lacks its file {name}")
+        if file_hash(bundle.path(name)) != expected:
+            raise BundleError(f"{name} of bundle {bundle.name} is damaged: its sha256 is not the listed one")
+
+
+def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
+    plain = ("name", "about", "variant", "provenance", "evaluation", "calibration", "files")
+    serves = raw.get("serves", {})  # only of variants
+    return Bundle(
+        folder=folder,
+        geometry=GeometrySpec(**_tuples(raw["geometry"])),
+        image=ImageSpec(**_tuples(raw["image"])),
+        text=TextSpec(**_tuples(raw["text"])),
+        views=ViewSpec(**raw["views"]),
+        tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
+        serves=serves,
+        **{key: raw[key] for key in plain},
+    )
+
+
+def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+
+
+def _describe(bundle: Bundle) -> dict[str, Any]:
+    description = asdict(bundle)
+    del description["folder"]
+    if not bundle.serves:
+        del description["serves"]
+    return description
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:ID_LENGTH]
+
+
+@contextmanager
+def stage_bundle(folder: Path) -> Iterator[Path]:
+    """A folder to write a bundle into; it becomes `folder` in the end, in the place of an older bundle."""
+    folder = folder.resolve()
+    if folder.exists() and any(folder.iterdir()) and not (folder / DESCRIPTION_FILE).exists():
+        raise MultifoldError(f"{folder} holds something that is no bundle; choose another folder")
+    aside, older = (folder.with_name(f"{folder.name}.{what}") for what in ("partial", "older"))
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        if folder.exists():
+            folder.replace(older)
+        aside.replace(folder)
+        shutil.rmtree(older, ignore_errors=True)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,141 @@
+"""Texts to token ids: the same tokenizer for training and serving.
+
+A text is cleaned, cut into the tokens of a Hugging Face `tokenizers` definition, and framed by the start and
+end ids. Tokens beyond the context length are cut, and the result says which texts were cut.
+"""
+
+import html
+import re
+import string
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import ftfy
+import numpy as np
+import tokenizers
+from jaxtyping import Int64
+from tokenizers.normalizers import BertNormalizer
+
+from multifold.errors import MultifoldError
+
+Cleaning: TypeAlias = Literal["clip", "canonicalize", "whitespace", "bert", "none"]
+
+_NO_PUNCTUATION = str.maketrans("_", " ", string.punctuation.replace("_", ""))
+
+
+class TextError(MultifoldError):
+    """A tokenizer, or a way of reading, that cannot be used."""
+
+
+@dataclass(frozen=True)
+class TextSpec:
+    """How an encoder wants to read: `dynamic` cuts a batch at its longest text, `fixed` fills the context."""
+
+    cleaning: Cleaning
+    context: int
+    start: int | None
+    end: int
+    pad: int
+    length: Literal["dynamic", "fixed"]
+
+    def __post_init__(self) -> None:
+        """A bundle may be written by anyone: what makes no sense is refused."""
+        if self.context <= self.frame:
+            raise TextError(f"a context of {self.context} tokens leaves no room for a text")
+
+    @property
+    def frame(self) -> int:
+        """How many places of the context the start and end ids take."""
+        return 1 if self.start is None else 2
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The ids of a batch of texts, and which of the texts were too long and were cut."""
+
+    ids: Int64[np.ndarray, "b t"]
+    cut: tuple[bool, ...]
+
+
+class Tokenizer:
+    """Reads texts as one encoder does."""
+
+    def __init__(self, definition: str, spec: TextSpec) -> None:
+        self.spec = spec
+        self._tokenizer = _load(definition)
+        size = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        if max(spec.start or 0, spec.end, spec.pad) >= size or min(spec.start or 0, spec.end, spec.pad) < 0:
+            raise TextError(f"the start, end or pad id is not one of the {size} ids of this tokenizer")
+
+    def __call__(self, texts: Sequence[str]) -> Tokens:
+        """The ids of each text; the end id stands last even where the text was cut."""
+        cleaned = [clean(text, self.spec.cleaning) for text in texts]
+        found = self._tokenizer.encode_batch_fast(cleaned, add_special_tokens=False)
+        room = self.spec.context - self.spec.frame
+        bodies = [encoding.ids for encoding in found]
+        rows = [self._framed(body[:room]) for body in bodies]
+        return Tokens(self._padded(rows), tuple(len(body) > room for body in bodies))
+
+    def words(self, text: str) -> list[tuple[str, tuple[int, ...]]]:
+        """The words of a cleaned text, each with its places among the ids; what was cut has none."""
+        cleaned = clean(text, self.spec.cleaning)
+        first, room = self.spec.frame - 1, self.spec.context - self.spec.frame
+        spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
+        held: list[list[int]] = [[] for _ in spans]
+        encoding = self._tokenizer.encode(cleaned, add_special_tokens=False)
+        for place, (_, end) in enumerate(encoding.offsets[:room]):
+            word = bisect_right([start for start, _ in spans], end - 1) - 1
+            if word >= 0:
+                held[word].append(first + place)
+        return [(cleaned[start:end], tuple(places)) for (start, end), places in zip(spans, held, strict=True)]
+
+    def _framed(self, body: list[int]) -> list[int]:
+        start = [] if self.spec.start is None else [self.spec.start]
+        return [*start, *body, self.spec.end]
+
+    def _padded(self, rows: list[list[int]]) -> Int64[np.ndarray, "b t"]:
+        dynamic = self.spec.length == "dynamic"
+        width = max(map(len, rows), default=0) if dynamic else self.spec.context
+        ids = np.full((len(rows), width), self.spec.pad, np.int64)
+        for place, row in zip(ids, rows, strict=True):
+            place[: len(row)] = row
+        return ids
+
+
+def clean(text: str, how: Cleaning) -> str:
+    """A text as its encoder met texts in training."""
+    if how == "clip":
+        return _collapse_spaces(_fix_characters(text)).lower()
+    if how == "canonicalize":
+        return _collapse_spaces(_fix_characters(text).translate(_NO_PUNCTUATION).lower())
+    if how == "whitespace":
+        return _collapse_spaces(_fix_characters(text))
+    if how == "bert":
+        return _collapse_spaces(BertNormalizer().normalize_str(_replace_surrogates(text)))
+    return _replace_surrogates(text)
+
+
+def _fix_characters(text: str) -> str:
+    """Broken encodings and HTML entities (some are escaped twice) become the characters they stood for."""
+    return html.unescape(html.unescape(ftfy.fix_text(text)))
+
+
+def _collapse_spaces(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _replace_surrogates(text: str) -> str:
+    """Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes the replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _load(definition: str) -> tokenizers.Tokenizer:
+    try:
+        tokenizer = tokenizers.Tokenizer.from_str(definition)
+    except Exception as error:  # the library raises bare exceptions
+        raise TextError(f"this is not a tokenizer definition ({error}); export the bundle again") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

@@ -1,0 +1,360 @@
+"""A user's own folder as items: meshes and pictures, each with its captions beside it.
+
+Files of one name are one item: `chair.glb`, `chair.jpg`, `chair.txt`; its id is `chair`, with the folders
+above it. Captions come from
+
+    chair.txt       a caption a line
+    chair.json      a text, a list of texts, or {"texts": […], "id": …, "split": …, "meta": {…}}
+    captions.csv    (any name) a row a caption: the columns `file` and `caption`, and `split` if there is one
+
+A folder that contains `captions.txt` or `captions.json` is one item with all files in it; so is every folder
+if the layout says one item a folder. Hidden files and links that leave the folder are not read.
+"""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from multifold.bundle.preprocess import reads_heif
+from multifold.errors import MultifoldError
+from multifold.files import textfile
+from multifold.manifest import ManifestEntry
+
+TEXT_SUFFIXES = (".txt", ".json")
+TABLE_SUFFIXES = (".csv", ".tsv")
+FOLDER_CAPTIONS = "captions"  # `captions.txt` speaks of all that lies in its folder
+FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "model", "mesh", "id", "name")
+CAPTION_COLUMNS = ("caption", "text", "description", "comment", "title")
+
+
+class SideCarError(MultifoldError):
+    """A file of captions that cannot be used; says why."""
+
+
+@dataclass
+class SideCarData:
+    """All that is said of one item."""
+
+    texts: list[str] = field(default_factory=list)
+    id: str | None = None
+    split: str | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    def add_file(self, path: Path) -> None:
+        """A `.txt` with a caption a line, or a `.json`."""
+        if path.suffix.lower() == ".txt":
+            self.texts += textfile.lines(path)
+            return
+        try:
+            said = json.loads(textfile.read(path))
+        except (ValueError, RecursionError) as error:
+            raise SideCarError(f"it is not JSON: {error}") from error
+        self.add_json(said)
+
+    def add_json(self, said: Any) -> None:  # noqa: ANN401 (any JSON)
+        """A text, a list of texts, or an object that holds them."""
+        said = said if isinstance(said, dict) else {"texts": said}
+        given: Any = next((said[key] for key in ("texts", "captions", "caption", "text") if key in said), [])
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise SideCarError("texts must be a list of strings")
+        if not isinstance(said.get("meta", {}), dict):
+            raise SideCarError("'meta' must be an object")
+        self.texts += [text.strip() for text in texts if text.strip()]
+        self.id = str(said["id"]) if said.get("id") else self.id
+        self.split = str(said["split"]) if said.get("split") else self.split
+        self.meta |= said.get("meta", {})
+
+    def add_row(self, row: "CaptionRow") -> None:
+        """A caption of a table."""
+        if row.caption:
+            self.texts.append(row.caption)
+            self.split = row.split or self.split
+
+
+@dataclass(frozen=True)
+class CaptionRow:
+    """One row: the file as it is named there, where it would lie below the root, and what is said of it."""
+
+    file: str
+    places: tuple[str, ...]
+    caption: str
+    split: str | None
+
+
+def read_caption_table(table: Path, root: Path) -> Iterator[CaptionRow]:
+    """The rows of a table of captions; files lie beside it or below the root."""
+    for row in textfile.table(table):
+        file = textfile.column(row, FILE_COLUMNS, table)
+        caption = textfile.column(row, CAPTION_COLUMNS, table)
+        paths = [Path(os.path.normpath(base / file)) for base in (table.parent, root)]
+        places = tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
+        yield CaptionRow(file, places, caption, row.get("split") or None)
+
+
+def describes_folder(path: Path) -> bool:
+    """Whether this file makes one item of its folder."""
+    return path.stem.lower() == FOLDER_CAPTIONS and path.suffix.lower() in TEXT_SUFFIXES
+
+
+PICTURE_SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".webp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".avif",
+)
+HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # read if the extra is installed
+UNREADABLE_SUFFIXES = (".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
+RAW_SUFFIXES = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".rw2")
+
+ItemUnit: TypeAlias = Literal["file", "folder"]
+
+
+class FolderError(MultifoldError):
+    """A folder that cannot be read."""
+
+
+@dataclass(frozen=True)
+class FileProblem:
+    """A file or an item that was left out or is odd, and why."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        """As a sentence."""
+        return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class FolderLayout:
+    """How a folder is to be read."""
+
+    meshes: tuple[str, ...]  # suffixes of the mesh files that are read, the best first
+    companions: Callable[[Path, Path], Iterable[Path]]  # the files that a mesh below a root names
+    by: ItemUnit = "file"
+    skip: frozenset[Path] = frozenset()  # folders that are not entered
+    converters: Mapping[str, str] = field(default_factory=dict)  # suffix of what is not read -> what turns it
+    watching: Callable[[Sequence[Path]], Iterable[Path]] = iter  # goes through meshes, and tells how far
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Suffixes of all that can be seen."""
+        return frozenset((*self.meshes, *PICTURE_SUFFIXES, *(HEIF_SUFFIXES if reads_heif() else ())))
+
+
+@dataclass
+class FolderContents:
+    """Items, and what is to be said about all that is not among them."""
+
+    entries: list[ManifestEntry] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)  # files that belong to no item
+    unread: list[Path] = field(default_factory=list)  # folders that could not be entered
+
+
+def read(
+    root: Path, layout: FolderLayout, only: Collection[Path] | None = None, *, below: Path | None = None
+) -> FolderContents:
+    """The items of a folder, or those that some of its files belong to; sorted by name.
+
+    Names are relative to the root, though only what lies `below` another folder may be asked for.
+    """
+    if not root.is_dir():
+        raise FolderError(f"there is no folder {root}")
+    reading = _FolderReader(root.resolve(), layout)
+    start = (below or root).resolve()
+    for folder, names in reading.folders(start) if only is None else _folders_of(only):
+        reading.gather(folder, names)
+    return reading.finish(None if only is None else {path.resolve() for path in only})
+
+
+def files_of(entry: ManifestEntry) -> tuple[Path, ...]:
+    """What there is to see of an item, its mesh first."""
+    return (*(() if entry.mesh is None else (entry.mesh,)), *entry.images)
+
+
+def printable_path(path: Path) -> str:
+    """A path as it can be printed, whatever bytes its name has."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
+@dataclass
+class _ItemFiles:
+    """What has been gathered under one name."""
+
+    pictures: list[Path] = field(default_factory=list)
+    meshes: list[Path] = field(default_factory=list)
+    said: SideCarData = field(default_factory=SideCarData)
+
+
+class _FolderReader:
+    """A folder while it is read."""
+
+    def __init__(self, root: Path, layout: FolderLayout) -> None:
+        self._root, self._layout, self._found = root, layout, FolderContents()
+        self._groups: dict[str, _ItemFiles] = defaultdict(_ItemFiles)
+        self._owner: dict[str, str] = {}  # a file, with its suffix or without -> the name of its group
+        self._tables: list[Path] = []
+
+    def folders(self, start: Path) -> Iterator[tuple[Path, list[str]]]:
+        """Every folder from here on, and the names in it."""
+        for folder, inside, names in os.walk(start, onerror=self._cannot_enter):
+            here = Path(folder)
+            inside[:] = sorted(name for name in inside if not _is_hidden(name) and self._enters(here / name))
+            yield here, names
+
+    def gather(self, folder: Path, names: list[str]) -> None:
+        """Put a folder's files where they belong; tables may speak of any file, so they come later."""
+        paths = [folder / name for name in sorted(names) if not _is_hidden(name)]
+        whole = self._layout.by == "folder" or any(map(describes_folder, paths))
+        kinds = self._layout.kinds
+        for path in paths:
+            if path.suffix.lower() in kinds and self._usable(path):
+                self._take(path, self._name(folder if whole else path.with_suffix("")))
+        for path in paths:
+            if path.suffix.lower() not in kinds:
+                self._take_other(path, self._owner_of(path, folder if whole else None))
+
+    def finish(self, wanted: set[Path] | None) -> FolderContents:
+        """The items; if some files are wanted, those that hold one of them."""
+        for table in self._tables:
+            self._add_table(table)
+        meshes = [mesh for group in self._groups.values() for mesh in group.meshes]
+        named = {
+            path
+            for mesh in self._layout.watching(meshes)
+            for path in self._layout.companions(mesh, self._root)
+        }
+        for name, group in sorted(self._groups.items()):
+            group.pictures = [path for path in group.pictures if path.resolve() not in named]
+            seen = {path.resolve() for path in (*group.meshes, *group.pictures)}
+            if seen and (wanted is None or not seen.isdisjoint(wanted)):
+                self._found.entries.append(self._entry(name, group))
+        self._found.others = [path for path in self._found.others if path.resolve() not in named]
+        self._make_unique()
+        return self._found
+
+    def _take(self, path: Path, name: str) -> None:
+        group = self._groups[name]
+        (group.meshes if path.suffix.lower() in self._layout.meshes else group.pictures).append(path)
+        self._owner[self._name(path)] = name
+        self._owner.setdefault(self._name(path.with_suffix("")), name)
+
+    def _owner_of(self, path: Path, whole: Path | None) -> str | None:
+        """The group that a side-car belongs to."""
+        if whole is not None and describes_folder(path):
+            return self._name(whole)
+        return self._owner.get(self._name(path.with_suffix("")))
+
+    def _take_other(self, path: Path, owner: str | None) -> None:
+        """A side-car, a table, or a file that is nothing to us."""
+        suffix = path.suffix.lower()
+        if suffix in HEIF_SUFFIXES:
+            self._tell(path, "it needs a decoder: pip install 'multifold[heif]'; or save it as JPEG")
+        elif suffix in (*UNREADABLE_SUFFIXES, *RAW_SUFFIXES):
+            self._tell(path, f"{suffix[1:]} pictures are not read; save it as JPEG, PNG or WebP")
+        elif converter := self._layout.converters.get(suffix):
+            self._tell(path, f"{suffix[1:]} files are not read; convert it to glb with {converter}")
+        elif not (suffix in TABLE_SUFFIXES or (suffix in TEXT_SUFFIXES and owner in self._groups)):
+            self._found.others.append(path)
+        elif not self._usable(path):
+            return
+        elif suffix in TABLE_SUFFIXES:
+            self._tables.append(path)
+        elif owner is not None:
+            try:
+                self._groups[owner].said.add_file(path)
+            except MultifoldError as error:
+                self._tell(path, str(error))
+
+    def _add_table(self, table: Path) -> None:
+        try:
+            rows = list(read_caption_table(table, self._root))
+        except MultifoldError as error:
+            self._tell(table, str(error))
+            return
+        for row in rows:
+            owner = next((self._owner[place] for place in row.places if place in self._owner), None)
+            if owner is None:
+                self._tell(table, f"there is no file {row.file}")
+            else:
+                self._groups[owner].said.add_row(row)
+
+    def _entry(self, name: str, group: _ItemFiles) -> ManifestEntry:
+        best = self._layout.meshes.index
+        meshes = sorted(group.meshes, key=lambda path: (best(path.suffix.lower()), path))
+        for other in meshes[1:]:
+            self._tell(other, f"an item has one mesh, and {meshes[0].name} is taken; give it another name")
+        said = group.said
+        texts = tuple(dict.fromkeys(said.texts))
+        mesh = meshes[0] if meshes else None
+        return ManifestEntry(said.id or name, tuple(group.pictures), mesh, texts, said.split, said.meta)
+
+    def _make_unique(self) -> None:
+        """An id that stands twice belongs to the first; the second is called by its file."""
+        seen: set[str] = set()
+        for place, entry in enumerate(self._found.entries):
+            if entry.id in seen:
+                file = files_of(entry)[0]
+                self._tell(file, f"the id {entry.id} stands twice; this one is called {self._name(file)}")
+                self._found.entries[place] = replace(entry, id=self._name(file))
+            seen.add(self._found.entries[place].id)
+
+    def _enters(self, folder: Path) -> bool:
+        if folder.is_symlink():
+            self._tell(folder, "a link to a folder is not followed; name that folder itself")
+            return False
+        return folder.resolve() not in self._layout.skip
+
+    def _usable(self, path: Path) -> bool:
+        reason = _reason_to_skip(path, self._root)
+        if reason is not None:
+            self._tell(path, reason)
+        return reason is None
+
+    def _cannot_enter(self, error: OSError) -> None:
+        folder = Path(error.filename)
+        self._found.unread.append(folder)
+        self._tell(folder, f"the folder cannot be read ({error.strerror}); see its permissions")
+
+    def _name(self, path: Path) -> str:
+        name = path.relative_to(self._root).as_posix()
+        return self._root.name if name == "." else name
+
+    def _tell(self, path: Path, reason: str) -> None:
+        self._found.problems.append(FileProblem(printable_path(path), reason))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "__MACOSX"))
+
+
+def _folders_of(only: Collection[Path]) -> Iterator[tuple[Path, list[str]]]:
+    """The folders of these files."""
+    for folder in sorted({path.resolve().parent for path in only}):
+        yield folder, [path.name for path in folder.iterdir() if not path.is_dir()]
+
+
+def _reason_to_skip(path: Path, root: Path) -> str | None:
+    """What speaks against reading a file."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8; rename it"
+    if path.is_symlink() and not path.exists():
+        return "it is a link that leads nowhere"
+    if path.is_symlink() and not path.resolve().is_relative_to(root):
+        return "it is a link out of the folder; name the folder it leads to"
+    return None if path.is_file() else "it is no file"

@@ -1,0 +1,175 @@
+"""What all parts share: a mesh as arrays, its limits, its errors, and the contract of a renderer.
+
+A renderer draws validated arrays, not files. Conventions: right-handed, Y up, the front looks towards +Z
+(glTF). Colours are linear light. Texture coordinates have their origin at the top left of the picture
+(glTF). Vertices lie in the unit ball.
+
+Every engine draws the same look (cameras, framing, light, materials) within a tolerance that the tests
+state. An encoder that learned from the views of one engine can read those of another, so bundles record the
+look. Caches of pictures, which promise the same bytes, depend on the engine and its version too.
+
+Shape legend: n vertices · f faces · m materials · t texels of all mip levels · l mip levels · c channels.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32, Int64, UInt8
+
+from multifold.errors import MultifoldError
+from renderers.cameras import Rig
+from renderers.images.color import Background
+
+
+class MeshError(MultifoldError):
+    """A mesh file that cannot or will not be drawn."""
+
+
+@dataclass(frozen=True)
+class MeshLimits:
+    """The largest file that is drawn; the defaults are generous for a machine with a few gigabytes."""
+
+    file_bytes: int = 256 << 20  # the file, or the file and its siblings together
+    unpacked_bytes: int = 1 << 30  # of what the file holds compressed, all together
+    faces: int = 4_000_000  # after instancing
+    vertices: int = 12_000_000  # after instancing
+    instances: int = 20_000
+    points: int = 50_000  # of one point cloud; of a larger one, so many are drawn
+    image_pixels: int = 64_000_000  # of one picture, and of all of them together
+    texture_side: int = 1024  # larger textures are shrunk to this
+
+    def check(self, what: str, count: int, most: int) -> None:
+        """Refuse more than `most`, naming what there is too much of."""
+        if count > most:
+            raise MeshError(f"the file has {count:,} {what}; at most {most:,} are drawn. Simplify it first.")
+
+
+DEFAULT_LIMITS = MeshLimits()
+
+
+AlphaMode: TypeAlias = Literal["OPAQUE", "MASK", "BLEND"]
+TextureWrap: TypeAlias = Literal["repeat", "clamp", "mirror"]
+TextureMagnification: TypeAlias = Literal["linear", "nearest"]
+Axis: TypeAlias = Literal["y", "z"]
+
+BARE_ALBEDO = 0.45  # linear grey of meshes that say nothing about their colour
+
+
+@dataclass(frozen=True, eq=False)
+class Texture:
+    """A picture as a mip pyramid: the texels of all levels in one flat array, the largest level first."""
+
+    texels: Float32[np.ndarray, "t c"]
+    sizes: Int64[np.ndarray, "l 2"]  # width, height of each level
+    wrap: tuple[TextureWrap, TextureWrap] = ("repeat", "repeat")
+    transform: Float32[np.ndarray, "2 3"] | None = None  # of the coordinates, before the look-up
+    magnify: TextureMagnification = (
+        "linear"  # "nearest" shows square texels where they are larger than a pixel
+    )
+    uv_set: int = 0  # looked up by the model's `uv`, or 1: by its `uv1`
+
+    @cached_property
+    def starts(self) -> Int64[np.ndarray, " l"]:
+        """Where each level begins in `texels`."""
+        areas = self.sizes.prod(axis=1)
+        starts: Int64[np.ndarray, " l"] = np.cumsum(areas) - areas
+        return starts
+
+
+@dataclass(frozen=True, eq=False)
+class MeshMaterial:
+    """The metallic-roughness model of glTF, as far as it is drawn."""
+
+    base: tuple[float, float, float, float] = (BARE_ALBEDO, BARE_ALBEDO, BARE_ALBEDO, 1.0)
+    metallic: float = 0.0
+    roughness: float = 0.7
+    emissive: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    alpha_mode: AlphaMode = "OPAQUE"
+    alpha_cutoff: float = 0.5
+    unlit: bool = False
+    base_texture: Texture | None = None
+    metal_rough_texture: Texture | None = None  # green: roughness, blue: metallic
+    normal_texture: Texture | None = None
+    occlusion_texture: Texture | None = None  # red
+    emissive_texture: Texture | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MeshPart:
+    """One primitive of a file, placed in the world and not yet normalised."""
+
+    vertices: Float64[np.ndarray, "n 3"]
+    faces: Int64[np.ndarray, "f 3"]
+    material: MeshMaterial
+    normals: Float32[np.ndarray, "n 3"] | None = None
+    uv: Float32[np.ndarray, "n 2"] | None = None
+    colors: Float32[np.ndarray, "n 4"] | None = None
+    uv1: Float32[np.ndarray, "n 2"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MeshModel:
+    """A whole mesh, centred and scaled into the unit ball; every vertex is used by a face."""
+
+    vertices: Float32[np.ndarray, "n 3"]
+    faces: Int32[np.ndarray, "f 3"]
+    normals: Float32[np.ndarray, "f 3 3"]  # of each corner of each face
+    uv: Float32[np.ndarray, "n 2"]
+    colors: Float32[np.ndarray, "n 4"]  # multiplied with the material's
+    material_of: Int32[np.ndarray, " f"]
+    materials: tuple[MeshMaterial, ...]
+    up: Axis = "y"  # the file's up axis
+    up_reason: str = ""  # who says so: the caller, the format, or a guess
+    notes: tuple[str, ...] = ()  # what a user should know: a missing texture, points left out
+    uv1: Float32[np.ndarray, "n 2"] | None = None  # of the second set; normal maps use the first
+
+    @cached_property
+    def colored(self) -> bool:
+        """Whether any vertex has a colour of its own."""
+        return bool((self.colors != 1).any())
+
+
+__all__ = [
+    "LARGEST_VIEW",
+    "LOOK",
+    "Background",
+    "RenderEngineError",
+    "Renderer",
+    "Views",
+    "check_view_size",
+    "engine_stamp",
+]
+
+Views: TypeAlias = UInt8[np.ndarray, "v h w c"]  # c: 3, and alpha where the background is transparent
+
+LOOK = "software-1"  # rises when views change so much that encoders must learn them anew
+LARGEST_VIEW = 2048
+
+
+class RenderEngineError(MultifoldError):
+    """An engine that is unknown or does not work here."""
+
+
+def check_view_size(size: int) -> None:
+    """Refuse pictures that are too small to show or too large to hold."""
+    if not 8 <= size <= LARGEST_VIEW:
+        raise MeshError(f"views are drawn with 8 to {LARGEST_VIEW} pixels on a side, not {size}.")
+
+
+@runtime_checkable
+class Renderer(Protocol):
+    """One engine. The same model, rig, size and background give the same views on every call."""
+
+    name: str
+    version: str  # rises whenever a pixel may change
+
+    def render(self, model: MeshModel, rig: Rig, size: int = 224, background: Background = "white") -> Views:
+        """One square sRGB picture for each pose of the rig."""
+        ...
+
+
+def engine_stamp(renderer: Renderer) -> str:
+    """The word by which caches know whose pictures they hold."""
+    return f"{renderer.name}-{renderer.version}"

@@ -1,0 +1,1 @@
+"""The renderer that draws with OpenGL, by pyrender and our shaders."""

@@ -1,0 +1,191 @@
+"""A mesh file from outside: which formats are read, its bytes, the files beside it, what readers return."""
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+from urllib.parse import unquote
+
+from renderers.contracts import Axis, MeshError, MeshLimits, MeshPart
+
+EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp")
+CONVERTERS = {
+    ".3dm": "Rhino (Export Selected > glTF)",
+    ".3ds": "Blender or assimp",
+    ".abc": "Blender",
+    ".blend": "Blender (File > Export > glTF 2.0)",
+    ".brep": "FreeCAD",
+    ".c4d": "Cinema 4D (Export > glTF)",
+    ".dwg": "AutoCAD or Blender",
+    ".dxf": "AutoCAD or Blender",
+    ".f3d": "Fusion (Export > STEP)",
+    ".fbx": "FBX2glTF or Blender",
+    ".iges": "FreeCAD",
+    ".igs": "FreeCAD",
+    ".lwo": "LightWave or Blender",
+    ".ma": "Maya with its glTF exporter",
+    ".max": "3ds Max (Export > glTF)",
+    ".mb": "Maya with its glTF exporter",
+    ".skp": "SketchUp (Export > glTF)",
+    ".sldprt": "SolidWorks (Save as STEP)",
+    ".usd": "Blender or usd2gltf",
+    ".usda": "Blender or usd2gltf",
+    ".usdc": "Blender or usd2gltf",
+    ".usdz": "Blender or usd2gltf",
+    ".wrl": "MeshLab",
+    ".x3d": "MeshLab or Blender",
+}
+_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
+_JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
+GLB_MAGIC = b"glTF"
+
+
+def suffix_of(path: Path) -> str:
+    """The lower-case extension, if files of this kind are read."""
+    suffix = path.suffix.lower()
+    if suffix in EXTENSIONS:
+        return suffix
+    readable = ", ".join(extension[1:] for extension in EXTENSIONS)
+    if suffix in CONVERTERS:
+        raise MeshError(f"{suffix[1:]} files are not read. Convert it to glb with {CONVERTERS[suffix]}.")
+    if suffix in (".zip", ".gz", ".7z", ".rar", ".tar", ".xz", ".bz2"):
+        raise MeshError("archives are not opened. Unpack it and send the mesh file itself.")
+    raise MeshError(
+        f"{suffix or 'files without an extension'}: unknown kind of mesh file; {readable} are read."
+    )
+
+
+def read_bytes(path: Path, limits: MeshLimits) -> bytes:
+    """The bytes of the file, its size checked first; no archives."""
+    if not path.is_file():
+        raise MeshError(f"there is no file {path.name!r}.")
+    size = path.stat().st_size
+    if size == 0:
+        raise MeshError("the file is empty. Export it anew.")
+    if size > limits.file_bytes:
+        raise MeshError(f"the file is {size:,} bytes long; at most {limits.file_bytes:,} are read.")
+    with open(path, "rb") as source:
+        data = source.read(size)
+    if data.startswith(_ARCHIVES) and suffix_of(path) != ".3mf":
+        raise MeshError("the file is an archive, whatever its name says. Unpack it and send the mesh itself.")
+    return data
+
+
+def split_glb(data: bytes) -> tuple[bytes, bytes]:
+    """The JSON and the binary chunk of a GLB file."""
+    if not data.startswith(GLB_MAGIC):
+        raise MeshError("this is not a GLB file, although its name says so.")
+    if len(data) < 20:
+        raise MeshError("the GLB file is cut short.")
+    version = struct.unpack_from("<I", data, 4)[0]
+    if version != 2:
+        raise MeshError(f"this is a GLB file of version {version}; version 2 is read.")
+    tree, after = _chunk(data, 12, _JSON_CHUNK)
+    binary = b""
+    while after + 8 <= len(data) and not binary:
+        kind = data[after + 4 : after + 8]
+        binary, after = _chunk(data, after, kind)
+        binary = binary if kind == _BINARY_CHUNK else b""
+    return tree, binary
+
+
+def _chunk(data: bytes, start: int, kind: bytes) -> tuple[bytes, int]:
+    length, found = struct.unpack_from("<I4s", data, start)
+    end = start + 8 + length
+    if found != kind or end > len(data):
+        raise MeshError("the GLB file is cut short or damaged.")
+    return data[start + 8 : end], end
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """The glTF tree, which must be an object of glTF 2."""
+    try:
+        tree = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise MeshError("the glTF description in the file is not valid JSON.") from error
+    if not isinstance(tree, dict) or not isinstance(tree.get("asset", {}), dict):
+        raise MeshError("the glTF description in the file is not an object.")
+    if not str(tree.get("asset", {}).get("version", "2.0")).startswith("2"):
+        raise MeshError("this is glTF 1; glTF 2 is read. Convert it with gltf-pipeline.")
+    return tree
+
+
+_NAMES_SHOWN = 80  # letters
+
+
+class MissingFileError(MeshError):
+    """A file that the mesh names does not lie beside it."""
+
+
+@dataclass
+class SiblingFiles:
+    """Reads files of one folder, and keeps an account of what was found and what was asked for in vain."""
+
+    folder: Path
+    limits: MeshLimits
+    within: Path | None = None  # the outermost folder that may be read from; the mesh's own if not given
+    bytes_read: int = 0
+    refused: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    found: list[Path] = field(default_factory=list)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file in the folder; `name` is a path or a URI relative to it."""
+        path = self.find(name)
+        most = self.limits.file_bytes - self.bytes_read
+        with open(path, "rb") as source:
+            data = source.read(most + 1)
+        if len(data) > most:
+            raise MeshError(
+                f"the file and those it needs are larger than {self.limits.file_bytes:,} bytes. "
+                "Simplify it or shrink its textures first."
+            )
+        self.bytes_read += len(data)
+        self.found.append(path)
+        return data
+
+    def find(self, name: str) -> Path:
+        """Where a file of the folder lies."""
+        home, root = self.folder.resolve(), (self.within or self.folder).resolve()
+        shown = repr(name[:_NAMES_SHOWN])
+        outside = False
+        for path in _candidates(home, name):
+            if not path.is_relative_to(root):
+                outside = True
+            elif path.is_file():
+                return path
+        if outside:
+            self.refused.append(name)
+            raise MeshError(
+                f"the file asks for {shown}, which lies outside its folder. Put it beside the mesh."
+            )
+        self.missing.append(name)
+        raise MissingFileError(f"the file needs {shown}, which does not lie beside it. Send them together.")
+
+
+def _candidates(home: Path, name: str) -> Iterator[Path]:
+    """As written, unquoted, and by its last word: exporters love absolute paths of their own machine."""
+    slashed = unquote(name.strip()).replace("\\", "/")
+    for spelling in dict.fromkeys((name.strip(), slashed, slashed.rsplit("/", 1)[-1])):
+        if spelling and not _absolute(spelling):
+            try:
+                path = (home / spelling).resolve()
+                path.is_file()
+            except (OSError, ValueError, RuntimeError):
+                continue  # too long, not a name at all, or a loop of links
+            yield path
+
+
+def _absolute(name: str) -> bool:
+    return PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive != ""
+
+
+@dataclass(frozen=True, eq=False)
+class MeshContents:
+    """Parts in the file's own axes and units."""
+
+    parts: list[MeshPart]
+    notes: list[str]
+    up: Axis | None = None  # where the file itself says which axis points up

@@ -1,0 +1,157 @@
+"""Mesh files -> models: load, refuse, normalise.
+
+    model = load_model(Path("chair.glb"))
+
+Every refusal is a `MeshError` with a sentence for the file's owner.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int32
+
+from multifold.errors import MultifoldError
+from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshMaterial, MeshModel, MeshPart
+from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader
+from renderers.mesh.formats.mesh_file import EXTENSIONS, SiblingFiles, read_bytes, suffix_of
+from renderers.mesh.formats.transform import rotate_vectors
+from renderers.mesh.normals import corner_normals, fill_missing_normals
+from renderers.mesh.up_axis import Up, up_axis
+
+__all__ = ["EXTENSIONS", "MeshError", "MeshLimits", "MeshModel", "Up", "load_model"]
+
+_READERS = {
+    ".glb": gltf.read,
+    ".gltf": gltf.read,
+    ".3mf": threemf.read,
+    ".dae": collada.read,
+    ".step": step.read,
+    ".stp": step.read,
+}
+_Z_UP_TO_Y_UP = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], np.float64)
+_FURTHEST_UV = 1e4  # coordinates beyond are nonsense, and would overflow whole numbers
+_HEAD = 4096  # bytes in which a file may say who wrote it
+
+
+def load_model(
+    path: Path, limits: MeshLimits = DEFAULT_LIMITS, up: Up = "auto", within: Path | None = None
+) -> MeshModel:
+    """The mesh in this file, validated, upright (Y up) and scaled into the unit ball.
+
+    Files that it names are read if they lie in its folder, or in the wider folder `within`.
+    """
+    suffix = suffix_of(path)
+    data = read_bytes(path, limits)
+    siblings = SiblingFiles(path.parent, limits, within, bytes_read=len(data))
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused by name
+            contents = _READERS.get(suffix, trimesh_reader.read)(data, suffix, siblings, limits)
+            axis, reason = up_axis(suffix, up, contents.up, data[:_HEAD])
+            model = assemble_model(contents.parts, axis, tuple(contents.notes))
+    except MultifoldError:
+        raise
+    except MemoryError as error:
+        raise MeshError("there is not enough memory for this file. Simplify it first.") from error
+    except Exception as error:  # parsers raise every kind on bad input
+        cause = f"{type(error).__name__}: {error!s:.120}"
+        raise MeshError(f"the {suffix[1:]} file is damaged. Export it anew. ({cause})") from error
+    return replace(model, up_reason=reason)
+
+
+def assemble_model(parts: Sequence[MeshPart], up: Axis = "y", notes: tuple[str, ...] = ()) -> MeshModel:
+    """Parts in the world as one model."""
+    if not any(len(part.faces) for part in parts):
+        raise MeshError("the file holds neither triangles nor points, so there is nothing to draw.")
+    compact = [_compact(part) for part in parts if len(part.faces)]
+    vertices = _into_unit_ball(np.concatenate([part.vertices for part in compact]))
+    normals = np.concatenate([_corner_normals(part) for part in compact])
+    if up == "z":
+        vertices = rotate_vectors(vertices, _Z_UP_TO_Y_UP)
+        normals = np.einsum("ij,fcj->fci", _Z_UP_TO_Y_UP.astype(np.float32), normals)
+    second = [part.uv1 for part in compact]
+    materials = list({id(part.material): part.material for part in compact}.values())
+    return MeshModel(
+        vertices=vertices.astype(np.float32),
+        faces=_joined_faces(compact),
+        normals=normals,
+        uv=_joined_uv(compact, [part.uv for part in compact]),
+        colors=np.concatenate([_colors(part) for part in compact]),
+        material_of=_material_numbers(compact, materials),
+        materials=tuple(materials),
+        up=up,
+        notes=notes,
+        uv1=None if all(one is None for one in second) else _joined_uv(compact, second),
+    )
+
+
+def _compact(part: MeshPart) -> MeshPart:
+    """The part without vertices that no face uses; those it uses must be finite."""
+    named = np.zeros(len(part.vertices), bool)
+    named[part.faces] = True
+    used, faces = np.flatnonzero(named), (np.cumsum(named) - 1)[part.faces]
+    vertices = part.vertices[used]
+    if not np.isfinite(vertices).all():
+        raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
+    others = (part.normals, part.uv, part.colors, part.uv1)
+    normals, uv, colors, uv1 = (None if one is None else one[used] for one in others)
+    return MeshPart(vertices, faces, part.material, normals, uv, colors, uv1)
+
+
+def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    """Centred by the bounding box, the furthest vertex at distance 1."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    centred = vertices - (low / 2 + high / 2)
+    size = np.abs(centred).max()
+    if not np.isfinite(size) or size < np.finfo(np.float64).tiny:
+        raise MeshError(
+            "the mesh has no extent: all of its corners are the same point, or it is infinitely large."
+        )
+    centred /= size
+    scaled: Float64[np.ndarray, "n 3"] = centred / np.linalg.norm(centred, axis=1).max()
+    return scaled
+
+
+def _joined_faces(parts: Sequence[MeshPart]) -> Int32[np.ndarray, "f 3"]:
+    counts = [len(part.vertices) for part in parts]
+    starts = np.cumsum([0, *counts[:-1]])
+    joined = [part.faces + start for part, start in zip(parts, starts, strict=True)]
+    return np.concatenate(joined).astype(np.int32)
+
+
+def _material_numbers(
+    parts: Sequence[MeshPart], materials: Sequence[MeshMaterial]
+) -> Int32[np.ndarray, " f"]:
+    number = {id(material): index for index, material in enumerate(materials)}
+    return np.repeat(
+        [number[id(part.material)] for part in parts], [len(part.faces) for part in parts]
+    ).astype(np.int32)
+
+
+def _corner_normals(part: MeshPart) -> Float32[np.ndarray, "f 3 3"]:
+    """The file's normals where they are usable, ours where not."""
+    if part.normals is None:
+        return corner_normals(part.vertices, part.faces)
+    length = np.linalg.norm(part.normals, axis=1, keepdims=True)
+    unsound: Bool[np.ndarray, " n"] = ~(np.isfinite(length) & (length > 1e-12))[:, 0]
+    normals: Float32[np.ndarray, "f 3 3"] = (part.normals / length)[part.faces]
+    return fill_missing_normals(normals, unsound[part.faces], part.vertices, part.faces)
+
+
+def _joined_uv(
+    parts: Sequence[MeshPart], uv: Sequence[Float32[np.ndarray, "_ 2"] | None]
+) -> Float32[np.ndarray, "n 2"]:
+    """The texture coordinates of all parts; those that have none get zeros."""
+    given = [
+        np.zeros((len(part.vertices), 2)) if one is None else one for part, one in zip(parts, uv, strict=True)
+    ]
+    finite = np.nan_to_num(np.concatenate(given).astype(np.float32))
+    return np.clip(finite, -_FURTHEST_UV, _FURTHEST_UV)
+
+
+def _colors(part: MeshPart) -> Float32[np.ndarray, "n 4"]:
+    if part.colors is None:
+        return np.ones((len(part.vertices), 4), np.float32)
+    colors: Float32[np.ndarray, "n 4"] = np.clip(np.nan_to_num(part.colors), 0, 1)
+    return colors

@@ -1,0 +1,76 @@
+"""How a Python function becomes a kernel.
+
+Only entry functions are kept on disk, with all that they call inside. numba looks for changes in an entry's
+own file alone, so entries close over a fingerprint of all our files, which makes it part of their key.
+"""
+
+import inspect
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from multifold.errors import needs_extra
+
+with needs_extra("fast"):
+    import numba
+    from numba.core import types
+    from numba.extending import intrinsic
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Single: TypeAlias = Any  # a float32; for mypy, sums of them are something else
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that kernels call."""
+    compiled: Callable[P, R] = numba.njit(inspect.unwrap(function), nogil=True, error_model="numpy")
+    return compiled
+
+
+def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that becomes part of its caller, whatever its size: loops over calls are not vectorised."""
+    compiled: Callable[P, R] = numba.njit(
+        inspect.unwrap(function), nogil=True, error_model="numpy", forceinline=True
+    )
+    return compiled
+
+
+def fingerprint() -> int:
+    """A number that changes when any kernel does, or a file that kernels take constants from."""
+    here = Path(__file__).parent
+    plain = [*sorted(here.parent.glob("*.py")), here.parents[1] / "images" / "color.py"]
+    sources = [*sorted(here.glob("*.py")), *plain]
+    return zlib.crc32(b"".join(source.read_bytes() for source in sources))
+
+
+def _pointer_to(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
+    @intrinsic
+    def pointer(_: Any, address: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401
+            return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+        pointer_type: Any = types.CPointer
+        return pointer_type(kind)(address), generate
+
+    return pointer
+
+
+def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
+    @intrinsic
+    def bits(_: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401
+            return builder.bitcast(values[0], context.get_value_type(signature.return_type))
+
+        return kind(value), generate
+
+    return bits
+
+
+float_pointer, double_pointer = _pointer_to(types.float32), _pointer_to(types.float64)
+int_pointer, long_pointer, byte_pointer = (
+    _pointer_to(types.int32),
+    _pointer_to(types.int64),
+    _pointer_to(types.uint8),
+)
+bits_of, single_of = _bits_as(types.int32), _bits_as(types.float32)

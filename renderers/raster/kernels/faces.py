@@ -1,0 +1,121 @@
+"""A face in a view: what is the same all over it, and what lies between its corners.
+
+The former is worked out once and kept in one of the scene's slots, until another face needs that slot.
+"""
+
+import numpy as np
+
+from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
+from renderers.raster.kernels.scene import SLOT_VALUES, SLOTS, Pointer, ScenePointers
+from renderers.raster.kernels.vectors import Vector, cross, dot, scale_by, subtract
+
+F = np.float32
+CORNER_WIDTH = 14  # values of a corner: position, normal, uv, colour, second uv
+POINT, NORMAL_AT, UV, COLOR, UV1 = 0, 3, 6, 8, 12
+FLAT, DENSITY = 42, 45  # then the flat normal that faces us, and the density by each uv
+_ONE = F(1)
+
+
+@inline_kernel
+def slot_of(scene: ScenePointers, face: int) -> int:
+    """Where what is the same all over this face is kept; it is worked out unless it is there already."""
+    slot = face & (SLOTS - 1)
+    if scene.held[slot] != face:
+        scene.held[slot] = face
+        _set_values(scene, face, slot * SLOT_VALUES)
+        _set_flat(scene, slot * SLOT_VALUES, max(abs(_set_planes(scene, face, 9 * slot)), 1e-6) / 4)
+    return slot
+
+
+@kernel
+def _set_values(scene: ScenePointers, face: int, at: int) -> None:
+    values = scene.values
+    for corner in range(3):
+        vertex, first, turn = (
+            scene.faces[3 * face + corner],
+            at + corner * CORNER_WIDTH,
+            9 * face + 3 * corner,
+        )
+        for axis in range(3):
+            values[first + POINT + axis] = scene.vertices[3 * vertex + axis]
+            values[first + NORMAL_AT + axis] = scene.normals[turn + axis]
+        for axis in range(2):
+            values[first + UV + axis] = scene.uv[2 * vertex + axis]
+            values[first + UV1 + axis] = scene.uv1[2 * vertex + axis]
+        for channel in range(4):
+            values[first + COLOR + channel] = scene.colors[4 * vertex + channel]
+
+
+@kernel
+def _set_planes(scene: ScenePointers, face: int, at: int) -> float:
+    """The corners' weights as planes over the screen; gives twice the face's area there."""
+    screen, planes = scene.screen, scene.planes
+    a, b, c = 3 * scene.faces[3 * face], 3 * scene.faces[3 * face + 1], 3 * scene.faces[3 * face + 2]
+    area: float = (screen[b] - screen[a]) * (screen[c + 1] - screen[a + 1])
+    area -= (screen[b + 1] - screen[a + 1]) * (screen[c] - screen[a])
+    turn = np.sign(area)
+    for plane in range(at, at + 9, 3):
+        weight = turn * screen[a + 2]
+        planes[plane] = (screen[b + 1] - screen[c + 1]) * weight
+        planes[plane + 1] = (screen[c] - screen[b]) * weight
+        planes[plane + 2] = (screen[b] * screen[c + 1] - screen[b + 1] * screen[c]) * weight
+        a, b, c = b, c, a
+    return area
+
+
+@kernel
+def _set_flat(scene: ScenePointers, at: int, drawn: float) -> None:
+    """The flat normal that faces us, and log2 of the length in texture coordinates that a pixel covers."""
+    values, here = scene.values, load_vector(scene.values, at)
+    first, second = (
+        subtract(load_vector(values, at + CORNER_WIDTH), here),
+        subtract(load_vector(values, at + 2 * CORNER_WIDTH), here),
+    )
+    flat = cross(first, second)
+    if dot(flat, subtract(load_vector(scene.lights, 0), here)) < 0:
+        flat = scale_by(flat, -_ONE)
+    values[at + FLAT], values[at + FLAT + 1], values[at + FLAT + 2] = flat
+    for uv_set in range(scene.uv_sets):
+        a = at + (UV1 if uv_set else UV)
+        b, c = a + CORNER_WIDTH, a + 2 * CORNER_WIDTH
+        painted = (values[b] - values[a]) * (values[c + 1] - values[a + 1])
+        painted -= (values[b + 1] - values[a + 1]) * (values[c] - values[a])
+        density = 0.5 * np.log2(np.float64(max(abs(painted), F(1e-12))) / drawn)
+        values[at + DENSITY + uv_set] = F(density)
+
+
+@inline_kernel
+def load_vector(values: Pointer, first: int) -> Vector:
+    return values[first], values[first + 1], values[first + 2]
+
+
+@inline_kernel
+def weights_at(scene: ScenePointers, slot: int, x: float, y: float) -> Vector:
+    """How much each corner counts at a place, right in perspective."""
+    planes, at = scene.planes, 9 * slot
+    a = max(planes[at] * x + planes[at + 1] * y + planes[at + 2], 0.0) + 1e-30
+    b = max(planes[at + 3] * x + planes[at + 4] * y + planes[at + 5], 0.0) + 1e-30
+    c = max(planes[at + 6] * x + planes[at + 7] * y + planes[at + 8], 0.0) + 1e-30
+    whole = a + b + c
+    return F(a / whole), F(b / whole), F(c / whole)
+
+
+@inline_kernel
+def interpolate(scene: ScenePointers, slot: int, value: int, weights: Vector) -> Single:
+    """One of the interpolated values."""
+    values, at = scene.values, slot * SLOT_VALUES + value
+    return (
+        values[at] * weights[0]
+        + values[at + CORNER_WIDTH] * weights[1]
+        + values[at + 2 * CORNER_WIDTH] * weights[2]
+    )
+
+
+@inline_kernel
+def interpolate_vector(scene: ScenePointers, slot: int, first: int, weights: Vector) -> Vector:
+    """Three of the interpolated values."""
+    return (
+        interpolate(scene, slot, first, weights),
+        interpolate(scene, slot, first + 1, weights),
+        interpolate(scene, slot, first + 2, weights),
+    )

@@ -1,0 +1,172 @@
+"""Samples to pixels: the compiled twin of `renderers.raster.pixels` and `renderers.images.color`."""
+
+import numpy as np
+
+from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
+from renderers.raster.kernels.scene import FragmentPointers, Pointer, ScenePointers
+from renderers.raster.pixels import MERGE_COSINE, MERGE_DEPTH, MERGE_UV
+from renderers.raster.spans import FACE_MASK
+
+WHITE, BLACK, TRANSPARENT = range(3)
+_ZERO, _QUARTER, _HALF, _ONE = np.float32(0), np.float32(0.25), np.float32(0.5), np.float32(1)
+_BRIGHTEST, _LEAST = np.float32(65535), np.float32(1e-6)
+
+
+@inline_kernel
+def list_quad(
+    scene: ScenePointers, listed: FragmentPointers, quad: int, count: int, row: int, column: int
+) -> int:
+    """List the fragments of the four samples in `scene.four`; gives how many are listed now."""
+    four, owners = scene.four, 4 * quad
+    face = four[0] & FACE_MASK
+    if face == four[1] & FACE_MASK and face == four[2] & FACE_MASK and face == four[3] & FACE_MASK:
+        for corner in range(4):
+            listed.owners[owners + corner] = count if face > 0 else -1
+        return _with(listed, count, face - 1, column + 1.0, row + 1.0) if face > 0 else count
+    for corner in range(4):
+        four[4 + corner] = _leading(scene, corner)
+    for corner in range(4):
+        face, owner = four[4 + corner] >> 1, -1
+        for earlier in range(corner - 1, -1, -1):
+            if four[4 + earlier] >> 1 == face:
+                owner = listed.owners[owners + earlier]
+        if face > 0 and owner < 0:
+            owner, count = count, _with_middle(scene, listed, count, corner, row, column)
+        listed.owners[owners + corner] = owner
+    return count
+
+
+@kernel
+def _leading(scene: ScenePointers, corner: int) -> int:
+    """The face + 1 that counts at a sample, times two, and one more if it leads."""
+    face = scene.four[corner] & FACE_MASK
+    if face == 0:
+        return 0
+    for earlier in range(corner if scene.colored else 0, corner):
+        led = scene.four[4 + earlier]
+        if led & 1 and _alike(scene, scene.four[earlier], scene.four[corner]):
+            return int(led - 1)
+    return int(2 * face + 1)
+
+
+@kernel
+def _alike(scene: ScenePointers, first: int, second: int) -> bool:
+    """Whether two faces, by their keys, may count as one."""
+    a, b = (first & FACE_MASK) - 1, (second & FACE_MASK) - 1
+    if scene.material_of[a] != scene.material_of[b] or abs((first >> 32) - (second >> 32)) >= MERGE_DEPTH:
+        return False
+    uv, first_uv, second_uv = scene.uv, 2 * scene.faces[3 * a], 2 * scene.faces[3 * b]
+    if abs(uv[first_uv] - uv[second_uv]) >= MERGE_UV or abs(uv[first_uv + 1] - uv[second_uv + 1]) >= MERGE_UV:
+        return False
+    normals, a, b = scene.normals, 9 * a, 9 * b
+    bend = normals[a] * normals[b] + normals[a + 1] * normals[b + 1] + normals[a + 2] * normals[b + 2]
+    return bool(abs(bend) > MERGE_COSINE)
+
+
+@inline_kernel
+def _with(listed: FragmentPointers, count: int, face: int, x: float, y: float) -> int:
+    listed.faces[count], listed.x[count], listed.y[count] = face, x, y
+    return count + 1
+
+
+@kernel
+def _with_middle(
+    scene: ScenePointers, listed: FragmentPointers, count: int, corner: int, row: int, column: int
+) -> int:
+    """List the face of a corner, in the middle of the samples that it counts at."""
+    four = scene.four
+    face = four[4 + corner] >> 1
+    b, c, d = four[5] >> 1 == face, four[6] >> 1 == face, four[7] >> 1 == face
+    samples = (four[4] >> 1 == face) + b + c + d
+    x, y = 0.5 + (b + 1.0 * d) / samples, 0.5 + (c + 1.0 * d) / samples
+    return _with(listed, count, face - 1, x + column, y + row)
+
+
+@inline_kernel
+def fill_pixel(
+    scene: ScenePointers,
+    listed: FragmentPointers,
+    pixel: int,
+    picture: Pointer,
+    at: int,
+    glass: bool,
+    background: int,
+) -> None:
+    """Add up the light of a pixel and write its bytes."""
+    first, last = listed.quads[pixel], listed.quads[pixel + 1]
+    if first == last:
+        for channel in range(4 if background == TRANSPARENT else 3):
+            picture[at + channel] = 255 if background == WHITE else 0
+        return
+    for value in range(16 if glass else 4):
+        scene.glass[value] = _ONE if value < 4 else _ZERO
+    for quad in range(first + 1, last):
+        for corner in range(4):
+            if listed.owners[4 * quad + corner] >= 0:
+                _lay_over(scene, corner, listed.colors, 4 * listed.owners[4 * quad + corner])
+    light, rest = _solid(scene, listed, 4 * first)
+    _write(scene, picture, at, light, rest, glass, background)
+
+
+@kernel
+def _lay_over(scene: ScenePointers, corner: int, colors: Pointer, color: int) -> None:
+    """One more layer behind those before."""
+    through, opacity = scene.glass[corner], min(max(colors[color + 3], _ZERO), _ONE)
+    for channel in range(3):
+        scene.glass[4 + 3 * corner + channel] += colors[color + channel] * through * opacity
+    scene.glass[corner] = through * (_ONE - opacity)
+
+
+@inline_kernel
+def _solid(
+    scene: ScenePointers, listed: FragmentPointers, quad: int
+) -> tuple[tuple[float, float, float], Single]:
+    """The light of solid faces in a pixel, and the share that they leave free."""
+    red, green, blue, owners, colors = 0.0, 0.0, 0.0, listed.owners, listed.colors
+    for corner in range(4):
+        owner, earlier = owners[quad + corner], False
+        for other in range(corner):
+            earlier = earlier or owners[quad + other] == owner
+        if owner >= 0 and not earlier:
+            weight = _weight(scene, owners, quad, owner)
+            red += colors[4 * owner] * weight
+            green += colors[4 * owner + 1] * weight
+            blue += colors[4 * owner + 2] * weight
+    return (red, green, blue), _weight(scene, owners, quad, -1)
+
+
+@inline_kernel
+def _weight(scene: ScenePointers, owners: Pointer, quad: int, owner: int) -> Single:
+    """What the samples of one owner let through, of all that a pixel could."""
+    a = scene.glass[0] if owners[quad] == owner else _ZERO
+    b = scene.glass[1] if owners[quad + 1] == owner else _ZERO
+    c = scene.glass[2] if owners[quad + 2] == owner else _ZERO
+    d = scene.glass[3] if owners[quad + 3] == owner else _ZERO
+    return (a + b + c + d) * _QUARTER
+
+
+@inline_kernel
+def _write(
+    scene: ScenePointers,
+    picture: Pointer,
+    at: int,
+    seen: tuple[float, float, float],
+    rest: Single,
+    glass: bool,
+    background: int,
+) -> None:
+    """The sRGB bytes of a pixel before its background."""
+    covered = min(max(_ONE - rest, _ZERO), _ONE)
+    for channel in range(3):
+        light = np.float32(seen[channel])
+        if background == WHITE:
+            light += rest
+        if glass:
+            values, first = scene.glass, 4 + channel
+            light += (values[first] + values[first + 3] + values[first + 6] + values[first + 9]) * _QUARTER
+        if background == TRANSPARENT:
+            light /= max(covered, _LEAST)
+        step = min(max(light, _ZERO), _ONE) * _BRIGHTEST + _HALF
+        picture[at + channel] = scene.bytes_of_light[int(step)]
+    if background == TRANSPARENT:
+        picture[at + 3] = np.uint8(np.rint(covered * np.float32(255)))

@@ -1,0 +1,253 @@
+"""The compiled renderer: whole views with the pixels of `renderers.raster.spans.renderer`."""
+
+import functools
+from collections.abc import Callable
+from typing import TypeAlias, get_args
+
+import numpy as np
+from jaxtyping import UInt8
+
+from multifold.compiling import compile_function
+from renderers.cameras import Rig
+from renderers.contracts import MeshError, MeshModel, Views, check_view_size
+from renderers.images.color import Background, channel_count
+from renderers.raster.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR_FACES
+from renderers.raster.kernels import scene as packed
+from renderers.raster.kernels.compiling import byte_pointer, fingerprint, kernel, long_pointer
+from renderers.raster.kernels.faces import slot_of, weights_at
+from renderers.raster.kernels.glass import count_layers, fill_layers, layer_count, list_layer
+from renderers.raster.kernels.pixels import TRANSPARENT, fill_pixel, list_quad
+from renderers.raster.kernels.scene import (
+    CLEAR,
+    CUT,
+    CUTOFF,
+    MATERIAL_WIDTH,
+    SLOTS,
+    SOLID,
+    FragmentPointers,
+    Pointer,
+    ScenePointers,
+    addresses_of,
+    distinct_textures,
+    fragment_arrays,
+    fragment_pointers,
+    material_arrays,
+    mesh_arrays,
+    scene_pointers,
+    scratch_arrays,
+)
+from renderers.raster.kernels.shade import color_at, shade_fragments
+from renderers.raster.kernels.spans import set_edges, span
+from renderers.raster.light import lamp_directions
+from renderers.raster.pixels import SAMPLES_PER_SIDE
+from renderers.raster.renderer import SoftwareRenderer, depth_range, opacity_of
+from renderers.raster.spans import DEPTH_BITS, MOST_FRAGMENTS_PER_VIEW, TOO_MANY_LARGE_FACES, zoom_of
+
+Addresses: TypeAlias = tuple[int, ...]
+SceneNumbers: TypeAlias = tuple[  # vertices, faces, side, uv sets, colored, near, far
+    int, int, int, int, bool, float, float
+]
+SeeKernel: TypeAlias = Callable[[Addresses, SceneNumbers, int], tuple[int, int]]
+PaintKernel: TypeAlias = Callable[[Addresses, SceneNumbers, Addresses, int, bool, int], None]
+TOO_MANY_FRAGMENTS = -1
+_ARRAYS = len(packed.MeshArrays._fields + packed.MaterialArrays._fields + packed.ScratchArrays._fields)
+_NUMBERS = "Tuple((int64, int64, int64, int64, boolean, float64, float64))"
+_SCENE = f"UniTuple(int64, {_ARRAYS}), {_NUMBERS}"
+_STEPS = float(1 << DEPTH_BITS)
+
+
+def compile_entries() -> tuple[SeeKernel, PaintKernel]:
+    """Two compiled steps: `see` finds what is nearest at each sample, `paint` makes it a picture."""
+    version = fingerprint()  # entries close over it, which makes it part of the key of their machine code
+
+    @compile_function(f"UniTuple(int64, 2)({_SCENE}, int64)")
+    def see(at: Addresses, numbers: SceneNumbers, starts: int) -> tuple[int, int]:
+        """How many see-through fragments there are, in all and in a row, counted at `starts` if not 0."""
+        vertices, faces, side, uv_sets, colored, near, far = numbers
+        scene = scene_pointers(at, vertices, faces, side, uv_sets, colored, near, far, _STEPS)
+        _look_from(scene)
+        if version < 0 or not (_draw_solid(scene) and _draw_cut_outs(scene)):
+            return TOO_MANY_FRAGMENTS, 0
+        return count_layers(scene, long_pointer(starts)) if starts else (0, 0)
+
+    @compile_function(
+        f"void({_SCENE}, UniTuple(int64, {len(packed.FragmentArrays._fields)}), int64, boolean, int64)"
+    )
+    def paint(
+        at: Addresses, numbers: SceneNumbers, room: Addresses, picture: int, glass: bool, behind: int
+    ) -> None:
+        """Write the bytes of the picture; `behind` is the number of its background."""
+        vertices, faces, side, uv_sets, colored, near, far = numbers
+        scene = scene_pointers(at, vertices, faces, side, uv_sets, colored, near, far, _STEPS)
+        if version >= 0:
+            _paint(scene, fragment_pointers(room), byte_pointer(picture), glass, behind)
+
+    return see, paint
+
+
+@kernel
+def _look_from(scene: ScenePointers) -> None:
+    """Project the vertices, and forget the faces of the last view."""
+    camera, middle, zoom = scene.camera, scene.side / 2, scene.camera[12]
+    for vertex in range(0, 3 * scene.vertex_count, 3):
+        x = scene.vertices[vertex] - camera[0]
+        y = scene.vertices[vertex + 1] - camera[1]
+        z = scene.vertices[vertex + 2] - camera[2]
+        inverse = -1 / (x * camera[5] + y * camera[8] + z * camera[11])
+        right = x * camera[3] + y * camera[6] + z * camera[9]
+        up = x * camera[4] + y * camera[7] + z * camera[10]
+        scene.screen[vertex] = middle + right * zoom * inverse
+        scene.screen[vertex + 1] = middle - up * zoom * inverse
+        scene.screen[vertex + 2] = inverse
+    for slot in range(SLOTS):
+        scene.held[slot] = -1
+
+
+@kernel
+def _draw_solid(scene: ScenePointers) -> bool:
+    """Let the solid faces compete for the samples; False if that takes too long."""
+    keys, fragments = scene.keys, 0
+    for sample in range(scene.side * scene.side):
+        keys[sample] = 0
+    for face in range(scene.face_count):
+        if scene.opacity_of[scene.material_of[face]] != SOLID:
+            continue
+        first, last = set_edges(scene, face)
+        for row in range(first, last):
+            begin, count, key, step = span(scene, row, face)
+            fragments += count
+            for sample in range(row * scene.side + begin, row * scene.side + begin + count):
+                keys[sample] = max(keys[sample], key)
+                key += step
+        if fragments > MOST_FRAGMENTS_PER_VIEW:
+            return False
+    return True
+
+
+@kernel
+def _draw_cut_outs(scene: ScenePointers) -> bool:
+    """Let faces with holes compete; holes leave no trace."""
+    fragments = 0
+    for face in range(scene.face_count):
+        if scene.opacity_of[scene.material_of[face]] != CUT:
+            continue
+        first, last = set_edges(scene, face)
+        for row in range(first, last):
+            begin, count, key, step = span(scene, row, face)
+            fragments += count
+            for column in range(begin, begin + count):
+                if key > scene.keys[row * scene.side + column] and _is_there(scene, face, column, row):
+                    scene.keys[row * scene.side + column] = key
+                key += step
+        if fragments > MOST_FRAGMENTS_PER_VIEW:
+            return False
+    return True
+
+
+@kernel
+def _is_there(scene: ScenePointers, face: int, column: int, row: int) -> bool:
+    """Whether the face has no hole at this sample."""
+    slot = slot_of(scene, face)
+    alpha = color_at(scene, slot, weights_at(scene, slot, column + 0.5, row + 0.5))[3]
+    return bool(alpha >= scene.materials[scene.material_of[face] * MATERIAL_WIDTH + CUTOFF])
+
+
+@kernel
+def _paint(
+    scene: ScenePointers, listed: FragmentPointers, picture: Pointer, glass: bool, background: int
+) -> None:
+    """Row by row: list what lies in the pixels, shade it, add it up."""
+    size, channels = scene.side // 2, 4 if background == TRANSPARENT else 3
+    if glass:
+        fill_layers(scene, listed)
+    for row in range(size):
+        shade_fragments(scene, listed, _list_row(scene, listed, 2 * row, glass))
+        for pixel in range(size):
+            at = (row * size + pixel) * channels
+            fill_pixel(scene, listed, pixel, picture, at, glass, background)
+
+
+@kernel
+def _list_row(scene: ScenePointers, listed: FragmentPointers, row: int, glass: bool) -> int:
+    """List the fragments of a row of pixels; gives how many there are."""
+    quad, count, keys = 0, 0, scene.keys
+    for column in range(0, scene.side, 2):
+        upper = row * scene.side + column
+        lower, layers = upper + scene.side, 0
+        listed.quads[column // 2] = quad
+        if glass:
+            layers = layer_count(scene, listed.starts, row, column)
+        if layers or keys[upper] | keys[upper + 1] | keys[lower] | keys[lower + 1]:
+            scene.four[0], scene.four[1] = keys[upper], keys[upper + 1]
+            scene.four[2], scene.four[3] = keys[lower], keys[lower + 1]
+            count, quad = list_quad(scene, listed, quad, count, row, column), quad + 1
+        for layer in range(layers):
+            count, quad = list_layer(scene, listed, layer, quad, count, row, column), quad + 1
+    listed.quads[scene.side // 2] = quad
+    return count
+
+
+class CompiledRenderer:
+    """Draws on the CPU, with the pixels of the software renderer."""
+
+    name = SoftwareRenderer.name
+    version = SoftwareRenderer.version
+
+    def __init__(self) -> None:
+        self._see, self._paint = _entries()
+
+    def render(self, model: MeshModel, rig: Rig, size: int = 224, background: Background = "white") -> Views:
+        """One square sRGB picture for each pose of the rig."""
+        check_view_size(size)
+        drawing = _ViewPainter(self._see, self._paint, model, rig, size)
+        views = np.empty((len(rig), size, size, channel_count(background)), np.uint8)
+        for number in range(len(rig)):
+            drawing.draw(number, background, views[number])
+        return views
+
+
+@functools.cache
+def _entries() -> tuple[SeeKernel, PaintKernel]:
+    return compile_entries()
+
+
+class _ViewPainter:
+    """One model before the cameras of a rig: the arrays that kernels read, and room for what they write."""
+
+    def __init__(self, see: SeeKernel, paint: PaintKernel, model: MeshModel, rig: Rig, size: int) -> None:
+        self._see, self._paint, self._rig, self._size = see, paint, rig, size
+        opacities = [opacity_of(model, material) for material in model.materials]
+        self._textures = distinct_textures(model)
+        self._shape, self._looks = mesh_arrays(model), material_arrays(model, self._textures, opacities)
+        self._scratch = scratch_arrays(model, size)
+        self._at = addresses_of(self._shape, self._looks, self._scratch)
+        self._starts = np.empty((size * SAMPLES_PER_SIDE) ** 2 + 1 if CLEAR in opacities else 0, np.int64)
+        self._lights = np.concatenate(
+            [rig.poses[:, :3, 3].T.astype(np.float32), *lamp_directions(rig.poses)]
+        ).T
+        sets = 1 if model.uv1 is None else 2
+        counts = len(model.vertices), len(model.faces), size * SAMPLES_PER_SIDE
+        self._numbers = (*counts, sets, model.colored, *depth_range(rig))
+
+    def draw(self, number: int, background: Background, picture: UInt8[np.ndarray, "h w c"]) -> None:
+        """Fill in the view of one camera."""
+        self._look_from(number)
+        layers, most = self._seen()
+        in_row, glass = min(most, self._size * MOST_LAYERS), len(self._starts) > 0
+        room = fragment_arrays(self._size, in_row, layers, self._starts)
+        behind = get_args(Background).index(background)
+        self._paint(self._at, self._numbers, addresses_of(room), picture.ctypes.data, glass, behind)
+
+    def _look_from(self, number: int) -> None:
+        pose, zoom = self._rig.poses[number], zoom_of(self._rig.fov_degrees, self._size * SAMPLES_PER_SIDE)
+        self._scratch.camera[:] = [*pose[:3, 3], *pose[:3, :3].ravel(), zoom]
+        self._scratch.lights[:] = self._lights[number]
+
+    def _seen(self) -> tuple[int, int]:
+        """Settle what is nearest; gives how many see-through fragments there are, in all and in one row."""
+        total, most = self._see(self._at, self._numbers, self._starts.ctypes.data if len(self._starts) else 0)
+        if total == TOO_MANY_FRAGMENTS:
+            raise MeshError(TOO_MANY_LARGE_FACES)
+        if total > MOST_FRAGMENTS:
+            raise MeshError(TOO_MANY_CLEAR_FACES)
+        return total, most

@@ -1,0 +1,309 @@
+"""A model as flat arrays, and the pointers by which kernels read and write them.
+
+Legend: n vertices · f faces · m materials · t textures · l mip levels · s samples along a side · p pixels.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32, Int64, UInt8
+
+from renderers.contracts import MeshModel, Texture, TextureWrap
+from renderers.images.color import BYTE_OF_LINEAR
+from renderers.raster.kernels.compiling import (
+    byte_pointer,
+    double_pointer,
+    float_pointer,
+    int_pointer,
+    kernel,
+    long_pointer,
+)
+from renderers.raster.scene import material_table
+from renderers.raster.texture_lookup import log_side, log_zoom
+
+SOLID, CUT, CLEAR = range(3)
+UNLIT, CUTOFF, MATERIAL_WIDTH = 9, 10, 11  # columns of the material table, after those of `material_table`
+TEXTURES = ("base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture")
+CHANNELS, LEVELS, WRAP_U, WRAP_V, TRANSFORMED, NEAREST, UV_SET, MAP_WIDTH = 1, 2, 3, 4, 5, 6, 7, 8
+MOST_LEVELS = 32
+SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see faces.py)
+LANES, BLOCK_ROWS = 256, 20  # how many fragments are lit at once, and what is known of each (see light.py)
+_WRAPS: dict[TextureWrap, int] = {"repeat": 0, "clamp": 1, "mirror": 2}
+_STILL = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
+
+
+class MeshArrays(NamedTuple):
+    """The geometry of a model."""
+
+    vertices: Float32[np.ndarray, "n 3"]
+    faces: Int32[np.ndarray, "f 3"]
+    normals: Float32[np.ndarray, "f 3 3"]
+    uv: Float32[np.ndarray, "n 2"]
+    uv1: Float32[np.ndarray, "n 2"]
+    colors: Float32[np.ndarray, "n 4"]
+    material_of: Int32[np.ndarray, " f"]
+
+
+class MaterialArrays(NamedTuple):
+    """Materials and their textures."""
+
+    opacity_of: Int32[np.ndarray, " m"]  # SOLID, CUT or CLEAR
+    materials: Float32[np.ndarray, "m 11"]
+    textures_of: Int32[np.ndarray, "m 5"]  # by TEXTURES; -1 for none
+    maps: Int64[np.ndarray, "t 8"]  # the address of the texels, then as named above
+    moves: Float32[np.ndarray, "t 8"]  # the transform, then log2 of its zoom and of the picture's side
+    levels: Int64[np.ndarray, "t l 3"]  # width, height, first texel
+
+
+class ScratchArrays(NamedTuple):
+    """What kernels fill in, view after view."""
+
+    camera: Float64[np.ndarray, " 13"]  # place, rotation row by row, zoom
+    lights: Float32[np.ndarray, " 9"]  # the eye, the directions of the key and of the fill light
+    bytes_of_light: UInt8[np.ndarray, " b"]
+    screen: Float64[np.ndarray, "n 3"]
+    keys: Int64[np.ndarray, "s s"]
+    edges: Float64[np.ndarray, " 15"]
+    held: Int64[np.ndarray, " k"]  # the face in each slot, -1 for none
+    planes: Float64[np.ndarray, "k 9"]
+    values: Float32[np.ndarray, "k 47"]
+    block: Float32[np.ndarray, "r l"]  # fragments that are lit together (see light.py)
+    four: Int64[np.ndarray, " 8"]  # the keys of a pixel's samples, then the faces that count for them
+    glass: Float32[np.ndarray, " 16"]  # the light that each sample lets through; then what glass adds to each
+
+
+class FragmentArrays(NamedTuple):
+    """The fragments of one row of pixels (see pixels.py), and those of glass in the whole view (layers.py).
+
+    A *quad* is four samples of one pixel: what is solid there, and then each layer of glass.
+    """
+
+    quads: Int64[np.ndarray, " w"]  # where each pixel's quads begin, and one more
+    owners: Int64[np.ndarray, "q 4"]  # the fragment that each sample shows, -1 for none
+    faces: Int64[np.ndarray, " k"]
+    x: Float64[np.ndarray, " k"]
+    y: Float64[np.ndarray, " k"]
+    colors: Float32[np.ndarray, "k 4"]
+    starts: Int64[np.ndarray, " S"]  # where the glass of each sample begins in `layers`, and one more
+    layers: Int64[np.ndarray, " g"]  # keys, in a sample the nearest first
+
+
+def mesh_arrays(model: MeshModel) -> MeshArrays:
+    """The arrays of a model, row by row in memory."""
+    second = model.uv if model.uv1 is None else model.uv1
+    return MeshArrays(
+        np.ascontiguousarray(model.vertices),
+        np.ascontiguousarray(model.faces),
+        np.ascontiguousarray(model.normals),
+        np.ascontiguousarray(model.uv),
+        np.ascontiguousarray(second),
+        np.ascontiguousarray(model.colors),
+        np.ascontiguousarray(model.material_of),
+    )
+
+
+def distinct_textures(model: MeshModel) -> list[Texture]:
+    """Every texture once. Kernels know only where their texels lie: keep them while they draw."""
+    every = [getattr(material, name) for material in model.materials for name in TEXTURES]
+    return list({id(texture): texture for texture in every if texture is not None}.values())
+
+
+def material_arrays(model: MeshModel, textures: list[Texture], opacities: list[int]) -> MaterialArrays:
+    """The tables of a model's materials."""
+    number = {id(texture): index for index, texture in enumerate(textures)}
+    rows = [[number.get(id(getattr(one, name)), -1) for name in TEXTURES] for one in model.materials]
+    cutoffs = np.array([[material.alpha_cutoff for material in model.materials]], np.float32)
+    return MaterialArrays(
+        np.array(opacities, np.int32),
+        np.ascontiguousarray(np.concatenate([material_table(model.materials), cutoffs]).T),
+        np.array(rows, np.int32),
+        np.array([_map(texture) for texture in textures], np.int64).reshape(-1, MAP_WIDTH),
+        np.array([_moves(texture) for texture in textures], np.float32).reshape(-1, 8),
+        np.array([_levels(texture) for texture in textures], np.int64).reshape(-1, MOST_LEVELS, 3),
+    )
+
+
+def scratch_arrays(model: MeshModel, size: int) -> ScratchArrays:
+    """Room to draw a view in."""
+    side = 2 * size
+    return ScratchArrays(
+        np.empty(13),
+        np.empty(9, np.float32),
+        BYTE_OF_LINEAR,
+        np.empty((len(model.vertices), 3)),
+        np.empty((side, side), np.int64),
+        np.empty(15),
+        np.empty(SLOTS, np.int64),
+        np.empty((SLOTS, 9)),
+        np.empty((SLOTS, SLOT_VALUES), np.float32),
+        np.zeros((BLOCK_ROWS, LANES), np.float32),
+        np.empty(8, np.int64),
+        np.empty(16, np.float32),
+    )
+
+
+def fragment_arrays(
+    size: int, layers_in_row: int, layers: int, starts: Int64[np.ndarray, " S"]
+) -> FragmentArrays:
+    """Room for the fragments of a row of pixels and for so many of glass."""
+    quads = size + layers_in_row
+    return FragmentArrays(
+        np.empty(size + 1, np.int64),
+        np.empty((quads, 4), np.int64),
+        np.empty(4 * quads, np.int64),
+        np.empty(4 * quads),
+        np.empty(4 * quads),
+        np.empty((4 * quads, 4), np.float32),
+        starts,
+        np.empty(layers, np.int64),
+    )
+
+
+def addresses_of(*groups: MeshArrays | MaterialArrays | ScratchArrays | FragmentArrays) -> tuple[int, ...]:
+    """Where each array begins."""
+    return tuple(array.ctypes.data for group in groups for array in group)
+
+
+def _map(texture: Texture) -> tuple[int, ...]:
+    texels, (across, down) = texture.texels, texture.wrap
+    assert texels.flags.c_contiguous
+    assert texels.shape[1] in (3, 4)
+    moves, nearest = texture.transform is not None, texture.magnify == "nearest"
+    return (
+        texels.ctypes.data,
+        texels.shape[1],
+        len(texture.sizes),
+        _WRAPS[across],
+        _WRAPS[down],
+        moves,
+        nearest,
+        texture.uv_set,
+    )
+
+
+def _moves(texture: Texture) -> list[float]:
+    transform = _STILL if texture.transform is None else texture.transform
+    return [*transform.ravel().tolist(), log_zoom(transform), log_side(texture)]
+
+
+def _levels(texture: Texture) -> Int64[np.ndarray, "l 3"]:
+    levels = np.zeros((MOST_LEVELS, 3), np.int64)
+    levels[: len(texture.sizes)] = np.concatenate([texture.sizes, texture.starts[:, None]], axis=1)
+    return levels
+
+
+Pointer: TypeAlias = Any  # to floats, doubles, ints, longs or octets, as the scene says
+
+
+class ScenePointers(NamedTuple):
+    """Pointers in the order of packed.Shape, packed.Looks and packed.Scratch; then numbers."""
+
+    vertices: Pointer
+    faces: Pointer
+    normals: Pointer
+    uv: Pointer
+    uv1: Pointer
+    colors: Pointer
+    material_of: Pointer
+    opacity_of: Pointer
+    materials: Pointer
+    textures_of: Pointer
+    maps: Pointer
+    moves: Pointer
+    levels: Pointer
+    camera: Pointer
+    lights: Pointer
+    bytes_of_light: Pointer
+    screen: Pointer
+    keys: Pointer
+    edges: Pointer
+    held: Pointer
+    planes: Pointer
+    values: Pointer
+    block: Pointer
+    four: Pointer
+    glass: Pointer
+    vertex_count: int
+    face_count: int
+    side: int  # in samples
+    uv_sets: int
+    colored: bool  # whether vertices have colours of their own
+    far: float  # the least 1/distance
+    depth_scale: float  # from 1/distance to whole numbers
+
+
+@kernel
+def scene_pointers(
+    at: tuple[int, ...],
+    vertex_count: int,
+    face_count: int,
+    side: int,
+    uv_sets: int,
+    colored: bool,
+    near: float,
+    far: float,
+    steps: float,
+) -> ScenePointers:
+    """The scene whose arrays lie at these addresses."""
+    return ScenePointers(
+        float_pointer(at[0]),
+        int_pointer(at[1]),
+        float_pointer(at[2]),
+        float_pointer(at[3]),
+        float_pointer(at[4]),
+        float_pointer(at[5]),
+        int_pointer(at[6]),
+        int_pointer(at[7]),
+        float_pointer(at[8]),
+        int_pointer(at[9]),
+        long_pointer(at[10]),
+        float_pointer(at[11]),
+        long_pointer(at[12]),
+        double_pointer(at[13]),
+        float_pointer(at[14]),
+        byte_pointer(at[15]),
+        double_pointer(at[16]),
+        long_pointer(at[17]),
+        double_pointer(at[18]),
+        long_pointer(at[19]),
+        double_pointer(at[20]),
+        float_pointer(at[21]),
+        float_pointer(at[22]),
+        long_pointer(at[23]),
+        float_pointer(at[24]),
+        vertex_count,
+        face_count,
+        side,
+        uv_sets,
+        colored,
+        far,
+        steps / (near - far),
+    )
+
+
+class FragmentPointers(NamedTuple):
+    """Pointers in the order of packed.Listed."""
+
+    quads: Pointer
+    owners: Pointer
+    faces: Pointer
+    x: Pointer
+    y: Pointer
+    colors: Pointer
+    starts: Pointer
+    layers: Pointer
+
+
+@kernel
+def fragment_pointers(at: tuple[int, ...]) -> FragmentPointers:
+    """The lists that lie at these addresses."""
+    return FragmentPointers(
+        long_pointer(at[0]),
+        long_pointer(at[1]),
+        long_pointer(at[2]),
+        double_pointer(at[3]),
+        double_pointer(at[4]),
+        float_pointer(at[5]),
+        long_pointer(at[6]),
+        long_pointer(at[7]),
+    )

@@ -1,0 +1,167 @@
+"""Fragments -> what their surface is like: the twin of `renderers.raster.shade`."""
+
+import numpy as np
+
+from renderers.raster.kernels import light
+from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
+from renderers.raster.kernels.faces import (
+    COLOR,
+    CORNER_WIDTH,
+    DENSITY,
+    FLAT,
+    NORMAL_AT,
+    POINT,
+    UV,
+    UV1,
+    interpolate,
+    interpolate_vector,
+    load_vector,
+    slot_of,
+    weights_at,
+)
+from renderers.raster.kernels.scene import (
+    LANES,
+    MAP_WIDTH,
+    MATERIAL_WIDTH,
+    SLOT_VALUES,
+    UNLIT,
+    UV_SET,
+    FragmentPointers,
+    ScenePointers,
+)
+from renderers.raster.kernels.texture_lookup import Color, sample_texture
+from renderers.raster.kernels.vectors import Vector, add, cross, dot, scale_by, subtract, unit_vector
+from renderers.raster.shade import FLATTEST_BUMP
+
+F = np.float32
+_BASE, _METAL_ROUGH, _NORMAL, _OCCLUSION, _EMISSIVE = range(5)  # of packed.TEXTURES
+_ZERO, _ONE, _TWO = F(0), F(1), F(2)
+
+
+@kernel
+def shade_fragments(scene: ScenePointers, listed: FragmentPointers, count: int) -> None:
+    """Fill in the linear colour and alpha of the first so many fragments."""
+    for first in range(0, count, LANES):
+        lanes = min(LANES, count - first)
+        for lane in range(lanes):
+            _gather(scene, listed, first + lane, lane)
+        light.light_fragments(scene)
+        for lane in range(lanes):
+            for channel in range(4):
+                listed.colors[4 * (first + lane) + channel] = scene.block[channel * LANES + lane]
+
+
+@inline_kernel
+def _gather(scene: ScenePointers, listed: FragmentPointers, fragment: int, lane: int) -> None:
+    """Put what is known of a fragment into the block."""
+    slot = slot_of(scene, listed.faces[fragment])
+    weights = weights_at(scene, slot, listed.x[fragment], listed.y[fragment])
+    glow, metallic, roughness, occlusion = _finish(scene, slot, weights)
+    red, green, blue, alpha = color_at(scene, slot, weights)
+    _put(scene, light.COLOR + lane, (red, green, blue))
+    _put(scene, light.POINT + lane, interpolate_vector(scene, slot, POINT, weights))
+    _put(scene, light.NORMAL + lane, _leaning(scene, slot, weights))
+    _put(scene, light.FLAT + lane, load_vector(scene.values, slot * SLOT_VALUES + FLAT))
+    _put(scene, light.GLOW + lane, glow)
+    scene.block[light.ALPHA + lane] = alpha
+    scene.block[light.METALLIC + lane] = metallic
+    scene.block[light.ROUGHNESS + lane] = roughness
+    scene.block[light.OCCLUSION + lane] = occlusion
+    scene.block[light.UNLIT + lane] = scene.materials[_material(scene, slot) * MATERIAL_WIDTH + UNLIT]
+
+
+@inline_kernel
+def _put(scene: ScenePointers, at: int, vector: Vector) -> None:
+    scene.block[at], scene.block[at + LANES], scene.block[at + 2 * LANES] = vector
+
+
+@inline_kernel
+def _material(scene: ScenePointers, slot: int) -> int:
+    return int(scene.material_of[scene.held[slot]])
+
+
+@inline_kernel
+def _texture(scene: ScenePointers, slot: int, kind: int) -> int:
+    """The number of the material's texture of this kind, or -1."""
+    return int(scene.textures_of[5 * _material(scene, slot) + kind])
+
+
+@inline_kernel
+def _texel(scene: ScenePointers, slot: int, texture: int, weights: Vector) -> Color:
+    second = scene.maps[texture * MAP_WIDTH + UV_SET]
+    first = UV1 if second else UV
+    u, v = interpolate(scene, slot, first, weights), interpolate(scene, slot, first + 1, weights)
+    return sample_texture(scene, texture, u, v, scene.values[slot * SLOT_VALUES + DENSITY + second])
+
+
+@inline_kernel
+def color_at(scene: ScenePointers, slot: int, weights: Vector) -> Color:
+    """Albedo and alpha."""
+    base, first, texture = (
+        scene.materials,
+        _material(scene, slot) * MATERIAL_WIDTH,
+        _texture(scene, slot, _BASE),
+    )
+    color = base[first], base[first + 1], base[first + 2], base[first + 3]
+    if scene.colored:
+        red, green, blue = interpolate_vector(scene, slot, COLOR, weights)
+        color = _times(color, (red, green, blue, interpolate(scene, slot, COLOR + 3, weights)))
+    if texture >= 0:
+        color = _times(color, _texel(scene, slot, texture, weights))
+    return color
+
+
+@inline_kernel
+def _times(first: Color, second: Color) -> Color:
+    return first[0] * second[0], first[1] * second[1], first[2] * second[2], first[3] * second[3]
+
+
+@inline_kernel
+def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
+    """The direction of the normal."""
+    normal, texture = interpolate_vector(scene, slot, NORMAL_AT, weights), _texture(scene, slot, _NORMAL)
+    if texture >= 0:
+        x, y, z, _ = _texel(scene, slot, texture, weights)
+        normal = _bumped(scene, slot, unit_vector(normal), (x, y, z))
+    return normal
+
+
+@kernel
+def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> Vector:
+    """The direction of a normal leant over by a normal map."""
+    values, a = scene.values, slot * SLOT_VALUES
+    b, c, here, uv = (
+        a + CORNER_WIDTH,
+        a + 2 * CORNER_WIDTH,
+        load_vector(values, a),
+        load_vector(values, a + UV),
+    )
+    first, second = subtract(load_vector(values, b), here), subtract(load_vector(values, c), here)
+    u1, v1, _ = subtract(load_vector(values, b + UV), uv)
+    u2, v2, _ = subtract(load_vector(values, c + UV), uv)
+    side = np.sign(u1 * v2 - v1 * u2)
+    along = scale_by(subtract(scale_by(first, v2), scale_by(second, v1)), side)
+    along = unit_vector(subtract(along, scale_by(normal, dot(normal, along))))
+    across = scale_by(scale_by(cross(normal, along), -_ONE), side)
+    lean = _TWO * texel[0] - _ONE, _TWO * texel[1] - _ONE, max(_TWO * texel[2] - _ONE, FLATTEST_BUMP)
+    return add(add(scale_by(along, lean[0]), scale_by(across, lean[1])), scale_by(normal, lean[2]))
+
+
+@inline_kernel
+def _finish(scene: ScenePointers, slot: int, weights: Vector) -> tuple[Vector, Single, Single, Single]:
+    """Glow, metallic, roughness and occlusion."""
+    values, first = scene.materials, _material(scene, slot) * MATERIAL_WIDTH
+    glow = values[first + 4], values[first + 5], values[first + 6]
+    metallic, roughness, occlusion = values[first + 7], values[first + 8], _ONE
+    texture = _texture(scene, slot, _METAL_ROUGH)
+    if texture >= 0:
+        _, green, blue, _ = _texel(scene, slot, texture, weights)
+        metallic, roughness = metallic * blue, roughness * green
+    texture = _texture(scene, slot, _OCCLUSION)
+    if texture >= 0:
+        occlusion = _texel(scene, slot, texture, weights)[0]
+    texture = _texture(scene, slot, _EMISSIVE)
+    if texture >= 0:
+        red, green, blue, _ = _texel(scene, slot, texture, weights)
+        glow = glow[0] * red, glow[1] * green, glow[2] * blue
+    return glow, metallic, roughness, occlusion

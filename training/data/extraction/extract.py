@@ -1,0 +1,141 @@
+"""From a manifest to a folder of feature shards, resumable, by processes of this machine."""
+
+import atexit
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeAlias
+
+from tqdm import tqdm
+
+from multifold import durable, manifest
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import file_hash
+from multifold.errors import MultifoldError
+from multifold.files import feature_shards
+from multifold.files.feature_shards import ShardError, ShardWriter
+from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartFeatures
+
+MOST_DEATHS = 5  # of workers, without a part finished in between, until we give up
+
+
+def work_in_processes(bundle: Path, parts: Sequence[ManifestPart], workers: int) -> Iterator[PartFeatures]:
+    """Results as they come."""
+    left, deaths = {part.number: part for part in parts}, 0
+    while left:
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+        try:
+            pending = [pool.submit(_extract, bundle, part) for part in left.values()]
+            for done in as_completed(pending):
+                result = done.result()
+                del left[result.number]
+                deaths = 0
+                yield result
+        except BrokenProcessPool:
+            deaths += 1
+            if deaths == MOST_DEATHS:
+                raise MultifoldError(
+                    f"workers were killed {MOST_DEATHS} times in a row; is there enough memory for "
+                    f"{workers}? "
+                    "What is finished is kept: say --workers 1, and the same command again"
+                ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _extract(bundle: Path, part: ManifestPart) -> PartFeatures:
+    return _extractor(bundle)(part)
+
+
+@cache
+def _extractor(bundle: Path) -> FeatureExtractor:
+    """One a process."""
+    made = FeatureExtractor(bundle)
+    atexit.register(made.close)
+    return made
+
+
+PLAN, PROBLEMS = "plan.json", "problems.jsonl"
+
+PartWorker: TypeAlias = Callable[[Sequence[ManifestPart]], Iterator[PartFeatures]]
+
+
+@dataclass(frozen=True)
+class ExtractionOrder:
+    """Features of which items, by which encoder, to where."""
+
+    manifest: Path
+    bundle: Path
+    out: Path
+    items: int  # a part
+
+    def parts(self) -> list[ManifestPart]:
+        """The whole manifest, cut into parts."""
+        entries = [*manifest.read(self.manifest)]
+        starts = range(0, len(entries), self.items)
+        return [ManifestPart(number, entries[at : at + self.items]) for number, at in enumerate(starts)]
+
+
+@dataclass(frozen=True)
+class ExtractionReport:
+    """What has become of the items."""
+
+    rows: int
+    problems: dict[str, str]  # id -> reason
+
+
+def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionReport:
+    """Work out what is missing, and close the folder with its manifest."""
+    order.out.mkdir(parents=True, exist_ok=True)
+    geometry = bundles.load(order.bundle)
+    _agree(order, geometry.vector_id)
+    parts = order.parts()
+    missing = [part for part in parts if not _there(order.out, part)]
+    total = sum(len(part.entries) for part in parts)
+    before = total - sum(len(part.entries) for part in missing)
+    with tqdm(total=total, initial=before, unit="item", desc="features", disable=None) as bar:
+        for result in work(missing) if missing else ():
+            _keep(order.out, result)
+            bar.update(len(parts[result.number].entries))
+    with ShardWriter(order.out, geometry.vector_id, geometry.geometry.feature_dim) as sealed:
+        return ExtractionReport(len(sealed), _problems(order.out))
+
+
+def _agree(order: ExtractionOrder, vector_id: str) -> None:
+    """What lies in the folder must be of the same items and the same encoder."""
+    plan = {"manifest": file_hash(order.manifest), "vector_id": vector_id, "items": order.items}
+    path = order.out / PLAN
+    if not path.exists():
+        durable.write_file(path, json.dumps(plan).encode())
+    elif json.loads(path.read_bytes()) != plan:
+        raise MultifoldError(
+            f"{order.out} holds features of another manifest or encoder, or in parts of another size; "
+            "choose another folder"
+        )
+
+
+def _there(out: Path, part: ManifestPart) -> bool:
+    try:
+        feature_shards.read_shard(out, part.name)
+    except ShardError:
+        return False
+    return True
+
+
+def _keep(out: Path, result: PartFeatures) -> None:
+    """Problems first: a part whose shard is there is not asked again."""
+    if result.problems:
+        with open(out / PROBLEMS, "a", encoding="utf-8") as lines:
+            lines.writelines(json.dumps({"id": name, "problem": why}) + "\n" for name, why in result.problems)
+    feature_shards.write_shard(out, f"{result.number:05d}", result.shard)
+
+
+def _problems(out: Path) -> dict[str, str]:
+    path = out / PROBLEMS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {told["id"]: told["problem"] for told in map(json.loads, lines)}

@@ -1,0 +1,98 @@
+"""A part of a manifest on its way to a shard: what a worker gets, does, and gives back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.preprocess import decode, pixels
+from multifold.errors import MultifoldError
+from multifold.files.feature_shards import FeatureRow, FeatureShard
+from multifold.manifest import ManifestEntry
+from multifold.types import Features, Pixels
+from renderers.sandbox import Sandbox
+
+BATCH = 64  # pictures that are encoded at once
+
+
+@dataclass(frozen=True)
+class ManifestPart:
+    """Some items of a manifest, in order."""
+
+    number: int
+    entries: Sequence[ManifestEntry]
+
+    @property
+    def name(self) -> str:
+        """Of its shard."""
+        return f"{self.number:05d}"
+
+
+@dataclass(frozen=True)
+class PartFeatures:
+    """A part's features, and what is wrong with items that have none."""
+
+    number: int
+    shard: FeatureShard
+    problems: Sequence[tuple[str, str]]  # id, reason
+
+
+@dataclass
+class _Seen:
+    """Pictures that wait to be encoded."""
+
+    rows: list[FeatureRow] = field(default_factory=list)
+    pictures: list[Pixels] = field(default_factory=list)
+
+
+class FeatureExtractor:
+    """A bundle and a sandbox at work in one process; a broken item is told, and harms no other."""
+
+    def __init__(self, bundle: Path) -> None:
+        self.encoder = open_encoder(bundle, threads=1)
+        self.sandbox = Sandbox(1)
+
+    def __call__(self, part: ManifestPart) -> PartFeatures:
+        """All features of a part."""
+        rows: list[FeatureRow] = []
+        features: list[Features] = [np.empty((0, self.encoder.bundle.geometry.feature_dim), np.float32)]
+        problems: list[tuple[str, str]] = []
+        waiting = _Seen()
+        for entry in part.entries:
+            try:
+                seen = self._look(entry)
+            except (MultifoldError, OSError) as error:
+                problems.append((entry.id, str(error)))
+                continue
+            rows += [FeatureRow(entry.id, "caption", place, text) for place, text in enumerate(entry.texts)]
+            features.append(self.encoder.texts(entry.texts).features)
+            waiting.rows += seen.rows
+            waiting.pictures += seen.pictures
+            if len(waiting.rows) >= BATCH:
+                rows += waiting.rows
+                features.append(self.encoder.pixels(np.stack(waiting.pictures)))
+                waiting = _Seen()
+        if waiting.rows:
+            rows += waiting.rows
+            features.append(self.encoder.pixels(np.stack(waiting.pictures)))
+        shard = FeatureShard(self.encoder.vector_id, tuple(rows), np.concatenate(features))
+        return PartFeatures(part.number, shard, problems)
+
+    def close(self) -> None:
+        """Stop the sandbox."""
+        self.sandbox.close()
+
+    def _look(self, entry: ManifestEntry) -> _Seen:
+        """The pictures of an item, as the encoder wants them: photos, and the views of its mesh."""
+        spec, image = self.encoder.bundle.views, self.encoder.bundle.image
+        photos = [decode(path.read_bytes()) for path in entry.images]
+        views: list[Image.Image] = []
+        if entry.mesh is not None:
+            drawn = self.sandbox.render(entry.mesh, None, spec.rig, spec.size, spec.background, spec.up)
+            views = [Image.fromarray(view) for view in drawn]
+        rows = [FeatureRow(entry.id, "photo", place) for place in range(len(photos))]
+        rows += [FeatureRow(entry.id, "view", place) for place in range(len(views))]
+        return _Seen(rows, [pixels(picture, image) for picture in (*photos, *views)])

@@ -1,0 +1,64 @@
+"""The feedback on items, as an export has it in `meta.feedback`: good texts, bad texts, rivals."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from multifold.manifest import ManifestEntry
+
+KEY = "feedback"
+
+
+def good_texts(entry: ManifestEntry) -> tuple[str, ...]:
+    """The texts that people found an item good for."""
+    return _strings(entry, "good")
+
+
+def sample_places(entries: Sequence[ManifestEntry], share: float) -> Int64[np.ndarray, " p"]:
+    """Every item, and those that were judged so often that they are this share of the whole."""
+    judged = [place for place, entry in enumerate(entries) if good_texts(entry)]
+    others = len(entries) - len(judged)
+    times = max(1, round(share / (1 - share) * others / len(judged))) if judged else 1
+    rest = sorted(set(range(len(entries))) - set(judged))
+    return np.array([*rest, *judged * times], np.int64)
+
+
+def rival_places(entries: Sequence[ManifestEntry]) -> Mapping[int, Sequence[int]]:
+    """For each item the places of those that were bad where it was good."""
+    known = {entry.id: place for place, entry in enumerate(entries)}
+    found = {
+        place: [known[name] for name in _strings(entry, "rivals") if name in known]
+        for place, entry in enumerate(entries)
+    }
+    return {place: names for place, names in found.items() if names}
+
+
+def is_held_out_text(text: str, share: float) -> bool:
+    """Whether a text is one of those that nobody learns from; the same on every machine."""
+    plain = " ".join(text.split()).casefold()
+    return int.from_bytes(hashlib.sha256(plain.encode()).digest()[:8], "big") / 2**64 < share
+
+
+def hold_out_texts(
+    entries: Sequence[ManifestEntry], share: float
+) -> tuple[list[ManifestEntry], list[tuple[str, ...]]]:
+    """The items without the texts that are held out, and what was held out of each."""
+    kept, apart = [], []
+    for entry in entries:
+        out = tuple(text for text in good_texts(entry) if is_held_out_text(text, share))
+        said: Mapping[str, Any] = entry.meta.get(KEY) or {}
+        left = [text for text in good_texts(entry) if text not in out]
+        meta = {**entry.meta, KEY: {**said, "good": left}} if said else entry.meta
+        kept.append(replace(entry, texts=tuple(text for text in entry.texts if text not in out), meta=meta))
+        apart.append(out)
+    return kept, apart
+
+
+def _strings(entry: ManifestEntry, name: str) -> tuple[str, ...]:
+    said = entry.meta.get(KEY)
+    found = said.get(name, ()) if isinstance(said, Mapping) else ()
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list | tuple) else ()

@@ -1,0 +1,31 @@
+"""One piece of furniture from a seed and an index; no piece depends on any other."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from training.data.furniture import kinds
+from training.data.furniture.captions import CaptionWriter
+from training.data.furniture.modeling.facts import Attribute, FurnitureFact
+from training.data.furniture.modeling.piece import FurniturePiece, Workbench
+
+CAPTIONS = 5
+
+
+def make(
+    seed: int, index: int, captions: int = CAPTIONS, unsaid: Collection[Attribute] = ()
+) -> FurniturePiece:
+    """The piece at a place in the set of a seed: parts, facts, and captions silent about what is `unsaid`."""
+    rng = np.random.default_rng([seed, index])
+    piece = build_piece(str(rng.choice(kinds.names())), rng)
+    is_a = FurnitureFact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
+    told = tuple(fact for fact in piece.facts if fact.attribute not in unsaid)
+    return replace(piece, captions=CaptionWriter(rng, is_a, told).write(captions))
+
+
+def build_piece(kind: str, rng: np.random.Generator) -> FurniturePiece:
+    """A piece of a kind, as yet without captions."""
+    bench = Workbench(rng)
+    kinds.builder(kind)(bench)
+    return bench.piece(kind)

@@ -1,0 +1,1 @@
+"""What pieces are made of: primitives, finishes, facts, the workbench, and parts that several kinds share."""

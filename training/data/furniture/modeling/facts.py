@@ -1,0 +1,84 @@
+"""What is true of a piece, as data: each fact knows its words and the sides it can be seen from.
+
+Left and right are those of a person who stands in front of the piece and looks at it (left is -X).
+The sides of a fact are measured on the finished piece (visibility.py), where it speaks of parts.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from training.data.furniture.modeling import palette
+
+Side: TypeAlias = Literal["front", "back", "left", "right", "above"]
+Attribute: TypeAlias = Literal[
+    "absent", "count", "size", "shape", "colour", "pattern", "material", "kind", "place"
+]
+
+ATTRIBUTES: tuple[Attribute, ...] = get_args(Attribute)  # in the order in which English says them
+EVERYWHERE: frozenset[Side] = frozenset(get_args(Side))
+COUNTS = {1: ("one",), 2: ("two", "2"), 3: ("three", "3"), 4: ("four", "4"), 5: ("five", "5")}
+
+
+@dataclass(frozen=True)
+class FactSubject:
+    """What a fact speaks of: a piece as a whole (id "whole") or something on it, made of the parts named."""
+
+    id: str
+    nouns: tuple[str, ...]
+    parts: tuple[str, ...]
+    plural: bool = False
+
+
+@dataclass(frozen=True)
+class FurnitureFact:
+    """One truth. `words` stand before the noun, `tails` after it."""
+
+    thing: FactSubject
+    attribute: Attribute
+    value: str
+    words: tuple[str, ...]
+    tails: tuple[str, ...]
+    sides: frozenset[Side] = EVERYWHERE
+
+    @property
+    def id(self) -> str:
+        """A name for the truth itself, such as legs.count=4."""
+        return f"{self.thing.id}.{self.attribute}={self.value}"
+
+
+def subject(name: str, *nouns: str, plural: bool = False, parts: tuple[str, ...] = ()) -> FactSubject:
+    """Something on a piece; it is made of the parts that carry its name, unless said otherwise."""
+    return FactSubject(name, nouns or (name,), parts or (name,), plural)
+
+
+def counted_subject(name: str, count: int, one: str, many: str) -> FactSubject:
+    """Something that there may be several of."""
+    return FactSubject(name, (one if count == 1 else many,), (name,), count > 1)
+
+
+def colour(of: FactSubject, value: str) -> FurnitureFact:
+    """A thing has a colour."""
+    words = palette.words_of_colour(value)
+    return FurnitureFact(of, "colour", value, words, tuple(f"in {word}" for word in words))
+
+
+def material(of: FactSubject, value: str) -> FurnitureFact:
+    """A thing is made of a material."""
+    made = palette.MATERIALS[value]
+    return FurnitureFact(of, "material", value, made.words, made.tails)
+
+
+def pattern(of: FactSubject, value: str) -> FurnitureFact:
+    """A thing has a pattern on it."""
+    words, tails = palette.PATTERN_WORDS[value]
+    return FurnitureFact(of, "pattern", value, words, tails)
+
+
+def count(of: FactSubject, value: int) -> FurnitureFact:
+    """There are so many of a thing."""
+    return FurnitureFact(of, "count", str(value), COUNTS[value], ())
+
+
+def absent(of: FactSubject) -> FurnitureFact:
+    """A thing that a piece of this kind may have is missing."""
+    return FurnitureFact(of, "absent", "true", ("no",), ())

@@ -1,0 +1,78 @@
+"""What reading a data set of others gives: entries for a manifest, and a sentence for every problem."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from multifold import manifest
+from multifold.errors import MultifoldError
+from multifold.manifest import ManifestEntry
+
+SPLITS = ("train", "val", "test")
+SHARES = "80/10/10"  # of train, val and test, where no split is given
+SHOWN_PROBLEMS = 10
+
+
+class DatasetError(MultifoldError):
+    """A data set that is not laid out as its adapter expects."""
+
+
+@dataclass
+class ImportedDataset:
+    """Items, and what there is to say about those that are not among them."""
+
+    entries: list[ManifestEntry] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Items and texts of each split."""
+        items = Counter(entry.split or "none" for entry in self.entries)
+        texts = Counter[str]()
+        for entry in self.entries:
+            texts[entry.split or "none"] += len(entry.texts)
+        return {split: (items[split], texts[split]) for split in (*SPLITS, "none") if items[split]}
+
+
+def write_imported(found: ImportedDataset, path: Path) -> list[str]:
+    """The manifest, written whole; what is to be said about it, line by line."""
+    if not found.entries:
+        first = found.problems[0] if found.problems else "nothing was found"
+        raise DatasetError(f"no item is left to write: {first}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write(path, found.entries)
+    lines = [f"{split}: {items} items, {texts} texts" for split, (items, texts) in found.counts().items()]
+    shown = found.problems[:SHOWN_PROBLEMS]
+    if len(found.problems) > SHOWN_PROBLEMS:
+        log = path.with_suffix(".problems.txt")
+        log.write_text("\n".join(found.problems) + "\n", encoding="utf-8")
+        shown.append(f"… and {len(found.problems) - SHOWN_PROBLEMS} more, all in {log}")
+    return [*lines, *shown, f"wrote {path}"]
+
+
+def compare_counts(found: ImportedDataset, published: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Where the counts differ from the published ones, split by split."""
+    ours = found.counts()
+    lines = []
+    for split, (items, texts) in published.items():
+        have = ours.get(split, (0, 0))
+        if have != (items, texts):
+            lines.append(
+                f"{split}: {have[0]:,} of the published {items:,} items, {have[1]:,} of {texts:,} texts"
+            )
+    return lines
+
+
+def parse_shares(text: str) -> Sequence[int]:
+    """`80/10/10` as percentages of train, val and test."""
+    parts = text.split("/")
+    if len(parts) != len(SPLITS) or not all(part.isdigit() for part in parts) or sum(map(int, parts)) != 100:
+        raise DatasetError(f"splits are three percentages that add up to 100, like 80/10/10, not {text!r}")
+    return [int(part) for part in parts]
+
+
+def split_of(key: str, percentages: Sequence[int]) -> str:
+    """The same split for the same key, whatever else there is."""
+    place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 100
+    return SPLITS[0 if place < percentages[0] else 1 if place < percentages[0] + percentages[1] else 2]

@@ -1,0 +1,144 @@
+"""From the measured numbers to the sections of a report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from training.evaluate.figures import recall_chart, reliability_chart
+from training.evaluate.report import ReportFigure, ReportSection, ReportTable
+
+RETRIEVAL_HEAD = ("direction", "pool", "queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median rank")
+RETRIEVAL_NOTE = (
+    "R@k is the share of queries with a right answer among the first k. In brackets 95 % bootstrap intervals "
+    "that draw items, not queries. Ties count against us. `each`: every observation is a candidate; `mean`, "
+    "`max`, `hero`: items are, by the mean of their observations, their best one, or their first."
+)
+CONFIDENCE_NOTE = (
+    "Confidence is the probability of a match. ECE: how far it is from the share that is right. False "
+    "accepts: the share of queries that still find something at that confidence when every right item is "
+    "taken away. All of it by curves that were fitted on the queries of other items."
+)
+CLASSES_NOTE = (
+    "Zero-shot: the class whose prompts are nearest, averaged as the geometry's paper does. Linear probe: "
+    "what a linear classifier reads from frozen features, after the projection and before it."
+)
+SHOWN_THRESHOLDS = (0.1, 0.3, 0.5)
+LEAST_HITS = 20  # hits for a point of the diagram
+Measured = Mapping[str, Any]
+
+
+def report_sections(measured: Measured, further: Sequence[ReportSection] = ()) -> list[ReportSection]:
+    """All that there is to tell, in order; `further` are sections of others: pictures, an ablation."""
+    told = [_retrieval(measured)]
+    if any("categories" in one for _, _, one in _rows(measured)):
+        told.append(_categories(measured))
+    told += [make(measured) for key, make in OPTIONAL_SECTIONS.items() if measured.get(key)]
+    return [*told, *further, _origin(measured)]
+
+
+def _rows(measured: Measured) -> list[tuple[str, str, Measured]]:
+    retrieval = measured.get("retrieval", {})
+    return [(name, pool, one) for name, pools in retrieval.items() for pool, one in pools.items()]
+
+
+def _retrieval(measured: Measured) -> ReportSection:
+    rows = [[_title(name), pool, *map(_shown, _numbers(one))] for name, pool, one in _rows(measured)]
+    lines = {
+        f"{_title(name)}, {pool}": {int(k): share for k, share in one["curve"].items()}
+        for name, pool, one in _rows(measured)
+        if pool in ("mean", "each")
+    }
+    drawn = ReportFigure(recall_chart(lines), "Share of queries with a right answer among the first k.")
+    remarks = [f"Note: {difference}." for difference in measured["protocol"]["differences"]]
+    about = f"Protocol {measured['protocol']['name']}. {measured['protocol']['about']}"
+    return ReportSection(
+        "Retrieval", [about, *remarks, ReportTable(RETRIEVAL_HEAD, rows), RETRIEVAL_NOTE, drawn]
+    )
+
+
+def _categories(measured: Measured) -> ReportSection:
+    """The first direction alone; the JSON has them all."""
+    name, pool, one = next(row for row in _rows(measured) if "categories" in row[2])
+    rows = [[kind, *map(_shown, told.values())] for kind, told in one["categories"].items()]
+    asked = f"{_title(name)}, {pool}; all categories are candidates. The JSON has the other directions."
+    return ReportSection(
+        "By category", [asked, ReportTable(("category", "queries", "R@1", "R@5", "R@10"), rows)]
+    )
+
+
+def _origin(measured: Measured) -> ReportSection:
+    rows = [[key, value] for part in ("encoder", "data") for key, value in measured[part].items()]
+    return ReportSection(
+        "Where the numbers come from", [ReportTable(("", ""), [*rows, ["command", measured["command"]]])]
+    )
+
+
+def _numbers(one: Measured) -> Sequence[object]:
+    return [one[key] for key in ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")]
+
+
+def _title(name: str) -> str:
+    return name.replace("_to_", " → ").replace("_", "-")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        middle, low, high = value
+        return f"{middle:.3f} [{low:.3f}, {high:.3f}]"
+    if isinstance(value, float):
+        return f"{value:.3f}" if value < 1 else f"{value:g}"
+    return str(value)
+
+
+def _calibration(measured: Measured) -> ReportSection:
+    """Every pair in a table; diagrams of the pooled means."""
+    told = {pair: one for pair, one in measured["calibration"].items() if "none" not in one}
+    rows = [
+        [
+            pair,
+            one["queries"],
+            f"{one['shown']['ece']:.3f}",
+            f"{one['first']['ece']:.3f}",
+            *(
+                cell
+                for row in one["thresholds"]
+                if row["confidence"] in SHOWN_THRESHOLDS
+                for cell in _promise(row)
+            ),
+        ]
+        for pair, one in told.items()
+    ]
+    head = ["pair", "queries", "ECE, first ten", "ECE, first"]
+    for threshold in SHOWN_THRESHOLDS:
+        head += [f"false accepts at {threshold:.0%}: promised", "counted"]
+    lines = {
+        pair: [(sure, right) for sure, right, hits in one["shown"]["bins"] if hits >= LEAST_HITS]
+        for pair, one in told.items()
+        if pair.endswith("/mean")
+    }
+    figure = ReportFigure(
+        reliability_chart(lines),
+        "Share that is right over confidence, the ten first hits of every query, where there are at least "
+        f"{LEAST_HITS} hits of such a confidence. Grey: perfect.",
+    )
+    none = [f"{pair}: {one['none']}." for pair, one in measured["calibration"].items() if "none" in one]
+    return ReportSection("Confidence", [CONFIDENCE_NOTE, ReportTable(head, rows), *none, figure])
+
+
+def _promise(row: Measured) -> tuple[str, str]:
+    middle, low, high = row["counted"]
+    return f"{row['promised']:.1%}", f"{middle:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def _classes(measured: Measured) -> ReportSection:
+    head = ("", "classes", "items", "accuracy", "top 5", "mean over classes")
+    rows = [
+        [name, *(_shown(one[key]) for key in ("classes", "items", "accuracy", "top5", "per_class"))]
+        for name, one in measured["classes"].items()
+    ]
+    return ReportSection("Classification", [CLASSES_NOTE, ReportTable(head, rows)])
+
+
+OPTIONAL_SECTIONS: Mapping[str, Callable[[Measured], ReportSection]] = {
+    "classes": _classes,
+    "calibration": _calibration,
+}

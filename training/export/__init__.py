@@ -1,0 +1,1 @@
+"""From a model to a bundle: ONNX graphs, explain graphs, smaller variants, published weights."""

@@ -1,0 +1,152 @@
+"""A checkpoint becomes a bundle: graphs, tokenizer, canaries, probes and report, checked against torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image
+
+from multifold.bundle import bundle as bundles
+from multifold.bundle import canary
+from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, stage_bundle
+from multifold.bundle.encoder import Encoder
+from training import prepare
+from training.checkpoint import Checkpoint
+from training.export.graphs import check_parity, write_graphs
+from training.geometries.base import Geometry
+from training.retrieval import comparison, directions
+from training.retrieval.comparison import RivalEncoder
+from training.retrieval.features import TestSetFeatures
+
+CANARY_COUNT = 8
+PROBE_COUNT = 256
+TOLERANCES = {
+    "fp32/CPUExecutionProvider": Tolerance(cosine=0.9999, norm=1e-3, rank=1.0),
+    "fp32/*": Tolerance(cosine=0.999, norm=1e-2, rank=0.9),
+}
+ODD_TEXTS = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " * 200)
+
+
+def export_bundle(
+    checkpoint: Checkpoint,
+    views: UInt8[np.ndarray, "i v h w 3"],
+    captions: Sequence[Sequence[str]],
+    folder: Path,
+    provenance: Mapping[str, object],
+    rival: RivalEncoder | None = None,
+    force: bool = False,
+    points: bool = True,
+) -> Bundle:
+    """Write a bundle, its report measured on the given held-out items; clouds bring graphs of their points.
+
+    None is written that fails parity, or that finds less than its rival unless it is forced.
+    """
+    with stage_bundle(folder) as aside:
+        _write(checkpoint, views, captions, aside, provenance, rival, force, points)
+    return bundles.load(folder)
+
+
+def _write(
+    checkpoint: Checkpoint,
+    views: UInt8[np.ndarray, "i v h w 3"],
+    captions: Sequence[Sequence[str]],
+    folder: Path,
+    provenance: Mapping[str, object],
+    rival: RivalEncoder | None,
+    force: bool,
+    points: bool,
+) -> None:
+    (folder / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
+    draft = _draft(checkpoint, folder, provenance)
+    write_graphs(checkpoint.model, draft.image, draft.text, folder, points)
+    draft = replace(draft, files=bundles.hash_files(folder))
+    encoder = Encoder(draft)
+    check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
+    observed = directions.encode(encoder, views, captions)
+    _write_canaries(encoder, views, captions)
+    write_probes(observed, folder)
+    numbers = directions.report(encoder, observed)
+    report = bundle_report(draft, numbers)
+    if rival is not None:
+        differences = comparison.compare_recalls(directions.directions(encoder, observed), rival.asked)
+        comparison.refuse_worse(differences, rival.name, force)
+        draft = _compared(draft, comparison.describe_comparison(differences, rival, force))
+        report += "\n" + comparison.comparison_markdown(differences, rival)
+    (folder / "report.md").write_text(report, encoding="utf-8")
+    geometry = replace(draft.geometry, root=_root(checkpoint.model.geometry, observed))
+    bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
+
+
+def _compared(draft: Bundle, described: Mapping[str, object]) -> Bundle:
+    return replace(draft, provenance={**draft.provenance, "against": described})
+
+
+def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:
+    recipe, geometry = checkpoint.recipe, checkpoint.model.geometry
+    signs = geometry.query_signs
+    return Bundle(
+        folder=folder,
+        name=recipe.name,
+        about=recipe.about,
+        geometry=GeometrySpec(
+            name=geometry.name,
+            feature_dim=geometry.feature_dim,
+            dim=geometry.dim,
+            metric=geometry.metric,
+            query_signs=None if signs is None else tuple(signs.tolist()),
+            params={**recipe.geometry.params, **geometry.stated()},
+        ),
+        image=prepare.image_spec(recipe),
+        text=prepare.text_spec(recipe, checkpoint.tokenizer),
+        views=prepare.view_spec(recipe),
+        tolerances=TOLERANCES,
+        provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
+    )
+
+
+def _root(geometry: Geometry, observed: TestSetFeatures) -> tuple[float, ...]:
+    """Where traversals end; both sides have the same say in it."""
+    sides = (geometry.root(torch.from_numpy(side)) for side in _sides(observed).values())
+    return tuple(torch.stack([*sides]).mean(0).tolist())
+
+
+def _write_canaries(
+    encoder: Encoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
+) -> None:
+    """Pictures of odd sizes and texts, strange ones among them, spread over the held-out items."""
+    spread = np.linspace(0, len(views) - 1, min(CANARY_COUNT, len(views))).astype(int)
+    sizes = [(150 - 7 * i, 110 + 9 * i) for i in range(len(spread))]
+    pictures = [Image.fromarray(views[i, 0]).resize(s) for i, s in zip(spread, sizes, strict=True)]
+    texts = [captions[i][0] for i in spread] + list(ODD_TEXTS)
+    canary.record(encoder, texts, [np.asarray(picture) for picture in pictures])
+
+
+def write_probes(observed: TestSetFeatures, folder: Path) -> None:
+    """Held-out query features of each side, for an index to measure its recall with."""
+    probes: dict[str, Any] = {side: features[:PROBE_COUNT] for side, features in _sides(observed).items()}
+    np.savez(folder / "probe.npz", **probes)
+
+
+def _sides(observed: TestSetFeatures) -> dict[str, np.ndarray]:
+    """The features that queries have, by side."""
+    return {"text": observed.text.features, "shape": observed.shape.pooled().features}
+
+
+def bundle_report(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:
+    lines = [f"# {bundle.name}", "", bundle.about, ""]
+    lines += ["| direction | queries | gallery | R@1 | R@5 | R@10 | NDCG@5 | median rank |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
+    lines += [_row(name.replace("_", " "), values) for name, values in numbers.items()]
+    return "\n".join([*lines, "", "95 % bootstrap intervals in brackets; ties count against us.", ""])
+
+
+def _row(name: str, values: Mapping[str, object]) -> str:
+    def show(value: object) -> str:
+        return "{} [{}, {}]".format(*value) if isinstance(value, list) else str(value)
+
+    keys = ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")
+    return f"| {name} | " + " | ".join(show(values[key]) for key in keys) + " |"

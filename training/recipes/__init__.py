@@ -1,0 +1,1 @@
+"""Recipes: their schema, how their files are found and read, and the recipes that are shipped (TOML)."""

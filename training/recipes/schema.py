@@ -1,0 +1,279 @@
+"""The schema of a recipe: every section and key that decides a training, checked as it is read."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+
+from multifold.errors import MultifoldError
+from training.data.furniture.modeling.facts import Attribute
+
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+
+
+class RecipeSection(BaseModel):
+    """A part of a recipe; a key that nobody reads is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TowerSection(RecipeSection):
+    """What all towers can do."""
+
+    tokens: Literal["class", "all"] | Count = "class"  # what features are read from; a number: class tokens
+    final_norm: bool = True
+    scale: Literal["auto", "none", "learned", "clamped"] = "auto"  # auto: learned in hyperbolic geometries
+    trainable: Literal["all", "head"] | Count = "all"  # a number: so many last blocks, and the head
+    checkpointing: bool = False  # less memory for more time
+
+
+class SmallImageSection(TowerSection):
+    """A convolutional stem and a transformer over its grid."""
+
+    kind: Literal["small"] = "small"
+    size: Count = 96
+    stem: tuple[int, ...] = (32, 64, 128)
+    width: Count = 192
+    depth: Count = 4
+    heads: Count = 4
+
+
+class SmallTextSection(TowerSection):
+    """A causal transformer over a small vocabulary of its own, read out at the end of the text."""
+
+    kind: Literal["small"] = "small"
+    pads: Literal["masked", "own", "kept"] = "masked"  # what pads are among all tokens
+    vocabulary: Count = 1000
+    context: Count = 64
+    width: Count = 192
+    depth: Count = 3
+    heads: Count = 4
+
+
+class BertTextSection(TowerSection):
+    """A bidirectional transformer, read out at class tokens in front of the text."""
+
+    kind: Literal["bert"] = "bert"
+    tokenizer: str | None = None  # a tokenizer.json; without one, a vocabulary is learned
+    vocabulary: Count = 30522
+    context: Count = 77
+    width: Count = 512
+    depth: Count = 12
+    heads: Count = 8
+
+
+class OpenClipImageSection(TowerSection):
+    """The image side of a model that open_clip knows."""
+
+    kind: Literal["openclip"] = "openclip"
+    still: bool = False  # BatchNorm keeps its statistics, and uses them in training as well
+    model: str
+    pretrained: str | None = None  # one of open_clip's tags, or a file; none: random weights
+    size: Count = 224
+
+
+class OpenClipTextSection(TowerSection):
+    """The text side of a model that open_clip knows."""
+
+    kind: Literal["openclip"] = "openclip"
+    pads: Literal["masked", "own", "kept"] = "masked"
+    model: str
+    pretrained: str | None = None
+    tokenizer: str | None = None  # a tokenizer.json, for models that do not read as CLIP does
+    context: Count = 77
+
+
+TOWER_SECTIONS: Mapping[str, Mapping[str, type[TowerSection]]] = {
+    "image": {"small": SmallImageSection, "openclip": OpenClipImageSection},
+    "text": {"small": SmallTextSection, "bert": BertTextSection, "openclip": OpenClipTextSection},
+}
+
+
+def kind(section: Any) -> str:  # noqa: ANN401 (a section, or what should become one)
+    """Which tower a section speaks of; the small one if it does not say."""
+    named = section.get("kind", "small") if isinstance(section, dict) else getattr(section, "kind", "small")
+    return str(named)
+
+
+ImageSection: TypeAlias = Annotated[
+    Annotated[SmallImageSection, Tag("small")] | Annotated[OpenClipImageSection, Tag("openclip")],
+    Discriminator(kind),
+]
+TextSection: TypeAlias = Annotated[
+    Annotated[SmallTextSection, Tag("small")]
+    | Annotated[BertTextSection, Tag("bert")]
+    | Annotated[OpenClipTextSection, Tag("openclip")],
+    Discriminator(kind),
+]
+
+
+UNKNOWN_KEY = "extra_forbidden"  # pydantic's word for it
+
+
+class RecipeError(MultifoldError):
+    """A recipe that cannot be followed."""
+
+
+class DataSection(RecipeSection):
+    """Where the items come from: a manifest, or the furniture set made on the spot."""
+
+    manifest: str | None = None  # or tar shards, such as shards/{000..123}.tar
+    furniture_items: int = 0
+    furniture_seed: int = 0
+    furniture_unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
+    train_split: str = "train"
+    val_split: str = "val"
+    test_split: str = "test"
+    test_items: int = 300
+
+
+class ViewsSection(RecipeSection):
+    """How shapes are rendered; the bundle promises the same to its users."""
+
+    rig: str = "ring6"
+    size: int = 224
+    background: Literal["white", "black"] = "white"
+    up: Literal["auto", "y", "z"] = "auto"
+
+
+class GeometrySection(RecipeSection):
+    """How features are compared."""
+
+    name: str = "clip"
+    dim: int = 128
+    params: dict[str, float] = Field(default_factory=dict)
+
+
+class EntailmentSection(RecipeSection):
+    """Texts are more general than pictures: a penalty for pictures outside their texts' cones."""
+
+    weight: float = Field(default=0.0, ge=0)
+    k: float = Field(default=0.1, gt=0)
+    k_end: float | None = None  # where k has moved to, evenly, when the training ends
+
+
+class LossSection(RecipeSection):
+    """What is learned from a batch: a loss by name, and the weights of the four things it may compare."""
+
+    name: str = "infonce"
+    params: dict[str, int | float] = Field(default_factory=dict)
+    text_image: float = 0.0  # every caption with every view
+    agg_image: float = 1.0  # every caption with the item's views as one: its shape
+    agg_text: float = 0.0  # every view with the item's captions as one
+    agg_both: float = 0.0
+    pool: Literal["mean", "max"] = "mean"  # how views become one
+    normalised: bool = False  # views and captions are brought to length one before they become one
+    memory: int = Field(default=0, ge=0)  # so many past observations of each side stand beside the batch
+    block: int = Field(default=0, ge=0)  # rows at once, for batches whose matrix is too large; 0: all
+    entailment: EntailmentSection = EntailmentSection()
+
+
+class TeacherSection(RecipeSection):
+    """The moving average that losses with a soft term learn from."""
+
+    momentum: float = Field(default=0.995, ge=0, le=1)
+    scale: float | None = Field(default=None, gt=0)  # the scale of its similarities; none: the student's
+    buffers: Literal["copy", "average"] = "copy"
+    mode: Literal["eval", "train"] = "eval"
+
+
+class AugmentSection(RecipeSection):
+    """What is done to views, besides the shift; nothing unless asked for."""
+
+    zoom: float = Field(default=1.0, ge=1)  # enlarged so much, and a random part of the old size cut out
+    turn: float = Field(default=0.0, ge=0, le=180)  # degrees, to either side
+    mirror: bool = False  # wrong for captions that say left and right
+    upside_down: bool = False
+
+
+class TrainSection(RecipeSection):
+    """The run itself."""
+
+    seed: int = 0
+    start: str | None = None  # a checkpoint to go on from: its weights and its tokenizer, for fine-tuning
+    steps: int = 1000
+    epochs: float = Field(default=0.0, ge=0)  # passes over all items, in place of steps
+    items: int = 128  # items a step
+    views: int = Field(default=1, ge=0)  # views an item a step; 0: all
+    captions: int = Field(default=1, ge=0)  # captions an item a step; 0: all
+    text_parts: int = Field(default=1, ge=1)  # captions of like length are read together, in so many parts
+    optimizer: Literal["adamw", "adam"] = "adamw"  # adam: decay is part of the gradient
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = Field(default=1e-8, gt=0)
+    rate: float = 1e-3
+    warmup: int = 100
+    weight_decay: float = 0.05
+    clip: float = Field(default=1.0, gt=0)  # largest gradient norm; inf: any
+    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: products in half precision, where it is safe
+    compile: bool = False  # torch.compile: minutes at the start, faster steps
+    chunk: int = Field(default=0, ge=0)  # observations in memory at once; 0: all. The step stays the same
+    judged: float = Field(
+        default=0.0, ge=0, lt=1
+    )  # share of a step's items that people judged; 0: as they come
+    shift: int = 6  # random translation of a view, in pixels
+    augment: AugmentSection = AugmentSection()
+    log_every: Count = 20  # steps between two lines in metrics.jsonl
+    save_every: Count = 500  # steps between two states that --resume can go on from
+
+
+class ValidationSection(RecipeSection):
+    """Retrieval on items that nobody learns from; the best step becomes the checkpoint."""
+
+    every: int = Field(default=0, ge=0)  # steps; 0: never, and the last step becomes the checkpoint
+    items: Count = 300
+    measure: Literal["R@1", "R@5", "R@10"] = "R@10"  # text to shape and shape to text, their mean
+
+
+class Recipe(RecipeSection):
+    """The whole recipe."""
+
+    name: str
+    about: str
+    data: DataSection
+    views: ViewsSection = ViewsSection()
+    image: ImageSection = SmallImageSection()
+    text: TextSection = SmallTextSection()
+    geometry: GeometrySection = GeometrySection()
+    loss: LossSection = LossSection()
+    teacher: TeacherSection = TeacherSection()
+    train: TrainSection = TrainSection()
+    validation: ValidationSection = ValidationSection()
+
+
+def with_steps_for(recipe: Recipe, count: int) -> Recipe:
+    """The recipe with its steps counted, where it says epochs."""
+    train = recipe.train
+    if not train.epochs:
+        return recipe
+    steps = max(1, round(train.epochs * count / train.items))
+    return recipe.model_copy(update={"train": train.model_copy(update={"steps": steps})})
+
+
+def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
+    """Check what a recipe says; errors name the key, and the key that was probably meant."""
+    try:
+        return Recipe.model_validate(raw)
+    except ValidationError as error:
+        wrong = error.errors()
+        unread = next((each for each in wrong if each["type"] == UNKNOWN_KEY), None)
+        place = (unread or wrong[0])["loc"]
+        key = ".".join(map(str, place if place[0] not in TOWER_SECTIONS else (place[0], *place[2:])))
+        if unread is None:
+            raise RecipeError(f"{source}: {key}: {wrong[0]['msg']}") from error
+        near = get_close_matches(str(place[-1]), known := _keys(place[:-1]), 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+        raise RecipeError(f"{source}: nothing reads the key {key}; {hint}") from error
+
+
+def _keys(section: tuple[int | str, ...]) -> list[str]:
+    """What may stand in a section; of a tower's, the place of an error tells the kind as well."""
+    if section and section[0] in TOWER_SECTIONS:
+        return list(TOWER_SECTIONS[str(section[0])][str(section[1])].model_fields)
+    model: type[BaseModel] = Recipe
+    for part in section:
+        found = model.model_fields[str(part)].annotation
+        assert isinstance(found, type)
+        assert issubclass(found, BaseModel)
+        model = found
+    return list(model.model_fields)

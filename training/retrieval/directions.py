@@ -1,0 +1,179 @@
+"""Retrieval numbers of an encoder, direction by direction, by the vectors that an index would hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64, UInt8
+
+from multifold.bundle.encoder import EncodedTexts
+from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
+from multifold.scores import VectorScorer, similarities
+from multifold.types import Features, PixelBatch, Vectors
+from training.retrieval.features import NO_FEATURES, FeatureBank, TestSetFeatures, make_bank, make_text_bank
+
+CUTS = (1, 5, 10)
+Pooling: TypeAlias = Literal["each", "mean", "max", "hero"]
+Key: TypeAlias = tuple[str, Pooling]
+OBSERVATIONS: tuple[Pooling, ...] = ("each", "mean", "max")
+SHAPES: tuple[Pooling, ...] = ("mean", "max", "hero")
+POOLS: Mapping[str, tuple[Pooling, ...]] = {
+    "text_to_shape": SHAPES,
+    "shape_to_text": OBSERVATIONS,
+    "text_to_image": OBSERVATIONS,
+    "image_to_text": OBSERVATIONS,
+    "agg_text_to_image": OBSERVATIONS,
+    "image_to_shape": SHAPES,
+    "shape_to_shape": SHAPES,
+}
+# What training watches and a bundle reports.
+STANDARD: tuple[Key, ...] = (("text_to_shape", "mean"), ("shape_to_text", "each"), ("text_to_image", "each"))
+
+
+@runtime_checkable
+class RetrievalEncoder(VectorScorer, Protocol):
+    """What is evaluated: an exported bundle, or a model still in training."""
+
+    def pixels(self, batch: PixelBatch) -> Features: ...
+
+    def texts(self, texts: Sequence[str]) -> EncodedTexts: ...
+
+    def vectors(self, features: Features) -> Vectors: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalDirection:
+    """What each query thinks of the whole gallery, what is right, and the item that each query is about."""
+
+    scores: Float32[np.ndarray, "q g"]
+    relevant: Bool[np.ndarray, "q g"]
+    items: Int64[np.ndarray, " q"]
+
+
+def encode(
+    encoder: RetrievalEncoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
+) -> TestSetFeatures:
+    """Items whose views are pixels [i v h w 3] and whose captions are texts."""
+    seen = np.concatenate([encoder.pixels(pixels) for pixels in views])
+    said = encoder.texts([text for texts in captions for text in texts]).features
+    nobody = make_bank(NO_FEATURES, [0] * len(captions))
+    return TestSetFeatures(
+        captions, make_text_bank(said, captions), nobody, make_bank(seen, [views.shape[1]] * len(views))
+    )
+
+
+def directions(encoder: RetrievalEncoder, observed: TestSetFeatures) -> dict[str, RetrievalDirection]:
+    """What training watches."""
+    return {name: direction(encoder, observed, name, pool) for name, pool in STANDARD}
+
+
+def direction(
+    encoder: RetrievalEncoder,
+    observed: TestSetFeatures,
+    name: str,
+    pool: Pooling,
+    *,
+    equal_texts: bool = False,
+) -> RetrievalDirection:
+    """One direction; with `equal_texts` an item is right if what asks is said of it, too."""
+    queries, gallery = parties(observed, name)
+    scores, columns = score_gallery(encoder, queries, gallery, pool)
+    return drop_unanswerable(
+        RetrievalDirection(scores, relevant_columns(observed, queries, columns, equal_texts), queries.owners)
+    )
+
+
+def drop_unanswerable(asked: RetrievalDirection) -> RetrievalDirection:
+    """Without the queries that nothing in the gallery answers: the item lacks the side that is asked for."""
+    some = asked.relevant.any(axis=1)
+    return (
+        asked
+        if some.all()
+        else RetrievalDirection(asked.scores[some], asked.relevant[some], asked.items[some])
+    )
+
+
+def parties(observed: TestSetFeatures, name: str) -> tuple[FeatureBank, FeatureBank]:
+    """Who asks, and all observations that may answer."""
+    asking, answering = name.split("_to_")
+    if name == "image_to_shape" and not len(observed.image):
+        return observed.shape.halves()
+    if asking == answering:
+        first, second = _asking(observed, answering, gallery=True).halves()
+        return (first.pooled() if asking == "shape" else first), second
+    return _asking(observed, asking), _asking(observed, answering, gallery=True)
+
+
+def _asking(observed: TestSetFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
+    if kind == "agg_text":
+        return observed.text.pooled()
+    if kind == "shape":
+        return observed.shape if gallery else observed.shape.pooled()
+    return observed.text if kind == "text" else observed.pictures
+
+
+def score_gallery(
+    encoder: RetrievalEncoder, queries: FeatureBank, gallery: FeatureBank, pool: Pooling
+) -> tuple[Float32[np.ndarray, "q g"], FeatureBank]:
+    """Scores of all pairs, and what each column is."""
+    columns = gallery.pooled() if pool == "mean" else gallery.first() if pool == "hero" else gallery
+    scores = similarities(encoder, encoder.vectors(queries.features), encoder.vectors(columns.features))
+    if pool != "max":
+        return scores, columns
+    best: Float32[np.ndarray, "q g"] = np.maximum.reduceat(scores, gallery.starts, axis=1)
+    return best, FeatureBank(gallery.features[gallery.starts], gallery.owners[gallery.starts])
+
+
+def relevant_columns(
+    observed: TestSetFeatures, queries: FeatureBank, columns: FeatureBank, equal_texts: bool
+) -> Bool[np.ndarray, "q g"]:
+    """Which columns answer which query: those of its item, and with `equal_texts` of its texts."""
+    mask: Bool[np.ndarray, "q g"] = queries.owners[:, None] == columns.owners[None, :]
+    if not equal_texts:
+        return mask
+    said = observed.sayers
+    if queries.said is not None and columns.said is not None:
+        mask |= queries.said[:, None] == columns.said[None, :]
+    elif columns.said is not None:
+        mask |= said[columns.said][:, queries.owners].T
+    elif queries.said is not None:
+        mask |= said[queries.said][:, columns.owners]
+    else:
+        mask |= said[:, queries.owners].T @ said[:, columns.owners]
+    return mask
+
+
+def available_directions(observed: TestSetFeatures) -> list[Key]:
+    """What can be asked of this set: every direction with its pools, without those that somebody lacks."""
+    return [
+        (name, pool) for name, pools in POOLS.items() for pool in pools if _possible(observed, name, pool)
+    ]
+
+
+def _possible(observed: TestSetFeatures, name: str, pool: Pooling) -> bool:
+    """Where views stand in for photos, pooled ones are the shape, and are asked for as that."""
+    twice = name == "text_to_image" and pool != "each" and not len(observed.image)
+    return not twice and all(map(len, parties(observed, name)))
+
+
+def report(encoder: RetrievalEncoder, observed: TestSetFeatures) -> Mapping[str, Mapping[str, Any]]:
+    """What training watches, in numbers."""
+    return {name: numbers(asked) for name, asked in directions(encoder, observed).items()}
+
+
+def numbers(direction: RetrievalDirection) -> dict[str, Any]:
+    """Recalls with 95 % bootstrap intervals, NDCG@5 and the median rank.
+
+    Queries of one item are not independent: the intervals draw items, not queries.
+    """
+    found = ranks(direction.scores, direction.relevant)
+    queries, gallery = direction.scores.shape
+    told: dict[str, Any] = {"queries": queries, "gallery": gallery}
+    for cut in CUTS:
+        hits = recall_at_k(found, cut)
+        values = (hits.mean(), *bootstrap(hits, groups=direction.items))
+        told[f"R@{cut}"] = [round(float(value), 4) for value in values]
+    told["NDCG@5"] = round(float(ndcg_at_k(direction.scores, direction.relevant, 5).mean()), 4)
+    told["median_rank"] = median_rank(found)
+    return told

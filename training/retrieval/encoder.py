@@ -1,0 +1,76 @@
+"""A torch model with the interface of an exported encoder, for retrieval while it trains."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+from multifold.bundle.encoder import EncodedTexts
+from multifold.bundle.tokenizer import Tokenizer
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from training.geometries.base import RescoringGeometry
+from training.towers import TwoTowerModel
+
+BATCH = 256
+
+
+class TorchEncoder:
+    """Runs the towers in torch, without gradient."""
+
+    def __init__(self, model: TwoTowerModel, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model.eval(), tokenizer
+
+    @property
+    def metric(self) -> Metric:
+        """How index vectors are compared."""
+        return self.model.geometry.metric
+
+    @property
+    def query_signs(self) -> Vector | None:
+        """What a query vector is multiplied with."""
+        signs = self.model.geometry.query_signs
+        return None if signs is None else signs.cpu().numpy()
+
+    @property
+    def rescores(self) -> bool:
+        """Whether the geometry compares in a way that no index has."""
+        return isinstance(self.model.geometry, RescoringGeometry)
+
+    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
+        """The geometry's own similarity of each query's index vector to those of its candidates."""
+        geometry = self.model.geometry
+        assert isinstance(geometry, RescoringGeometry)
+        with torch.inference_mode():
+            return np.asarray(geometry.rescore(torch.from_numpy(query), torch.from_numpy(candidates)))
+
+    def pixels(self, batch: PixelBatch) -> Features:
+        """Features of preprocessed pictures."""
+        return _run(self.model.image, batch)
+
+    def texts(self, texts: Sequence[str]) -> EncodedTexts:
+        """Features of texts."""
+        tokens = self.tokenizer(texts)
+        return EncodedTexts(_run(self.model.text, tokens.ids), tuple(tokens.cut))
+
+    def vectors(self, features: Features) -> Vectors:
+        """Index vectors of features."""
+        with torch.inference_mode():
+            found = self.model.geometry.index_vectors(torch.from_numpy(features).to(_device(self.model)))
+            return np.asarray(found.cpu())
+
+
+def _run(tower: torch.nn.Module, observed: np.ndarray) -> Features:
+    with torch.inference_mode():
+        device = _device(tower)
+        return torch.cat([tower(part.to(device)).cpu() for part in _parts(observed)]).numpy()
+
+
+def _device(module: torch.nn.Module) -> torch.device:
+    return next(module.parameters()).device
+
+
+def _parts(observed: np.ndarray) -> Iterator[Tensor]:
+    for start in range(0, len(observed), BATCH):
+        yield torch.from_numpy(np.array(observed[start : start + BATCH]))

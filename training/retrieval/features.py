@@ -1,0 +1,97 @@
+"""The features of a test set: of texts, photos and views, and the item that each belongs to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64
+
+from multifold.types import Features, Side, pool_mean
+
+NO_FEATURES: Features = np.empty((0, 0), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBank:
+    """Features of observations, and whose each is; those of one item stand together, items in order."""
+
+    features: Float32[np.ndarray, "b n"]
+    owners: Int64[np.ndarray, " b"]
+    said: Int64[np.ndarray, " b"] | None = None  # which text it is, equal ones alike; single texts only
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    @cached_property
+    def starts(self) -> Int64[np.ndarray, " i"]:
+        """Where each item's observations begin."""
+        return np.flatnonzero(np.diff(self.owners, prepend=-1))
+
+    def pooled(self) -> "FeatureBank":
+        """Each item's mean."""
+        if not len(self):
+            return self
+        means = [pool_mean(some) for some in np.split(self.features, self.starts[1:])]
+        return FeatureBank(np.stack(means), self.owners[self.starts])
+
+    def first(self) -> "FeatureBank":
+        """Each item's first observation."""
+        return self.only(self.places == 0)
+
+    def halves(self) -> tuple["FeatureBank", "FeatureBank"]:
+        """Every other observation, and the rest, of the items that have two at least."""
+        enough = np.bincount(self.owners)[self.owners] > 1 if len(self) else np.zeros(0, bool)
+        return self.only(enough & (self.places % 2 == 0)), self.only(enough & (self.places % 2 == 1))
+
+    def only(self, chosen: Bool[np.ndarray, " b"]) -> "FeatureBank":
+        """Some of the observations."""
+        said = None if self.said is None else self.said[chosen]
+        return FeatureBank(self.features[chosen], self.owners[chosen], said)
+
+    @cached_property
+    def places(self) -> Int64[np.ndarray, " b"]:
+        """Each observation's place among those of its item."""
+        sizes = np.diff(self.starts, append=len(self))
+        places: Int64[np.ndarray, " b"] = np.arange(len(self)) - np.repeat(self.starts, sizes)
+        return places
+
+
+@dataclass(frozen=True, eq=False)
+class TestSetFeatures:
+    """Items of a test set, each side a bank; an item may lack a side."""
+
+    captions: Sequence[Sequence[str]]  # of each item
+    text: FeatureBank
+    image: FeatureBank  # photos
+    shape: FeatureBank  # rendered views
+
+    @property
+    def pictures(self) -> FeatureBank:
+        """Photos; the views where nobody has a photo."""
+        return self.image if len(self.image) else self.shape
+
+    def side(self, side: Side) -> FeatureBank:
+        """All observations of a side; views stand in for photos that nobody has."""
+        return self.pictures if side == "image" else self.text if side == "text" else self.shape
+
+    @cached_property
+    def sayers(self) -> Bool[np.ndarray, "t i"]:
+        """Which items each different text is said of."""
+        assert self.text.said is not None
+        table = np.zeros((self.text.said.max(initial=-1) + 1, len(self.captions)), bool)
+        table[self.text.said, self.text.owners] = True
+        return table
+
+
+def make_bank(features: Features, counts: Sequence[int]) -> FeatureBank:
+    """Features of items that have so many observations each."""
+    return FeatureBank(features, np.repeat(np.arange(len(counts)), counts))
+
+
+def make_text_bank(features: Features, captions: Sequence[Sequence[str]]) -> FeatureBank:
+    """Features of captions; captions that differ in case and white space only are one text."""
+    known = [" ".join(text.split()).casefold() for texts in captions for text in texts]
+    said = np.unique(known, return_inverse=True)[1] if known else np.zeros(0, np.int64)
+    owners = np.repeat(np.arange(len(captions)), [len(texts) for texts in captions])
+    return FeatureBank(features, owners, said.astype(np.int64))

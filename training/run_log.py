@@ -1,0 +1,116 @@
+"""What a run reports while it trains: a progress bar, metrics.jsonl, and TensorBoard."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from training.run import TrainingRun
+
+MEGABYTE = 2**20
+
+
+class RunLog:
+    """Open while a run is under way; what stands in it beyond the run's step is cut off."""
+
+    def __init__(self, folder: Path, run: TrainingRun) -> None:
+        train = run.recipe.train
+        self.every, self.last, self.items = train.log_every, train.steps, train.items
+        self.begun, self.before = time.monotonic(), run.seconds
+        self.lines = _opened(folder / "metrics.jsonl", run.step)
+        self.board = _board(folder, run.step)
+        total, done = train.steps * train.items, run.step * train.items
+        self.bar = tqdm(total=total, initial=done, unit="item", unit_scale=True, desc=run.recipe.name)
+        self.marked = (run.seconds, run.step)
+
+    def step(self, run: TrainingRun, loss: float) -> None:
+        """After each step: the bar always, a line from time to time."""
+        run.seconds = self.before + time.monotonic() - self.begun
+        self.bar.update(self.items)
+        if run.step % self.every and run.step != self.last:
+            return
+        seconds, step = self.marked
+        speed = (run.step - step) * self.items / max(run.seconds - seconds, 1e-9)
+        self.marked = (run.seconds, run.step)
+        memory = peak_memory()
+        self.bar.set_postfix(loss=f"{loss:.3f}", memory=f"{memory / 1024:.1f}G")
+        numbers = {
+            "loss": round(loss, 6),
+            "rate": float(run.schedule.get_last_lr()[0]),
+            **run.model.geometry.learned(),
+        }
+        cost = {"items_per_second": round(speed, 1), "memory_mb": memory, "seconds": round(run.seconds, 1)}
+        self._write(run.step, {**numbers, **cost})
+
+    def validation(self, step: int, numbers: Mapping[str, float]) -> None:
+        """What was measured on the held-out items."""
+        self._write(step, {f"val/{name}": value for name, value in numbers.items()})
+
+    def _write(self, step: int, numbers: Mapping[str, float]) -> None:
+        self.lines.write(json.dumps({"step": step, **numbers}) + "\n")
+        self.lines.flush()
+        for name, value in numbers.items() if self.board else ():
+            self.board.add_scalar(name, value, step)
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.lines.close()
+        self.bar.close()
+        if self.board:
+            self.board.close()
+
+
+class SilentRunLog:
+    """What the other processes of a run tell: nothing."""
+
+    def step(self, run: TrainingRun, loss: float) -> None:
+        """After each step."""
+
+    def validation(self, step: int, numbers: Mapping[str, float]) -> None:
+        """What was measured on the held-out items."""
+
+    def __enter__(self) -> "SilentRunLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was opened."""
+
+
+def peak_memory() -> int:
+    """The most that this process has held so far, in megabytes: of the GPU if it uses one."""
+    if torch.cuda.is_available() and (held := torch.cuda.max_memory_allocated()):
+        return held // MEGABYTE
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // MEGABYTE
+
+
+def _opened(path: Path, step: int) -> Any:  # noqa: ANN401 (an open file)
+    kept = [line for line in _lines(path) if json.loads(line)["step"] <= step] if step else []
+    file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed by the journal)
+    file.writelines(line + "\n" for line in kept)
+    return file
+
+
+def _lines(path: Path) -> list[str]:
+    """The whole lines: a process that was killed may have left half of one."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    return [line.strip() for line in lines if line.endswith("}\n")]
+
+
+def _board(folder: Path, step: int) -> Any:  # noqa: ANN401 (tensorboard may not be there)
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(folder, purge_step=step + 1)

@@ -1,0 +1,81 @@
+"""Any loss on matrices too large to hold: computed in blocks of rows, and again in backward."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from training.distributed import SINGLE_PROCESS, ProcessRank
+from training.losses import Loss
+from training.losses.rows import occurrence
+
+Logits: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class FeaturePair:
+    """Features of both sides, and how they are compared; swapping the sides must transpose the logits."""
+
+    query: Float[Tensor, "q n"]
+    gallery: Float[Tensor, "g n"]
+    logits: Logits
+
+    def matrix(self) -> Float[Tensor, "q g"]:
+        """Every query with everything in the gallery."""
+        return self.logits(self.query, self.gallery)
+
+    @property
+    def swapped(self) -> "FeaturePair":
+        """The other direction."""
+        return FeaturePair(self.gallery, self.query, self.logits)
+
+
+def tiled_loss(
+    loss: Loss,
+    pair: FeaturePair,
+    row_groups: Int64[Tensor, " q"],
+    column_groups: Int64[Tensor, " g"],
+    block: int,
+    teacher: FeaturePair | None = None,
+    progress: float = 1.0,
+    ranks: ProcessRank = SINGLE_PROCESS,
+) -> Float[Tensor, ""]:
+    """The loss of the whole matrix, from blocks of rows; 0: all rows of this rank at once."""
+    if loss.target == "swapped":
+        raise ValueError("a loss that learns from the other direction's softmax needs the whole matrix")
+    there = _direction(loss, pair, row_groups, column_groups, block, teacher, progress, ranks)
+    turned = None if teacher is None else teacher.swapped
+    back = _direction(loss, pair.swapped, column_groups, row_groups, block, turned, progress, ranks)
+    return loss.forward * there + (1 - loss.forward) * back
+
+
+def _direction(
+    loss: Loss,
+    pair: FeaturePair,
+    row_groups: Int64[Tensor, " q"],
+    column_groups: Int64[Tensor, " g"],
+    block: int,
+    teacher: FeaturePair | None,
+    progress: float,
+    ranks: ProcessRank,
+) -> Float[Tensor, ""]:
+    places, mine = occurrence(row_groups), ranks.share(len(row_groups))
+
+    def part(begin: int) -> tuple[Tensor, Tensor]:
+        at = slice(begin, min(begin + step, mine.stop))
+        logits = pair.logits(pair.query[at], pair.gallery)
+        with torch.no_grad():
+            taught = None if teacher is None else teacher.logits(teacher.query[at], teacher.gallery)
+        terms = loss.direction(logits, row_groups[at], column_groups, taught, progress, places[at])
+        return terms.total, terms.counted.sum()
+
+    step = block or mine.stop - mine.start
+    begins = range(mine.start, mine.stop, step)
+    several = len(begins) > 1
+    parts = [checkpoint(part, at, use_reentrant=False) if several else part(at) for at in begins]
+    totals, counts = zip(*parts, strict=True)
+    return torch.stack(totals).sum() / ranks.total(torch.stack(counts).sum()).clamp(min=1)

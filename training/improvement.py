@@ -71,7 +71,7 @@ def prepare_lesson(
     if sum(map(len, asked)) < LEAST or not any(map(feedback.good_texts, kept)):
         raise NothingLearnedError(
             f"people found {sum(map(len, map(feedback.good_texts, kept)))} texts good that can be "
-            f"learned from, and {sum(map(len, asked))} that are kept apart to judge by; that takes {LEAST} at least"
+            f"learned from, and {sum(map(len, asked))} that are kept apart; that takes {LEAST} at least"
         )
     learn = [replace(entry, split=TRAIN) for entry in kept if entry.texts]
     try:

@@ -106,7 +106,7 @@ def test_pools_name_no_caption_twice(tmp_path: Path) -> None:
 
 def test_every_kind_of_furniture_is_on_the_tree() -> None:
     tree = read_tree(TREE)
-    assert all("furniture" in tree.ancestors(kind) for kind in kinds.names())
+    assert all("furniture" in tree.ancestors(kind) for kind in kinds.KINDS)
 
 
 def test_the_command_walks_one_and_many(

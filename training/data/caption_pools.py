@@ -29,7 +29,7 @@ def furniture_pool() -> tuple[str, ...]:
     """What the grammar says in few words: a thing, and its colour or its material."""
     materials = (made.words[0] for made in palette.MATERIALS.values())
     said = ("", *palette.COLOURS, *materials)
-    phrases = (f"{word} {noun}".strip() for word, noun in product(said, (*NAMELESS_NOUNS, *kinds.names())))
+    phrases = (f"{word} {noun}".strip() for word, noun in product(said, (*NAMELESS_NOUNS, *kinds.KINDS)))
     return tuple(f"{article(phrase)} {phrase}" for phrase in phrases)
 
 

@@ -26,7 +26,7 @@ from multifold.types import SIDES, Pooling, Side
 from training.evaluate.subject import encode_test_set, evaluated_bundle
 from training.retrieval import directions
 from training.retrieval.directions import RetrievalDirection, RetrievalEncoder
-from training.retrieval.features import TestSetFeatures
+from training.retrieval.features import HeldOutFeatures
 
 POOLS: tuple[Pooling, ...] = ("mean", "max")
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -35,7 +35,7 @@ DIGITS = 6
 
 
 def calibrate(
-    encoder: RetrievalEncoder, observed: TestSetFeatures
+    encoder: RetrievalEncoder, observed: HeldOutFeatures
 ) -> tuple[dict[str, CalibrationCurve], dict[str, Any]]:
     """A curve for each pair of sides and pool, and what there is to tell of it."""
     curves: dict[str, CalibrationCurve] = {}
@@ -68,7 +68,7 @@ def fit_curve(direction: RetrievalDirection) -> CalibrationCurve:
 
 
 def _directions(
-    encoder: RetrievalEncoder, observed: TestSetFeatures
+    encoder: RetrievalEncoder, observed: HeldOutFeatures
 ) -> Iterator[tuple[Side, Side, Pooling, RetrievalDirection]]:
     for asked, target, pool in product(SIDES, SIDES, POOLS):
         name = f"{asked}_to_{target}"

@@ -17,7 +17,7 @@ from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Pooling, Side
 from training.retrieval.directions import RetrievalDirection, drop_unanswerable, relevant_columns
-from training.retrieval.features import FeatureBank, TestSetFeatures, make_bank, make_text_bank
+from training.retrieval.features import FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
 PAGE = 100
 SEARCHES_AT_ONCE: Mapping[Side, int] = {"text": 32, "image": 4, "shape": 32}  # searches in one request
@@ -48,7 +48,7 @@ class QueryScores:
         self.done = len(found) < PAGE or (whole and found[-1][1] < met[-1])
 
 
-def features_unknown(entries: Sequence[ManifestEntry]) -> TestSetFeatures:
+def features_unknown(entries: Sequence[ManifestEntry]) -> HeldOutFeatures:
     """What is known of items without looking at them: who has what, and which texts are equal."""
     captions = [entry.texts for entry in entries]
 
@@ -60,7 +60,7 @@ def features_unknown(entries: Sequence[ManifestEntry]) -> TestSetFeatures:
         [len(entry.images) for entry in entries],
         [int(entry.mesh is not None) for entry in entries],
     )
-    return TestSetFeatures(captions, said, blank(photos), blank(shapes))
+    return HeldOutFeatures(captions, said, blank(photos), blank(shapes))
 
 
 def direction(

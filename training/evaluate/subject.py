@@ -17,7 +17,7 @@ from multifold.manifest import ManifestEntry
 from multifold.types import Features
 from training.data.views import load_views, open_picture
 from training.retrieval.directions import RetrievalEncoder
-from training.retrieval.features import NO_FEATURES, FeatureBank, TestSetFeatures, make_bank, make_text_bank
+from training.retrieval.features import NO_FEATURES, FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class TestSet:
     __test__ = False  # no test for pytest
 
     entries: Sequence[ManifestEntry]
-    observed: TestSetFeatures
+    observed: HeldOutFeatures
     views: UInt8[np.ndarray, "i v h w 3"] | None  # of the items with a mesh, in order
 
 
@@ -88,7 +88,7 @@ def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry],
     said = subject.encoder.texts([text for texts in captions for text in texts]).features
     return TestSet(
         entries,
-        TestSetFeatures(captions, make_text_bank(said, captions), _encode_photos(subject, entries), shape),
+        HeldOutFeatures(captions, make_text_bank(said, captions), _encode_photos(subject, entries), shape),
         views,
     )
 

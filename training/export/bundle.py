@@ -20,7 +20,7 @@ from training.export.graphs import check_parity, write_graphs
 from training.geometries.base import Geometry
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
-from training.retrieval.features import TestSetFeatures
+from training.retrieval.features import HeldOutFeatures
 
 CANARY_COUNT = 8
 PROBE_COUNT = 256
@@ -108,7 +108,7 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
     )
 
 
-def _root(geometry: Geometry, observed: TestSetFeatures) -> tuple[float, ...]:
+def _root(geometry: Geometry, observed: HeldOutFeatures) -> tuple[float, ...]:
     """Where traversals end; both sides have the same say in it."""
     sides = (geometry.root(torch.from_numpy(side)) for side in _sides(observed).values())
     return tuple(torch.stack([*sides]).mean(0).tolist())
@@ -125,13 +125,13 @@ def _write_canaries(
     canary.record(encoder, texts, [np.asarray(picture) for picture in pictures])
 
 
-def write_probes(observed: TestSetFeatures, folder: Path) -> None:
+def write_probes(observed: HeldOutFeatures, folder: Path) -> None:
     """Held-out query features of each side, for an index to measure its recall with."""
     probes: dict[str, Any] = {side: features[:PROBE_COUNT] for side, features in _sides(observed).items()}
     np.savez(folder / "probe.npz", **probes)
 
 
-def _sides(observed: TestSetFeatures) -> dict[str, np.ndarray]:
+def _sides(observed: HeldOutFeatures) -> dict[str, np.ndarray]:
     """The features that queries have, by side."""
     return {"text": observed.text.features, "shape": observed.shape.pooled().features}
 

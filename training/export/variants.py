@@ -23,7 +23,7 @@ from training.export.bundle import bundle_report, write_probes
 from training.retrieval import directions
 from training.retrieval.comparison import RecallDifference, compare_recalls, recall_table, recalls
 from training.retrieval.directions import RetrievalDirection
-from training.retrieval.features import TestSetFeatures
+from training.retrieval.features import HeldOutFeatures
 
 Variant: TypeAlias = Literal["fp16", "int8"]
 
@@ -139,7 +139,7 @@ def _quantise(source: Path, path: Path) -> None:
 
 
 def _across(
-    encoder: Encoder, queries: TestSetFeatures, gallery: TestSetFeatures
+    encoder: Encoder, queries: HeldOutFeatures, gallery: HeldOutFeatures
 ) -> dict[str, RetrievalDirection]:
     """What the variant asks is answered by the original's features."""
     texts, shapes = replace(gallery, text=queries.text), replace(gallery, shape=queries.shape)

@@ -11,7 +11,7 @@ from multifold.bundle.encoder import EncodedTexts
 from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
 from multifold.scores import VectorScorer, similarities
 from multifold.types import Features, PixelBatch, Vectors
-from training.retrieval.features import NO_FEATURES, FeatureBank, TestSetFeatures, make_bank, make_text_bank
+from training.retrieval.features import NO_FEATURES, FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
 CUTS = (1, 5, 10)
 Pooling: TypeAlias = Literal["each", "mean", "max", "hero"]
@@ -53,24 +53,24 @@ class RetrievalDirection:
 
 def encode(
     encoder: RetrievalEncoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
-) -> TestSetFeatures:
+) -> HeldOutFeatures:
     """Items whose views are pixels [i v h w 3] and whose captions are texts."""
     seen = np.concatenate([encoder.pixels(pixels) for pixels in views])
     said = encoder.texts([text for texts in captions for text in texts]).features
     nobody = make_bank(NO_FEATURES, [0] * len(captions))
-    return TestSetFeatures(
+    return HeldOutFeatures(
         captions, make_text_bank(said, captions), nobody, make_bank(seen, [views.shape[1]] * len(views))
     )
 
 
-def directions(encoder: RetrievalEncoder, observed: TestSetFeatures) -> dict[str, RetrievalDirection]:
+def directions(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> dict[str, RetrievalDirection]:
     """What training watches."""
     return {name: direction(encoder, observed, name, pool) for name, pool in STANDARD}
 
 
 def direction(
     encoder: RetrievalEncoder,
-    observed: TestSetFeatures,
+    observed: HeldOutFeatures,
     name: str,
     pool: Pooling,
     *,
@@ -94,7 +94,7 @@ def drop_unanswerable(asked: RetrievalDirection) -> RetrievalDirection:
     )
 
 
-def parties(observed: TestSetFeatures, name: str) -> tuple[FeatureBank, FeatureBank]:
+def parties(observed: HeldOutFeatures, name: str) -> tuple[FeatureBank, FeatureBank]:
     """Who asks, and all observations that may answer."""
     asking, answering = name.split("_to_")
     if name == "image_to_shape" and not len(observed.image):
@@ -105,7 +105,7 @@ def parties(observed: TestSetFeatures, name: str) -> tuple[FeatureBank, FeatureB
     return _asking(observed, asking), _asking(observed, answering, gallery=True)
 
 
-def _asking(observed: TestSetFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
+def _asking(observed: HeldOutFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
     if kind == "agg_text":
         return observed.text.pooled()
     if kind == "shape":
@@ -126,7 +126,7 @@ def score_gallery(
 
 
 def relevant_columns(
-    observed: TestSetFeatures, queries: FeatureBank, columns: FeatureBank, equal_texts: bool
+    observed: HeldOutFeatures, queries: FeatureBank, columns: FeatureBank, equal_texts: bool
 ) -> Bool[np.ndarray, "q g"]:
     """Which columns answer which query: those of its item, and with `equal_texts` of its texts."""
     mask: Bool[np.ndarray, "q g"] = queries.owners[:, None] == columns.owners[None, :]
@@ -144,20 +144,20 @@ def relevant_columns(
     return mask
 
 
-def available_directions(observed: TestSetFeatures) -> list[Key]:
+def available_directions(observed: HeldOutFeatures) -> list[Key]:
     """What can be asked of this set: every direction with its pools, without those that somebody lacks."""
     return [
         (name, pool) for name, pools in POOLS.items() for pool in pools if _possible(observed, name, pool)
     ]
 
 
-def _possible(observed: TestSetFeatures, name: str, pool: Pooling) -> bool:
+def _possible(observed: HeldOutFeatures, name: str, pool: Pooling) -> bool:
     """Where views stand in for photos, pooled ones are the shape, and are asked for as that."""
     twice = name == "text_to_image" and pool != "each" and not len(observed.image)
     return not twice and all(map(len, parties(observed, name)))
 
 
-def report(encoder: RetrievalEncoder, observed: TestSetFeatures) -> Mapping[str, Mapping[str, Any]]:
+def report(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> Mapping[str, Mapping[str, Any]]:
     """What training watches, in numbers."""
     return {name: numbers(asked) for name, asked in directions(encoder, observed).items()}
 

@@ -58,7 +58,7 @@ class FeatureBank:
 
 
 @dataclass(frozen=True, eq=False)
-class TestSetFeatures:
+class HeldOutFeatures:
     """Items of a test set, each side a bank; an item may lack a side."""
 
     captions: Sequence[Sequence[str]]  # of each item

@@ -21,7 +21,7 @@ def of_kind(kind: str) -> tuple[FurniturePiece, ...]:
 @cache
 def mixed() -> tuple[FurniturePiece, ...]:
     """The first pieces of a set."""
-    return tuple(make(12, index, captions=8) for index in range(EACH * len(kinds.names())))
+    return tuple(make(12, index, captions=8) for index in range(EACH * len(kinds.KINDS)))
 
 
 def parts(piece: FurniturePiece, *names: str) -> list[FurniturePart]:

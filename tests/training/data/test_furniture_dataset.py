@@ -78,7 +78,7 @@ def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:
         assert [len(claims) for claims in entry.meta["captions"]] == [len(c.facts) for c in piece.captions]
 
 
-@pytest.mark.parametrize("kind", kinds.names())
+@pytest.mark.parametrize("kind", kinds.KINDS)
 def test_a_glb_file_holds_the_parts_in_their_colours(kind: str) -> None:
     piece = of_kind(kind)[0]
     loaded = trimesh.load_scene(io.BytesIO(furniture.glb(piece)), file_type="glb")

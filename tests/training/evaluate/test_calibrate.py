@@ -11,12 +11,12 @@ from multifold.types import SIDES, Side
 from tests.training.evaluate.test_retrieval import Plain
 from training.evaluate import calibrate
 from training.retrieval import directions
-from training.retrieval.features import NO_FEATURES, TestSetFeatures, make_bank, make_text_bank
+from training.retrieval.features import NO_FEATURES, HeldOutFeatures, make_bank, make_text_bank
 
 SIZE, LENGTH = 120, 12
 
 
-def world(seed: int, photos: int = 0, blur: float = 0.6) -> TestSetFeatures:
+def world(seed: int, photos: int = 0, blur: float = 0.6) -> HeldOutFeatures:
     """Items are directions; what is seen and said of them is blurred."""
     rng = np.random.default_rng(seed)
     items = rng.standard_normal((SIZE, LENGTH))
@@ -28,7 +28,7 @@ def world(seed: int, photos: int = 0, blur: float = 0.6) -> TestSetFeatures:
 
     captions = [[f"{item} {place}" for place in range(4)] for item in range(SIZE)]
     image = make_bank(seen(photos) if photos else NO_FEATURES, [photos] * SIZE)
-    return TestSetFeatures(captions, make_text_bank(seen(4), captions), image, make_bank(seen(6), [6] * SIZE))
+    return HeldOutFeatures(captions, make_text_bank(seen(4), captions), image, make_bank(seen(6), [6] * SIZE))
 
 
 def test_every_pair_that_can_be_asked_has_a_curve() -> None:
@@ -71,7 +71,7 @@ def test_trust_is_told_by_curves_of_other_items() -> None:
 def test_an_encoder_that_knows_nothing_gets_no_curve() -> None:
     """Whatever is left to chance may rise a little; what falls is refused, and said."""
     observed = world(0)
-    turned = TestSetFeatures(
+    turned = HeldOutFeatures(
         observed.captions,
         make_text_bank(-observed.text.features, observed.captions),
         observed.image,

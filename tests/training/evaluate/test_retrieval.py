@@ -30,7 +30,7 @@ from training.recipes.schema import parse_recipe
 from training.retrieval import directions
 from training.retrieval.directions import Key, RetrievalDirection, available_directions, direction, numbers
 from training.retrieval.encoder import TorchEncoder
-from training.retrieval.features import NO_FEATURES, TestSetFeatures, make_bank, make_text_bank
+from training.retrieval.features import NO_FEATURES, HeldOutFeatures, make_bank, make_text_bank
 from training.towers import build_model
 
 VIEWS = [(4, 0), (2, 2), (0, 2), (0, 4), (1, 3), (3, 1)]
@@ -85,9 +85,9 @@ class Plain:
         return features
 
 
-def toy() -> TestSetFeatures:
+def toy() -> HeldOutFeatures:
     views, said = np.array(VIEWS, np.float32), np.array(CAPTIONS, np.float32)
-    return TestSetFeatures(
+    return HeldOutFeatures(
         TEXTS, make_text_bank(said, TEXTS), make_bank(NO_FEATURES, [0, 0, 0]), make_bank(views, [2, 2, 2])
     )
 
@@ -113,7 +113,7 @@ def test_all_that_can_be_asked_is_worked_by_hand() -> None:
 def test_shapes_alone_and_texts_alone_are_not_asked() -> None:
     none = make_text_bank(NO_FEATURES, [[], [], []])
     views = make_bank(np.array(VIEWS, np.float32), [2, 2, 2])
-    only = TestSetFeatures([[], [], []], none, make_bank(NO_FEATURES, [0, 0, 0]), views)
+    only = HeldOutFeatures([[], [], []], none, make_bank(NO_FEATURES, [0, 0, 0]), views)
     assert {name for name, _ in available_directions(only)} == {"image_to_shape", "shape_to_shape"}
 
 
@@ -121,7 +121,7 @@ def test_a_query_whose_item_lacks_the_side_is_left_out() -> None:
     whole = toy()
     views = make_bank(np.array(VIEWS[:4], np.float32), [2, 2, 0])
     asked = direction(
-        Plain(), TestSetFeatures(TEXTS, whole.text, whole.image, views), "text_to_shape", "mean"
+        Plain(), HeldOutFeatures(TEXTS, whole.text, whole.image, views), "text_to_shape", "mean"
     )
     assert asked.scores.shape == (4, 2)
     assert places(asked) == [1, 2, 1, 2]
@@ -176,7 +176,7 @@ def test_recalls_are_those_of_clip_benchmark() -> None:
     rng = np.random.default_rng(5)
     captions = [[f"{photo} {place}" for place in range(5)] for photo in range(40)]
     photos, said = (rng.standard_normal((count, 8)).astype(np.float32) for count in (40, 200))
-    seen = TestSetFeatures(
+    seen = HeldOutFeatures(
         captions,
         make_text_bank(said, captions),
         make_bank(photos, [1] * 40),

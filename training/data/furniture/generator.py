@@ -18,7 +18,7 @@ def make(
 ) -> FurniturePiece:
     """The piece at a place in the set of a seed: parts, facts, and captions silent about what is `unsaid`."""
     rng = np.random.default_rng([seed, index])
-    piece = build_piece(str(rng.choice(kinds.names())), rng)
+    piece = build_piece(str(rng.choice(kinds.KINDS)), rng)
     is_a = FurnitureFact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
     told = tuple(fact for fact in piece.facts if fact.attribute not in unsaid)
     return replace(piece, captions=CaptionWriter(rng, is_a, told).write(captions))
@@ -27,5 +27,5 @@ def make(
 def build_piece(kind: str, rng: np.random.Generator) -> FurniturePiece:
     """A piece of a kind, as yet without captions."""
     bench = Workbench(rng)
-    kinds.builder(kind)(bench)
+    kinds.BUILDERS[kind](bench)
     return bench.piece(kind)

@@ -1,21 +1,26 @@
-"""One module a kind, found by its file: each has `build(bench)`, which makes one piece on the workbench."""
+"""The kinds of furniture: one function a kind builds one piece on the workbench."""
 
-import importlib
-import pkgutil
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
 
+from training.data.furniture.kinds import accessories, beds, cases, seats, tables
 from training.data.furniture.modeling.piece import Workbench
 
-
-@cache
-def names() -> tuple[str, ...]:
-    """All kinds, in the order of the alphabet."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
-
-
-@cache
-def builder(kind: str) -> Callable[[Workbench], None]:
-    """What builds pieces of a kind."""
-    build: Callable[[Workbench], None] = importlib.import_module(f"{__name__}.{kind}").build
-    return build
+BUILDERS: Mapping[str, Callable[[Workbench], None]] = {
+    "armchair": seats.build_armchair,
+    "bed": beds.build_bed,
+    "bench": seats.build_bench,
+    "cabinet": cases.build_cabinet,
+    "chair": seats.build_chair,
+    "clock": accessories.build_clock,
+    "desk": tables.build_desk,
+    "lamp": accessories.build_lamp,
+    "mirror": accessories.build_mirror,
+    "nightstand": cases.build_nightstand,
+    "shelf": cases.build_shelf,
+    "sofa": seats.build_sofa,
+    "stool": seats.build_stool,
+    "table": tables.build_table,
+    "vase": accessories.build_vase,
+    "wardrobe": cases.build_wardrobe,
+}
+KINDS = tuple(BUILDERS)  # in the order of the alphabet: seeds choose by place

@@ -36,13 +36,13 @@ MIB = 1 << 20
 OPENED = """
 import os, sys
 from pathlib import Path
-from app.benches.processes import resident
+from benches.service.processes import resident_bytes
 from index.collection import Collection
-from multifold.canary import open_encoder
+from multifold.bundle.canary import open_encoder
 encoder = open_encoder(Path(sys.argv[2]))
-before = resident(os.getpid())
+before = resident_bytes(os.getpid())
 with Collection.open(Path(sys.argv[1]), encoder, read_only=True) as collection:
-    print(before, resident(os.getpid()), collection.count())
+    print(before, resident_bytes(os.getpid()), collection.count())
 """
 
 

@@ -1,6 +1,6 @@
 """One engine's turn in the benchmark: CPU-seconds to load and to draw each mesh, as JSON on stdout.
 
-python -m renderers.benches.probe ENGINE RIG SIZE ROUNDS MESH…
+python -m benches.render.engine_times ENGINE RIG SIZE ROUNDS MESH…
 """
 
 import json

@@ -69,7 +69,7 @@ def load_compiled() -> GatherScores | None:
     """Exact scores in a third of the time, where numba is installed; loading it takes half a second."""
     if find_spec("numba") is None:
         return None
-    gather: GatherScores = import_module("index.engines.numba_scoring").gather
+    gather: GatherScores = import_module("index.engines.numba_scoring").gather_scores
     return gather
 
 

@@ -100,7 +100,7 @@ def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
         raise ApiError(503, "not_ready", "the encoder is still being read.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(readiness, "check", not_yet)
+        patched.setattr(readiness, "check_readiness", not_yet)
         page.open()
         page.wait(lambda: "not ready. the encoder is still being read" in page.find("#health").text)
         page.shot("not-ready")

@@ -274,8 +274,8 @@ KILLED = """
 import sys
 from pathlib import Path
 from app.settings import Settings
-from app.shelf import opened
-with opened(Settings(data=Path(sys.argv[1]), bundle=Path(sys.argv[2]))) as shelf:
+from app.collections.collections import open_collections
+with open_collections(Settings(data=Path(sys.argv[1]), bundle=Path(sys.argv[2]))) as shelf:
     print("ready", flush=True)
     turn = 0
     while True:

@@ -88,7 +88,7 @@ def test_copies_are_made_on_request(root: Path, ingest: Callable[..., int], bund
 def test_another_encoder_reads_them_where_they_lie(
     root: Path, ingest: Callable[..., int], bundle: Path, others: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "last_requests", lambda _: 0.1)
+    monkeypatch.setattr(rebuild, "longest_request", lambda _: 0.1)
     assert ingest() == 0
     with house(root.parent / "data", bundle, bundles=others) as shop, Client(shop.url) as client:
         done = client.wait(client.rebuild("default", "second", bundle="second", alias="default").id, 0.05)

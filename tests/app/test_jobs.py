@@ -45,7 +45,7 @@ def test_items_are_written_after_the_answer(client: Client) -> None:
 def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.create_collection("few")
     few = client.collection("few")
-    monkeypatch.setattr(job_handlers, "STEP", 1)
+    monkeypatch.setattr(job_handlers, "ITEMS_A_STEP", 1)
     go_on, plain = threading.Event(), CollectionService.put
 
     def slow(self: CollectionService, made: list[PreparedItem]) -> object:
@@ -75,7 +75,7 @@ def test_a_job_goes_on_when_the_service_is_back(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with house(tmp_path, bundle) as shop, Client(shop.url) as client, monkeypatch.context() as patched:
-        patched.setattr(job_handlers, "STEP", 1)
+        patched.setattr(job_handlers, "ITEMS_A_STEP", 1)
         job = client.upsert_later(items(200))
         while client.count() < 3:
             time.sleep(0.01)

@@ -49,7 +49,7 @@ def mall(request: pytest.FixtureRequest, tmp_path: Path, bundle: Path, others: P
 
 @pytest.fixture
 def client(mall: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setattr(rebuild, "last_requests", lambda _: 1.0)
+    monkeypatch.setattr(rebuild, "longest_request", lambda _: 1.0)
     with Client(mall.url) as opened:
         yield opened
 
@@ -134,7 +134,7 @@ def test_a_move_is_taken_back_with_what_was_written_since(
 def test_a_move_back_that_would_lose_items_moves_nothing(
     mall: House, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "TRIES", 1)
+    monkeypatch.setattr(rebuild, "COUNT_TRIES", 1)
     client.wait(client.rebuild("main", "second", bundle="second", alias="default").id, 0.05)
     client.upsert("new", texts=["a yellow box"])
     version = int(client.info()["collection"]["version"])

@@ -222,7 +222,9 @@ def test_the_command_line_brings_its_key(
 
 
 def test_what_was_loaded_is_not_looked_through_again() -> None:
-    code = "import gc; from app import running; running.keep_what_stays(); print(gc.get_freeze_count())"
+    code = (
+        "import gc; from app import server; server.freeze_garbage_collector(); print(gc.get_freeze_count())"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(told.stdout) > 10_000
 

@@ -109,6 +109,6 @@ def test_without_the_extra_it_says_what_to_install(
         raise ModuleNotFoundError(name="opentelemetry.sdk")
 
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://nowhere:4318")
-    monkeypatch.setattr(telemetry, "_sending", missing)
+    monkeypatch.setattr(telemetry, "_otlp_provider", missing)
     assert telemetry.open_tracing()._tracer is None
     assert "multifold[otel]" in caplog.text

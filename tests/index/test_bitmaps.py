@@ -45,7 +45,7 @@ FILTERS: tuple[Raw, ...] = (
 def test_what_is_remembered_is_what_the_store_says(
     collection: Collection, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(bitmaps, "FEW", few)
+    monkeypatch.setattr(bitmaps, "MAX_FOLLOWED_CHANGES", few)
     rng = np.random.default_rng(0)
     held: dict[str, Item] = {}
     for turn in range(25):
@@ -76,7 +76,7 @@ def test_a_filter_is_read_once_and_then_only_what_is_new(
         read.append(after)
         return editions_of(now, leaf, after)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(filters, "editions_of", counted)
+    monkeypatch.setattr(filters, "matching_editions", counted)
     collection.upsert([numbered(n, n) for n in range(100)])
     where = parse_filter({"even": True, "n": {"lt": 50}})
     for _ in range(3):

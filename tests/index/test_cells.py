@@ -181,7 +181,7 @@ def test_what_comes_later_is_found_in_the_cells_of_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hasty: bool
 ) -> None:
     if hasty:
-        monkeypatch.setattr(faiss_engine, "SLOW", 64 * DIM)
+        monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 64 * DIM)
     live, exact = lively(), ExactEngine(DIM, "ip")
     exact.add(np.arange(19_000), SCENE.rows)
     largest, *others = sorted(live.parts, key=lambda part: -len(part.rows))

@@ -295,7 +295,7 @@ def test_approximate_types_against_a_dict(type: str, metric: Metric) -> None:  #
 
 @every_metric
 def test_rows_with_a_first_index_against_a_dict(metric: Metric, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faiss_engine, "SLOW", SOON * DIM // 4)
+    monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", SOON * DIM // 4)
     compare(partial(faiss_of, "HNSW8,SQ8"), metric, soundly, examples=6)
 
 

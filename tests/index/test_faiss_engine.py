@@ -65,7 +65,7 @@ def test_searches_and_changes_go_on_while_a_part_is_built(monkeypatch: pytest.Mo
 def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faiss_engine, "SLOW", 300 * DIM)
+    monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 300 * DIM)
     begun, go = held(monkeypatch)
     live, exact = engine(), ExactEngine(DIM, "ip")
 
@@ -95,7 +95,7 @@ def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
 def test_rows_too_few_for_a_first_index_count_among_those_that_are_worth_a_seal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faiss_engine, "SLOW", 300 * DIM)
+    monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 300 * DIM)
     live = engine()
     worth = live._plan.seal_at
     for start, end in ((0, worth - 100), (worth - 100, worth)):

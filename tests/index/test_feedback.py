@@ -69,7 +69,7 @@ def test_pictures_that_were_asked_with_are_not_cleared_away(kept: Collection) ->
 
 
 def test_there_is_an_end(kept: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feedback, "MOST", 2)
+    monkeypatch.setattr(feedback, "MAX_JUDGEMENTS", 2)
     for number in (1, 2, 2):
         kept.judge(judgement(number))
     with pytest.raises(FeedbackError, match="2 verdicts are kept"):

@@ -60,7 +60,7 @@ def test_a_lost_job_is_taken_up_where_it_was(known: JobList, monkeypatch: pytest
     taken(known, "a")
     known.tell(job.id, "a", JobProgress(2, 3))
     assert known.take("b") is None
-    monkeypatch.setattr(jobs, "SILENT", -1.0)
+    monkeypatch.setattr(jobs, "SILENT_SECONDS", -1.0)
     again = taken(known, "b")
     assert (again.progress.done, again.spec) == (2, {"items": [1, 2, 3]})
     assert not known.tell(job.id, "a", JobProgress(3, 3))  # it is not a's any more
@@ -95,7 +95,7 @@ def test_few_errors_are_told_and_all_are_counted() -> None:
 
 
 def test_old_jobs_are_forgotten(known: JobList, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "KEPT", 3)
+    monkeypatch.setattr(jobs, "KEPT_JOBS", 3)
     waiting = known.add("ingest", "main", {})
     for _ in range(8):
         known.cancel(known.add("ingest", "main", {}).id)

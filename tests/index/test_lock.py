@@ -18,7 +18,7 @@ from index.store.folder_locks import (
 HOLD = """
 import sys, time
 from pathlib import Path
-from index.truth.lock import WriterLock
+from index.store.folder_locks import WriterLock
 lock = WriterLock(Path(sys.argv[1]), "http://127.0.0.1:8000")
 print("held", flush=True)
 time.sleep(60)

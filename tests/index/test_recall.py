@@ -195,7 +195,7 @@ def test_a_target_is_reached_by_a_standard_error_more(
         recall, least = found[one.effort]
         return replace(one, recall=recall, seconds=float(one.effort)), least
 
-    monkeypatch.setattr(builder, "measure", measured)
+    monkeypatch.setattr(builder, "measure_setting", measured)
     monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 4))
     known = builder.ProbeTruth(
         builder.TuningProbes(np.zeros((1, 2), np.float32)), 10, np.zeros((1, 1), np.float32)

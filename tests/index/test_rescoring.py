@@ -94,7 +94,7 @@ def test_pages_follow_each_other_and_every_row_may_be_looked_at(
     tmp_path: Path, plan: IndexPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With eight candidates at a time: pages of five of one order, in which every item stands once."""
-    monkeypatch.setattr(engine_queries, "DEPTH", 8)
+    monkeypatch.setattr(engine_queries, "RESCORE_DEPTH", 8)
     items, (asked,) = things(100), vectors(2)[1:]
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         collection.upsert(items)

@@ -19,7 +19,7 @@ TELLING = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-149), 3e38, -3e38, np.inf, -
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How exact scores are made: without numba, and with it."""
     if request.param == "numpy":
-        monkeypatch.setattr(exact_search, "compiled", lambda: None)
+        monkeypatch.setattr(exact_search, "load_compiled", lambda: None)
     return str(request.param)
 
 
@@ -83,7 +83,7 @@ def test_compiled_scores_are_those_of_numpy(
         array.flags.writeable = False  # as rows of a file are
     found = exact_search.exact_scores_at(metric, queries, gallery, places)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_search, "compiled", lambda: None)
+        patch.setattr(exact_search, "load_compiled", lambda: None)
         wanted = exact_search.exact_scores_at(metric, queries, gallery, places)
     # sums in float64 differ in their last bits, which decides the last bit in float32 once in many millions
     np.testing.assert_array_max_ulp(found, wanted, maxulp=1)

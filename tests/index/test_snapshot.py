@@ -159,13 +159,13 @@ WORK = """
 import sys
 from pathlib import Path
 from index.collection import Collection
-from index.upkeep.restore import restore
+from index.maintenance.restore import restore_snapshot
 from tests.index.shots import SPACE
 print("begun", flush=True)
 if sys.argv[1] == "take":
     Collection.open(Path(sys.argv[2]), SPACE, read_only=True).snapshot(Path(sys.argv[3]))
 else:
-    restore(Path(sys.argv[2]), Path(sys.argv[3]))
+    restore_snapshot(Path(sys.argv[2]), Path(sys.argv[3]))
 """
 
 

@@ -112,7 +112,7 @@ def test_compaction_keeps_the_saved_index(tmp_path: Path, monkeypatch: pytest.Mo
         changed(collection)
     compact_collection(tmp_path)
     made: list[object] = []
-    monkeypatch.setattr(engine_set, "derive", lambda *_: made.append(1) or [])  # type: ignore[func-returns-value]
+    monkeypatch.setattr(engine_set, "derive_rows", lambda *_: made.append(1) or [])  # type: ignore[func-returns-value]
     with Collection.open(tmp_path, SPACE) as collection:
         assert len(collection.search(query(feature(1), limit=50))) == 28
     assert made == []

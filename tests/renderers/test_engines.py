@@ -73,6 +73,6 @@ def test_the_doctor_sees_wrong_pictures(monkeypatch: pytest.MonkeyPatch) -> None
         return (255 - views if one.name == "other" else views), seconds
 
     monkeypatch.setattr(doctor, "ENGINES", (numpy, other))
-    monkeypatch.setattr(doctor, "_drawn", inverted)
+    monkeypatch.setattr(doctor, "_draw", inverted)
     works = {finding.engine.name: finding.works for finding in doctor.check_engines()}
     assert works == {"numpy": True, "other": False}

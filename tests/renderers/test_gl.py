@@ -80,7 +80,7 @@ MEMORY = """
 import sys
 from pathlib import Path
 from renderers import cameras, engines
-from renderers.mesh import load_model
+from renderers.mesh.load import load_model
 renderer, rig = engines.engine(sys.argv[1]).open(), cameras.rig("ring1")
 models = [load_model(Path(path)) for path in sys.argv[2:]]
 def used():

@@ -51,6 +51,6 @@ def test_every_geometry_is_trained_and_measured_once(
     heads = [line for line in told.splitlines() if line.startswith("| geometry |") and "R@" in line]
     assert "text → image, each, R@10" in heads[0]
     assert not any("→ shape" in head for head in heads)  # nothing here has a mesh
-    monkeypatch.setattr(quality, "measured", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(quality, "measure_geometry", lambda *_: pytest.fail("measured again"))
     assert main(words) == 0
     assert "| clip |" in capsys.readouterr().out

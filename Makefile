@@ -13,11 +13,18 @@ DEMO_ITEMS ?= 320
 # A seed whose shop has several red chairs, one of them on four black legs.
 DEMO_SEED ?= 44
 BIN := .venv/bin
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 # One thread a process: the tests are many small jobs, and threads of one job only wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
+# One line for each package, with its number and size, so that a first installation is not silent.
+SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
+  for (i = 1; i <= n; i++) if (path[i] ~ /\.(whl|gz)$$/) file = path[i]; split(file, part, "-"); \
+  printf "  %3d of about %d  %s %s%s\n", ++count, about, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
+  /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
 
-.PHONY: help serve pull test test-gpu docker-test sbom lint demo lock clean
+.PHONY: help serve check-serve pull test test-gpu docker-test sbom lint demo lock clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -28,23 +35,31 @@ help:
 
 .venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what serving needs (no torch)"
-	@$(PIP) --editable '.[cpu,serve,render]'
+	@$(PIP) --editable '.[cpu,serve,render]' | $(call SHOW,48)
 	@touch $@
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,pull,train,dev]'
+	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,pull,train,dev]' | $(call SHOW,190)
 	@touch $@ .venv/.serve
 
 $(DATA)/furniture/manifest.jsonl: | .venv/.serve
 	$(BIN)/multifold data furniture --items $(DEMO_ITEMS) --seed $(DEMO_SEED) $(DATA)/furniture
 
-serve: .venv/.serve $(DATA)/furniture/manifest.jsonl
+# Refused before anything is installed or drawn.
+check-serve:
+	@test -f $(BUNDLE)/bundle.json || { echo "There is no bundle in $(BUNDLE). A published encoder becomes one with:" \
+	  "make pull NAME=$(notdir $(BUNDLE:/=)), then make serve BUNDLE=bundles/$(notdir $(BUNDLE:/=))" >&2; exit 1; }
+	@$(PYTHON) -c 'import socket, sys; host, port = sys.argv[1:]; family = socket.AF_INET6 if ":" in host else socket.AF_INET; \
+	  socket.create_server((host, int(port)), family=family).close()' '$(HOST)' '$(PORT)' 2>/dev/null \
+	  || { echo "Port $(PORT) of $(HOST) is in use or not allowed; choose another: make serve PORT=8001" >&2; exit 1; }
+
+serve: check-serve .venv/.serve $(DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle $(BUNDLE)
 	$(BIN)/multifold serve --data $(DATA) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
 
 pull: .venv/.serve
-	@$(PIP) --editable '.[cpu,serve,render,pull]'
+	@$(PIP) --editable '.[cpu,serve,render,pull]' | $(call SHOW,50)
 	$(BIN)/multifold pull $(NAME) bundles/$(NAME)
 
 test: .venv/.test

@@ -83,3 +83,7 @@ def _summary(point: EntryPoint) -> str:
         return "(not in this version)"
     docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     return docstring.split("\n")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,7 +12,7 @@ from app.collections.service import CollectionService
 from app.encoding.encoders import with_recorded_bundle
 from app.operations.telemetry import log_as_json
 from app.server import bind_port, run_until_stopped
-from app.settings import read_settings
+from app.settings import Settings, read_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,9 +46,11 @@ def _print_settings(shelf: Collections) -> None:
         _print_collection(service)
     for name, trouble in shelf.troubles.items():
         print(f"  collection  {name} is not served: {trouble}")
-    skipped = {"data", "bundle", "host", "port"}
-    rest = shelf.settings.model_dump(exclude=skipped).items()
-    print("  settings    " + ", ".join(f"{name} {value}" for name, value in rest), flush=True)
+    named = {"data", "bundle", "host", "port"}
+    values = shelf.settings.model_dump(exclude=named).items()
+    fields = Settings.model_fields
+    changed = [f"{name} {value}" for name, value in values if value != fields[name].get_default()]
+    print(f"  settings    {', '.join(changed) or 'defaults'} (docs/settings.md)", flush=True)
 
 
 def _print_collection(service: CollectionService) -> None:

@@ -40,7 +40,7 @@ help:
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,pull,train,dev]' | $(call SHOW,190)
+	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,pull,train,dev]' | $(call SHOW,165)
 	@touch $@ .venv/.serve
 
 $(DATA)/furniture/manifest.jsonl: | .venv/.serve

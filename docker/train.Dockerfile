@@ -20,6 +20,7 @@ COPY index index
 COPY renderers renderers
 COPY training training
 COPY app app
+COPY benches benches
 COPY bundles bundles
 COPY docker/sbom.py docker/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app

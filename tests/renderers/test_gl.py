@@ -107,9 +107,9 @@ def test_a_process_draws_through_one_platform(box: Sandbox) -> None:
         "import sys\n"
         "from multifold.errors import MultifoldError\n"
         "from renderers import engines\n"
-        "from renderers.contracts import stamp\n"
+        "from renderers.contracts import engine_stamp\n"
         "engine = engines.engine(sys.argv[1])\n"
-        "assert stamp(engine.open()) == engine.pixels\n"
+        "assert engine_stamp(engine.open()) == engine.pixels\n"
         "try:\n    engines.engine(sys.argv[2]).open()\n"
         "except MultifoldError as error:\n    print(error)",
         box.engine.name,
@@ -123,12 +123,12 @@ def test_only_the_thread_that_opened_it_may_draw(box: Sandbox, tmp_path: Path) -
         "import sys, threading\n"
         "from pathlib import Path\n"
         "from renderers import cameras, engines\n"
-        "from renderers.contracts import EngineError\n"
+        "from renderers.contracts import RenderEngineError\n"
         "from renderers.mesh.load import load_model\n"
         "renderer = engines.engine(sys.argv[1]).open()\n"
         "def draw():\n"
         "    try:\n        renderer.render(load_model(Path(sys.argv[2])), cameras.rig('ring1'), 16)\n"
-        "    except EngineError as error:\n        print(error)\n"
+        "    except RenderEngineError as error:\n        print(error)\n"
         "thread = threading.Thread(target=draw); thread.start(); thread.join(); draw()",
         box.engine.name,
         str(made("ply", tmp_path)),

@@ -14,8 +14,7 @@ from jaxtyping import Float32, Float64, Int64
 from OpenGL import GL
 from pyrender.shader_program import ShaderProgramCache
 
-from renderers.cameras import Rig
-from renderers.contracts import MeshMaterial, MeshModel, Texture, TextureMagnification, TextureWrap
+from renderers.contracts import MeshMaterial, MeshModel, Rig, Texture, TextureMagnification, TextureWrap
 from renderers.raster.light import lamp_directions
 from renderers.raster.renderer import by_opacity, depth_range
 

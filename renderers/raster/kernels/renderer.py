@@ -8,9 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from multifold.compiling import compile_function
-from renderers.cameras import Rig
-from renderers.contracts import MeshError, MeshModel, Views, check_view_size
-from renderers.images.color import Background, channel_count
+from renderers.contracts import Background, MeshError, MeshModel, Rig, Views, channel_count, check_view_size
 from renderers.raster.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR_FACES
 from renderers.raster.kernels import scene as packed
 from renderers.raster.kernels.compiling import byte_pointer, fingerprint, kernel, long_pointer

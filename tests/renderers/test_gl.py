@@ -5,6 +5,7 @@ say so and are skipped; `multifold render --doctor` tells what is missing.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,15 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderers import cameras
+from renderers import cameras, gl
 from renderers.contracts import RenderEngineError
 from renderers.mesh.load import load_model
+from renderers.raster.light import shader_defines
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS
 from tests.renderers.gallery import Agreement
 
 SIZE, RIG = 96, "ring3@20"
+SHADER = Path(gl.__file__).parent / "shaders" / "mesh.frag"
 LEAST_COMMON, MOST_DIFFERENT = 0.98, 3.0  # what "the same look" means: see docs/decisions
 
 
@@ -74,6 +77,13 @@ def test_models_of_all_sizes_follow_each_other(box: Sandbox, tmp_path: Path) -> 
     box.render(second, None, RIG, 48)
     after = [box.render(first, None, RIG, size) for size in (64, 32)]
     assert all((one == two).all() for one, two in zip(before, after, strict=True))
+
+
+def test_constants_of_the_light_are_whole_words_of_the_shader() -> None:
+    """pyrender replaces the text of a name wherever it stands."""
+    words = set(re.findall(r"\w+", SHADER.read_text()))
+    assert set(shader_defines()) <= words
+    assert not [(name, word) for name in shader_defines() for word in words if name in word and name != word]
 
 
 MEMORY = """

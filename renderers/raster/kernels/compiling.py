@@ -66,6 +66,23 @@ def _pointer_to(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     return pointer
 
 
+def pointers_of(arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 (the compiler's own types)
+    """A kernel that makes the addresses of these arrays, given by their jaxtyping annotations, pointers."""
+    untyped: Any = types
+    kinds = untyped.Tuple([untyped.CPointer(getattr(types, array.dtypes[0])) for array in arrays.values()])
+
+    @intrinsic
+    def pointers(_: Any, addresses: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:  # noqa: ANN401
+            numbers = (builder.extract_value(values[0], place) for place in range(len(kinds)))
+            pairs = zip(numbers, map(context.get_value_type, kinds), strict=True)
+            return context.make_tuple(builder, kinds, [builder.inttoptr(*pair) for pair in pairs])
+
+        return kinds(addresses), generate
+
+    return pointers
+
+
 def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     @intrinsic
     def bits(_: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
@@ -77,6 +94,5 @@ def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     return bits
 
 
-float_pointer, double_pointer = map(_pointer_to, (types.float32, types.float64))
-int_pointer, long_pointer, byte_pointer = map(_pointer_to, (types.int32, types.int64, types.uint8))
+float_pointer, long_pointer, byte_pointer = map(_pointer_to, (types.float32, types.int64, types.uint8))
 bits_of, single_of = _bits_as(types.int32), _bits_as(types.float32)

@@ -2,7 +2,7 @@
 
 import sys
 
-from multifold.client.client import Client
+from multifold.client import Client
 
 with Client(sys.argv[1]) as client:
     found = client.search(text="a red chair with four black legs", limit=5)

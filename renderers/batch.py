@@ -11,12 +11,9 @@ from PIL import Image
 from tqdm import tqdm
 
 from multifold.errors import MultifoldError
-from renderers.contracts import MeshError, Views
+from renderers.contracts import Background, MeshError, Up, Views
 from renderers.engines import engine
-from renderers.images.color import Background
-from renderers.mesh.content_hash import content_hash
-from renderers.mesh.formats.mesh_file import EXTENSIONS
-from renderers.mesh.load import Up
+from renderers.mesh.formats.mesh_file import EXTENSIONS, content_hash
 from renderers.sandbox import Sandbox
 
 RECORD_FILE = "views.json"

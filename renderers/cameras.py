@@ -11,12 +11,11 @@ distances are doubled here.
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
 
-from multifold.errors import MultifoldError
+from renderers.contracts import Rig, RigError
 
 FOV_DEGREES = 40.0
 MARGIN = 1.03  # the ball fills 97 % of the picture
@@ -27,26 +26,6 @@ _RING = re.compile(r"ring([1-9]\d?)(?:@(-?\d{1,2}(?:,-?\d{1,2})*))?")
 _HERO = re.compile(r"hero([2-9]|[1-9]\d)")
 _SPHERE = re.compile(r"sphere([1-9]\d?)")
 _MOST_VIEWS = 99
-
-
-class RigError(MultifoldError):
-    """A rig that is unknown or whose cameras stand inside the model."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rig:
-    """Where the cameras stand, camera-to-world, and their field of view (both ways: pictures are square)."""
-
-    name: str
-    poses: Float64[np.ndarray, "v 4 4"]
-    fov_degrees: float
-
-    def __post_init__(self) -> None:
-        if np.linalg.norm(self.poses[:, :3, 3], axis=1).min() < 1.05:
-            raise RigError(f"a camera of the rig {self.name!r} stands inside the model's unit ball")
-
-    def __len__(self) -> int:
-        return len(self.poses)
 
 
 def rig(name: str) -> Rig:

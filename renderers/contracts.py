@@ -19,8 +19,6 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 
 from multifold.errors import MultifoldError
-from renderers.cameras import Rig
-from renderers.images.color import Background
 
 
 class MeshError(MultifoldError):
@@ -47,12 +45,12 @@ class MeshLimits:
 
 
 DEFAULT_LIMITS = MeshLimits()
-
-
 AlphaMode: TypeAlias = Literal["OPAQUE", "MASK", "BLEND"]
 TextureWrap: TypeAlias = Literal["repeat", "clamp", "mirror"]
 TextureMagnification: TypeAlias = Literal["linear", "nearest"]
 Axis: TypeAlias = Literal["y", "z"]
+Up: TypeAlias = Literal["auto", "y", "z"]
+Background: TypeAlias = Literal["white", "black", "transparent"]
 
 BARE_ALBEDO = 0.45  # linear grey of meshes that say nothing about their colour
 
@@ -65,9 +63,7 @@ class Texture:
     sizes: Int64[np.ndarray, "l 2"]  # width, height of each level
     wrap: tuple[TextureWrap, TextureWrap] = ("repeat", "repeat")
     transform: Float32[np.ndarray, "2 3"] | None = None  # of the coordinates, before the look-up
-    magnify: TextureMagnification = (
-        "linear"  # "nearest" shows square texels where they are larger than a pixel
-    )
+    magnify: TextureMagnification = "linear"  # "nearest" shows square texels when larger than a pixel
     uv_set: int = 0  # looked up by the model's `uv`, or 1: by its `uv1`
 
     @cached_property
@@ -131,17 +127,6 @@ class MeshModel:
         return bool((self.colors != 1).any())
 
 
-__all__ = [
-    "LARGEST_VIEW",
-    "LOOK",
-    "Background",
-    "RenderEngineError",
-    "Renderer",
-    "Views",
-    "check_view_size",
-    "engine_stamp",
-]
-
 Views: TypeAlias = UInt8[np.ndarray, "v h w c"]  # c: 3, and alpha where the background is transparent
 
 LOOK = "software-1"  # rises when views change so much that encoders must learn them anew
@@ -158,6 +143,31 @@ def check_view_size(size: int) -> None:
         raise MeshError(f"views are drawn with 8 to {LARGEST_VIEW} pixels on a side, not {size}.")
 
 
+def channel_count(background: Background) -> int:
+    """The number of channels of a pixel: alpha is there where the background is transparent."""
+    return 4 if background == "transparent" else 3
+
+
+class RigError(MultifoldError):
+    """A rig that is unknown or whose cameras stand inside the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """Where the cameras stand, camera-to-world, and their field of view (both ways: pictures are square)."""
+
+    name: str
+    poses: Float64[np.ndarray, "v 4 4"]
+    fov_degrees: float
+
+    def __post_init__(self) -> None:
+        if np.linalg.norm(self.poses[:, :3, 3], axis=1).min() < 1.05:
+            raise RigError(f"a camera of the rig {self.name!r} stands inside the model's unit ball")
+
+    def __len__(self) -> int:
+        return len(self.poses)
+
+
 @runtime_checkable
 class Renderer(Protocol):
     """One engine. The same model, rig, size and background give the same views on every call."""
@@ -171,5 +181,5 @@ class Renderer(Protocol):
 
 
 def engine_stamp(renderer: Renderer) -> str:
-    """The word by which caches know whose pictures they hold."""
+    """The engine's part in the key of a cached picture."""
     return f"{renderer.name}-{renderer.version}"

@@ -5,28 +5,100 @@
 
 Any number of threads may ask at once. A crash, a time-out or a lack of memory is a `MeshError` for that mesh
 alone; its worker is replaced. Uploads are written into folders of their own, so no other file lies beside.
+
+Pool and worker exchange frames: 4 bytes of length, then JSON. The bytes of the views follow their answer.
 """
 
+import json
+import math
+import os
 import queue
+import selectors
+import signal
+import struct
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import numpy as np
 
 from multifold.machine import map_ahead
 from renderers import cameras, engines
-from renderers.contracts import DEFAULT_LIMITS, Background, MeshError, MeshLimits, Views, check_view_size
+from renderers.contracts import (
+    DEFAULT_LIMITS,
+    Background,
+    MeshError,
+    MeshLimits,
+    RenderEngineError,
+    Up,
+    Views,
+    channel_count,
+    check_view_size,
+)
 from renderers.mesh.formats.mesh_file import suffix_of
-from renderers.mesh.up_axis import Up
-from renderers.worker_process import RenderedMesh, Worker, WorkerKilledError, WorkerLostError
-from renderers.worker_protocol import RenderRequest
 
 DEFAULT_SECONDS = 60.0
 DEFAULT_MEMORY = 3 << 30
+STARTING_SECONDS = 600.0  # the first worker compiles its engine, perhaps beside others
+FRAME_LENGTH = struct.Struct("<I")
+_LONGEST_MESSAGE = 1 << 16
+# glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
+HEAP_SETTINGS = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
+_INHERITED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "NUMBA_CACHE_DIR", "TZ", "SYSTEMROOT")
+_INVALID_ANSWER = "the mesh cannot be drawn: the drawing process gave a senseless answer."
 
 
 class SandboxClosedError(RuntimeError):
     """The sandbox was asked after it had been closed."""
+
+
+class WorkerLostError(MeshError):
+    """The worker died or gave no answer in time; it cannot be asked again."""
+
+
+class WorkerKilledError(WorkerLostError):
+    """The system, short of memory, or a person ended the worker. No file does that by itself."""
+
+
+@dataclass(frozen=True)
+class RenderRequest:
+    """One mesh to draw."""
+
+    path: str
+    rig: str
+    size: int
+    background: Background
+    up: Up
+    limits: MeshLimits
+    within: str | None = None  # the folder whose files the mesh may name; its own if not given
+
+
+@dataclass(frozen=True, eq=False)
+class RenderedMesh:
+    """The views of one mesh, and what a user should know about it."""
+
+    views: Views
+    up: str  # the file's up axis
+    up_reason: str
+    notes: tuple[str, ...]
+
+
+def message_frame(message: dict[str, Any]) -> bytes:
+    """A message with its length before it."""
+    data = json.dumps(message).encode()
+    return FRAME_LENGTH.pack(len(data)) + data
+
+
+def decode_request(data: bytes) -> RenderRequest:
+    """The request in a frame."""
+    fields = json.loads(data)
+    return RenderRequest(**{**fields, "limits": MeshLimits(**fields["limits"])})
 
 
 class Sandbox:
@@ -73,12 +145,14 @@ class Sandbox:
         """The same, with what a user should know; a file in place may name others in the folder `within`."""
         check_view_size(size)
         if isinstance(mesh, Path):
-            return self._draw(self._request(mesh.resolve(), rig, size, background, up, within))
+            folder = None if within is None else str(within.resolve())
+            request = RenderRequest(str(mesh.resolve()), rig, size, background, up, self.limits, folder)
+            return self._draw(request)
         name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
-        with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as folder:
-            path = Path(folder, name)
+        with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as upload:
+            path = Path(upload, name)
             path.write_bytes(mesh)
-            return self._draw(self._request(path, rig, size, background, up))
+            return self._draw(RenderRequest(str(path), rig, size, background, up, self.limits))
 
     def render_many(
         self,
@@ -89,8 +163,8 @@ class Sandbox:
         up: Up = "auto",
     ) -> Iterator[Views | MeshError]:
         """Views or the reason against them, for each file in order, drawn by all workers."""
-        drawn = self.draw_many(((path, up, None) for path in paths), rig, size, background)
-        return (one if isinstance(one, MeshError) else one.views for one in drawn)
+        results = self.draw_many(((path, up, None) for path in paths), rig, size, background)
+        return (one if isinstance(one, MeshError) else one.views for one in results)
 
     def draw_many(
         self,
@@ -99,7 +173,7 @@ class Sandbox:
         size: int = 224,
         background: Background = "white",
     ) -> Iterator[RenderedMesh | MeshError]:
-        """The same as `draw` for files that each have an axis that is up and a folder they may read from."""
+        """The same as `draw` for files that each have an up axis and a folder they may read from."""
 
         def attempt(mesh: tuple[Path, Up, Path | None]) -> RenderedMesh | MeshError:
             path, up, within = mesh
@@ -129,12 +203,6 @@ class Sandbox:
     ) -> None:
         self.close()
 
-    def _request(
-        self, path: Path, rig: str, size: int, background: Background, up: Up, within: Path | None = None
-    ) -> RenderRequest:
-        folder = None if within is None else str(within.resolve())
-        return RenderRequest(str(path), rig, size, background, up, self.limits, folder)
-
     def _draw(self, request: RenderRequest) -> RenderedMesh:
         views = len(cameras.rig(request.rig))
         worker = self._idle.get()
@@ -143,18 +211,120 @@ class Sandbox:
             raise SandboxClosedError("this sandbox is closed")
         try:
             try:
-                drawn = worker.draw(request, views, self.seconds)
-            except WorkerKilledError:  # perhaps while it had nothing to do
-                worker = self._replaced(worker)
-                drawn = worker.draw(request, views, self.seconds)
+                return worker.draw(request, views, self.seconds)
+            except WorkerKilledError:  # perhaps while it was idle: one more attempt
+                worker = self._replacement(worker)
+                return worker.draw(request, views, self.seconds)
         except BaseException as error:
             if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
-                worker = self._replaced(worker)  # its answer, if any, would be taken for the next one
+                worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
             raise
         finally:
             self._idle.put(worker)
-        return drawn
 
-    def _replaced(self, worker: Worker) -> Worker:
+    def _replacement(self, worker: "Worker") -> "Worker":
         worker.kill()
         return Worker(self.memory_bytes, self.engine.name)
+
+
+class Worker:
+    """One process that draws meshes. It sees no secrets of ours: its environment is nearly empty."""
+
+    def __init__(self, memory_bytes: int, engine: str = engines.AUTO) -> None:
+        self._ready = False
+        self._home = tempfile.TemporaryDirectory(prefix="multifold-worker-")
+        self._process = subprocess.Popen(  # noqa: S603 (our own module)
+            [sys.executable, "-m", "renderers.worker", str(memory_bytes), engine],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._home.name,
+            env=_worker_environment(),
+            bufsize=0,
+        )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def draw(self, request: RenderRequest, views: int, seconds: float) -> RenderedMesh:
+        """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
+        if not self._ready:
+            self._receive(_Deadline(STARTING_SECONDS))
+            self._ready = True
+        deadline = _Deadline(seconds)
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(message_frame(asdict(request)))
+        except OSError as error:
+            raise self._crash() from error
+        answer = self._receive(deadline)
+        if answer.get("engine"):
+            raise RenderEngineError(str(answer["error"]))
+        if "error" in answer:
+            raise (WorkerLostError if answer.get("last") else MeshError)(str(answer["error"]))
+        shape = (views, request.size, request.size, channel_count(request.background))
+        if answer.get("shape") != list(shape):
+            raise WorkerLostError(_INVALID_ANSWER)
+        pixels = np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
+        notes = tuple(str(note) for note in answer.get("notes", ()))
+        return RenderedMesh(pixels, str(answer.get("up")), str(answer.get("up_reason")), notes)
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._home.cleanup()
+
+    def _receive(self, deadline: "_Deadline") -> dict[str, Any]:
+        length: int = FRAME_LENGTH.unpack(self._read(FRAME_LENGTH.size, deadline))[0]
+        if length > _LONGEST_MESSAGE:
+            raise WorkerLostError(_INVALID_ANSWER)
+        message: dict[str, Any] = json.loads(self._read(length, deadline))
+        return message
+
+    def _read(self, count: int, deadline: "_Deadline") -> bytearray:
+        """Exactly this many bytes of the worker's answer."""
+        assert self._process.stdout is not None
+        pipe, data = self._process.stdout, bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while len(data) < count:
+                if not selector.select(max(deadline.moment - time.monotonic(), 0.0)):
+                    raise WorkerLostError(
+                        f"the mesh took longer than {deadline.seconds:g} seconds. Simplify it first."
+                    )
+                piece = os.read(pipe.fileno(), min(count - len(data), 1 << 20))
+                if not piece:
+                    raise self._crash()
+                data += piece
+        return data
+
+    def _crash(self) -> WorkerLostError:
+        status = self._process.wait()
+        return (WorkerKilledError if status == -signal.SIGKILL else WorkerLostError)(
+            f"the mesh cannot be drawn: it made the drawing process crash (status {status}). "
+            "The file may be damaged or need too much memory."
+        )
+
+
+class _Deadline:
+    """A moment in the future, and how far away it was in the beginning."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.moment = seconds, time.monotonic() + seconds
+
+
+def _worker_environment() -> dict[str, str]:
+    """What a worker needs to start: our import path, one thread, and no more."""
+    return {
+        **{name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ},
+        **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+        **HEAP_SETTINGS,
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

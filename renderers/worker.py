@@ -1,6 +1,6 @@
 """A process that loads and draws meshes for its parent, who may kill it at any time.
 
-Requests come in on stdin and answers go out on stdout, each a frame (see worker_protocol.py); an answer
+Requests come in on stdin and answers go out on stdout, each a frame (see sandbox.py); an answer
 with views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has taken over
 can show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
 
@@ -20,7 +20,7 @@ from multifold.errors import MultifoldError
 from renderers import cameras, engines
 from renderers.contracts import MeshModel, RenderEngineError, Renderer, Views
 from renderers.mesh.load import load_model
-from renderers.worker_protocol import FRAME_LENGTH, RenderRequest, decode_request, message_frame
+from renderers.sandbox import FRAME_LENGTH, RenderRequest, decode_request, message_frame
 
 _FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
 _FORBIDDEN_CHANGES = ("os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.chmod")
@@ -59,28 +59,34 @@ class FileAccessGuard:
             return True  # a descriptor that is open already
         writing = isinstance(flags, int) and flags & _WRITING != 0
         real = os.path.realpath(os.fsdecode(path))
-        return not writing and any(_inside(real, root) for root in (folder, *self._libraries))
-
-
-def _inside(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+        roots = (root.rstrip(os.sep) for root in (folder, *self._libraries))
+        return not writing and any(real == root or real.startswith(root + os.sep) for root in roots)
 
 
 OUT_OF_MEMORY = "there is not enough memory for this file. Simplify it first."
 
 
-def main(memory_bytes: int, engine: str) -> None:
+def main(memory_bytes: int, engine_name: str) -> None:
     """Answer requests until the parent hangs up or memory has run out."""
-    requests, answers = _take_over_pipes()
-    opened = _open_engine(engine)
+    # our own ends of stdin and stdout; what libraries print goes to stderr
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    engine: Renderer | RenderEngineError
+    try:  # while files may be written: some engines store what they compile
+        engine = engines.engine(engine_name).open()
+    except RenderEngineError as error:
+        engine = error
     _limit_resources(memory_bytes)
     _answer(answers, {"ready": True})
     guard = FileAccessGuard()
     while header := requests.read(FRAME_LENGTH.size):
         request = decode_request(requests.read(FRAME_LENGTH.unpack(header)[0]))
         try:
-            model, views = draw_mesh(request, opened, guard)
-            _answer(answers, {"shape": views.shape, **_facts(model)}, views.tobytes())
+            model, views = draw_mesh(request, engine, guard)
+            about = {"up": model.up, "up_reason": model.up_reason[:200]}
+            notes = [note[:200] for note in model.notes[:20]]
+            _answer(answers, {"shape": views.shape, **about, "notes": notes}, views.tobytes())
         except MemoryError:
             # what is left of this process may be in pieces: a fresh one is safer
             _answer(answers, {"error": OUT_OF_MEMORY, "last": True})
@@ -89,14 +95,6 @@ def main(memory_bytes: int, engine: str) -> None:
             _answer(answers, {"error": str(error), "engine": isinstance(error, RenderEngineError)})
         except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
-
-
-def _open_engine(engine: str) -> Renderer | RenderEngineError:
-    """The engine, while files may be written, since some keep what they compile; or why it does not work."""
-    try:
-        return engines.engine(engine).open()
-    except RenderEngineError as error:
-        return error
 
 
 def draw_mesh(
@@ -108,30 +106,12 @@ def draw_mesh(
     path, within = Path(request.path), None if request.within is None else Path(request.within)
     with guard.reading(within or path.parent):
         model = load_model(path, request.limits, request.up, within)
-    rig = cameras.rig(request.rig)
-    return model, engine.render(model, rig, request.size, request.background)
-
-
-def _facts(model: MeshModel) -> dict[str, object]:
-    """What a user should know about a mesh, cut to what fits into an answer."""
-    return {
-        "up": model.up,
-        "up_reason": model.up_reason[:200],
-        "notes": [note[:200] for note in model.notes[:20]],
-    }
+    return model, engine.render(model, cameras.rig(request.rig), request.size, request.background)
 
 
 def _answer(answers: BinaryIO, message: dict[str, object], data: bytes = b"") -> None:
     answers.write(message_frame(message) + data)
     answers.flush()
-
-
-def _take_over_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Our own ends of stdin and stdout; what anyone else prints goes to stderr."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    return requests, answers
 
 
 def _limit_resources(memory_bytes: int) -> None:
@@ -140,19 +120,12 @@ def _limit_resources(memory_bytes: int) -> None:
         return
     import resource
 
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.is_file() else []
+    private = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData")), 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, memory_bytes))  # only files in memory, see files/step.py
-    most = _memory_now() + memory_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _memory_now() -> int:
-    """The private memory of this process in bytes; 0 where the system does not say."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData")), 0)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, memory_bytes))  # files in memory (step.py)
+    resource.setrlimit(resource.RLIMIT_DATA, (private + memory_bytes, private + memory_bytes))
 
 
 if __name__ == "__main__":

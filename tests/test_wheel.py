@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).resolve().parent.parent
+MODULES = [path.relative_to(HOUSE) for path in sorted((HOUSE / "multifold").rglob("*.py"))]
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +34,17 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_kernel_only(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"multifold"}
-    assert {path.name for path in (HOUSE / "multifold").glob("*.py")} <= {Path(name).name for name in names}
+    assert {path.as_posix() for path in MODULES} <= set(names)
 
 
 @pytest.mark.slow
 def test_every_module_imports_or_names_its_extra(python: Path, tmp_path: Path) -> None:
-    modules = [path.stem for path in (HOUSE / "multifold").glob("*.py")]
+    modules = [".".join(path.with_suffix("").parts) for path in MODULES if path.name[0] != "_"]
     code = (
         "import importlib\n"
         "from multifold.errors import MissingExtraError\n"
         f"for name in {modules}:\n"
-        "    try: importlib.import_module(f'multifold.{name}')\n"
+        "    try: importlib.import_module(name)\n"
         "    except MissingExtraError as error:\n"
         "        assert \"'cpu'\" in str(error) or \"'fast'\" in str(error), error\n"
     )

@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from multifold.bundle.bundle import ViewSpec
 from multifold.errors import MultifoldError
-from renderers.mesh.content_hash import digest_content
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.mesh_file import EXTENSIONS, digest_content
 
 FileStamp: TypeAlias = tuple[
     str, int, int, int, int

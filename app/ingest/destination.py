@@ -25,7 +25,7 @@ from multifold.client.client import Client, ServiceError
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import map_ahead
-from renderers.mesh.content_hash import digest_content
+from renderers.mesh.formats.mesh_file import digest_content
 
 SERVICE_TIMEOUT = 600.0  # seconds for a service that draws and encodes
 

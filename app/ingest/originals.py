@@ -12,7 +12,7 @@ from index.store.blobs.places import FolderBlobs, key_of
 from multifold.bundle.preprocess import suffix_of
 from multifold.errors import MultifoldError
 from multifold.types import Item
-from renderers.mesh.content_hash import digest_content
+from renderers.mesh.formats.mesh_file import digest_content
 
 
 class OriginalFiles:

@@ -27,7 +27,7 @@ from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
 from multifold.types import Feature, Item, Kind, Observation, Pixels, captions_of, pictures_of
-from renderers.mesh.content_hash import content_hash
+from renderers.mesh.formats.mesh_file import content_hash
 from renderers.sandbox import Sandbox
 
 WRITE_BATCH = 64  # items that are written together

@@ -24,7 +24,7 @@ from benches.render.meshes import write_meshes
 from multifold.errors import MultifoldError
 from renderers import cameras
 from renderers.engines import ENGINES
-from renderers.worker_process import HEAP_SETTINGS
+from renderers.sandbox import HEAP_SETTINGS
 
 Times = dict[str, tuple[float, float]]  # mesh -> CPU-seconds to load and to draw all views
 _TEXT2SHAPE_VIEWS = 89_394

@@ -20,9 +20,7 @@ from multifold.machine import cores
 from renderers import batch, cameras, doctor, engines
 from renderers.batch import RECORD_FILE, RenderRecord
 from renderers.contact_sheets import contact_sheets, page_count
-from renderers.contracts import check_view_size
-from renderers.images.color import Background
-from renderers.mesh.load import Up
+from renderers.contracts import Background, Up, check_view_size
 
 _MOST_LINES = 20
 

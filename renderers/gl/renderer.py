@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, UInt8
 
 from multifold.errors import MultifoldError, needs_extra
-from renderers.cameras import Rig
-from renderers.contracts import Background, MeshModel, RenderEngineError, Views, check_view_size
+from renderers.contracts import Background, MeshModel, RenderEngineError, Rig, Views, check_view_size
 from renderers.images.color import compose_on_background, to_srgb
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from jaxtyping import Float32, Float64, Int64
 from OpenGL import GL
 from pyrender.shader_program import ShaderProgramCache
 
-from renderers.cameras import Rig
-from renderers.contracts import MeshMaterial, MeshModel, Texture, TextureMagnification, TextureWrap
-from renderers.raster.light import lamp_directions
+from renderers.contracts import MeshMaterial, MeshModel, Rig, Texture, TextureMagnification, TextureWrap
+from renderers.raster.light import lamp_directions, shader_defines
 from renderers.raster.renderer import by_opacity, depth_range
 
 _WRAPS: dict[TextureWrap, int] = {
@@ -202,6 +201,13 @@ class GlScene:
         self._renderer._update_context(self._scene, _ALL_SIDES)
 
 
+class _ShaderPrograms(ShaderProgramCache):  # type: ignore[misc]
+    """pyrender's, with the constants of the light in place of their names."""
+
+    def get_program(self, *, defines: dict[str, Any], **shaders: Any) -> Any:  # noqa: ANN401
+        return super().get_program(defines={**defines, **shader_defines()}, **shaders)
+
+
 class _Renderer(pyrender.Renderer):  # type: ignore[misc]
     """pyrender's, drawing float samples with our shaders."""
 
@@ -211,7 +217,7 @@ class _Renderer(pyrender.Renderer):  # type: ignore[misc]
         super().__init__(width, height)
         self._main_fb: Any
         self._main_fb_dims: Any
-        self._program_cache = ShaderProgramCache(str(Path(__file__).parent / "shaders"))
+        self._program_cache = _ShaderPrograms(str(Path(__file__).parent / "shaders"))
         self._programs: dict[tuple[int, int], Any] = {}
 
     def _get_primitive_program(self, primitive: Any, flags: int, program_flags: int) -> Any:  # noqa: ANN401

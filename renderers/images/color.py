@@ -1,9 +1,9 @@
 """sRGB bytes and linear light, by tables, and the background behind a view."""
 
-from typing import Literal, TypeAlias
-
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
+
+from renderers.contracts import Background
 
 _STEPS = 1 << 16
 
@@ -26,14 +26,18 @@ def to_linear(pixels: UInt8[np.ndarray, "*s"]) -> Float32[np.ndarray, "*s"]:
     return light
 
 
+def linear_rgba(pixels: UInt8[np.ndarray, "k 3"]) -> Float32[np.ndarray, "k 4"]:
+    """Opaque colours in linear light."""
+    light = np.ones((len(pixels), 4), np.float32)
+    light[:, :3] = to_linear(pixels)
+    return light
+
+
 def to_srgb(light: Float32[np.ndarray, "*s"]) -> UInt8[np.ndarray, "*s"]:
     """The nearest sRGB byte; light beyond [0, 1] is cut."""
     steps = np.clip(light, 0, 1) * np.float32(_STEPS - 1) + np.float32(0.5)
     pixels: UInt8[np.ndarray, "*s"] = BYTE_OF_LINEAR[steps.astype(np.int32)]
     return pixels
-
-
-Background: TypeAlias = Literal["white", "black", "transparent"]
 
 
 def compose_on_background(
@@ -54,8 +58,3 @@ def compose_on_background(
     alpha = np.rint(covered * 255).astype(np.uint8)
     own = to_srgb(light / np.maximum(covered, np.float32(1e-6))[:, None])
     return np.concatenate([own, alpha[:, None]], axis=1)
-
-
-def channel_count(background: Background) -> int:
-    """How many numbers a pixel has."""
-    return 4 if background == "transparent" else 3

@@ -3,6 +3,7 @@
 import io
 import struct
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -33,6 +34,22 @@ def decode_picture(data: bytes, limits: MeshLimits) -> UInt8[np.ndarray, "h w 4"
         raise TextureError(str(error)) from error
 
 
+@dataclass
+class TextureDecoder:
+    """Decodes the pictures of one mesh file, which together may have a limited number of pixels."""
+
+    limits: MeshLimits
+    _pixels: int = 0
+
+    def decode(self, data: bytes, *, ktx2: bool = False) -> UInt8[np.ndarray, "h w 4"]:
+        """A picture's RGBA bytes; KTX2 only in formats that allow it."""
+        decode = decode_ktx2 if ktx2 and data.startswith(KTX2_MAGIC) else decode_picture
+        pixels = decode(data, self.limits)
+        self._pixels += pixels.shape[0] * pixels.shape[1]
+        self.limits.check("texture pixels", self._pixels, self.limits.image_pixels)
+        return pixels
+
+
 def shrink_picture(image: Image.Image, side: int) -> UInt8[np.ndarray, "h w 4"]:
     """RGBA bytes of an opened picture, at most `side` wide and high."""
     largest = max(image.size)
@@ -60,9 +77,7 @@ def data_texture(pixels: UInt8[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h w
     return pixels[..., :3] * np.float32(1 / 255)
 
 
-def mip_pyramid(
-    level: Float32[np.ndarray, "h w c"],
-) -> Texture:
+def mip_pyramid(level: Float32[np.ndarray, "h w c"]) -> Texture:
     """The mip pyramid of one picture, down to a single texel."""
     levels = [level]
     while max(levels[-1].shape[:2]) > 1:

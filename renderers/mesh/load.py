@@ -10,17 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int32
+from jaxtyping import Bool, Float32, Float64
 
 from multifold.errors import MultifoldError
-from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshMaterial, MeshModel, MeshPart
+from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshModel, MeshPart, Up
 from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader
-from renderers.mesh.formats.mesh_file import EXTENSIONS, SiblingFiles, read_bytes, suffix_of
+from renderers.mesh.formats.mesh_file import SiblingFiles, read_bytes, suffix_of
 from renderers.mesh.formats.transform import rotate_vectors
 from renderers.mesh.normals import corner_normals, fill_missing_normals
-from renderers.mesh.up_axis import Up, up_axis
-
-__all__ = ["EXTENSIONS", "MeshError", "MeshLimits", "MeshModel", "Up", "load_model"]
 
 _READERS = {
     ".glb": gltf.read,
@@ -29,6 +26,14 @@ _READERS = {
     ".dae": collada.read,
     ".step": step.read,
     ".stp": step.read,
+}
+_AXIS_OF_FORMAT: dict[str, tuple[Axis, str]] = {
+    ".glb": ("y", "glTF is Y up"),
+    ".gltf": ("y", "glTF is Y up"),
+    ".stl": ("z", "STL files come from CAD and printing, where Z is up"),
+    ".3mf": ("z", "3MF is Z up"),
+    ".step": ("z", "CAD is Z up"),
+    ".stp": ("z", "CAD is Z up"),
 }
 _Z_UP_TO_Y_UP = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], np.float64)
 _FURTHEST_UV = 1e4  # coordinates beyond are nonsense, and would overflow whole numbers
@@ -48,7 +53,7 @@ def load_model(
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused by name
             contents = _READERS.get(suffix, trimesh_reader.read)(data, suffix, siblings, limits)
-            axis, reason = up_axis(suffix, up, contents.up, data[:_HEAD])
+            axis, reason = _up_axis(suffix, up, contents.up, data[:_HEAD])
             model = assemble_model(contents.parts, axis, tuple(contents.notes))
     except MultifoldError:
         raise
@@ -58,6 +63,19 @@ def load_model(
         cause = f"{type(error).__name__}: {error!s:.120}"
         raise MeshError(f"the {suffix[1:]} file is damaged. Export it anew. ({cause})") from error
     return replace(model, up_reason=reason)
+
+
+def _up_axis(suffix: str, up: Up, stated: Axis | None, head: bytes) -> tuple[Axis, str]:
+    """The up axis and the reason: the caller's word, the file's, its format's custom, or a guess."""
+    if up != "auto":
+        return up, "as told"
+    if stated is not None:
+        return stated, "the file says so"
+    if suffix in _AXIS_OF_FORMAT:
+        return _AXIS_OF_FORMAT[suffix]
+    if suffix == ".ply" and b"Blender" in head:
+        return "z", "a guess: Blender writes PLY files with Z up"
+    return "y", f"a guess: {suffix[1:].upper()} files don't say, and most have Y up"
 
 
 def assemble_model(parts: Sequence[MeshPart], up: Axis = "y", notes: tuple[str, ...] = ()) -> MeshModel:
@@ -71,15 +89,19 @@ def assemble_model(parts: Sequence[MeshPart], up: Axis = "y", notes: tuple[str, 
         vertices = rotate_vectors(vertices, _Z_UP_TO_Y_UP)
         normals = np.einsum("ij,fcj->fci", _Z_UP_TO_Y_UP.astype(np.float32), normals)
     second = [part.uv1 for part in compact]
-    materials = list({id(part.material): part.material for part in compact}.values())
+    starts = np.cumsum([0, *(len(part.vertices) for part in compact[:-1])])
+    materials = {id(part.material): part.material for part in compact}
+    number_of = {key: number for number, key in enumerate(materials)}
+    numbers = [number_of[id(part.material)] for part in compact]
+    faces = [part.faces + start for part, start in zip(compact, starts, strict=True)]
     return MeshModel(
         vertices=vertices.astype(np.float32),
-        faces=_joined_faces(compact),
+        faces=np.concatenate(faces).astype(np.int32),
         normals=normals,
         uv=_joined_uv(compact, [part.uv for part in compact]),
         colors=np.concatenate([_colors(part) for part in compact]),
-        material_of=_material_numbers(compact, materials),
-        materials=tuple(materials),
+        material_of=np.repeat(numbers, [len(part.faces) for part in compact]).astype(np.int32),
+        materials=tuple(materials.values()),
         up=up,
         notes=notes,
         uv1=None if all(one is None for one in second) else _joined_uv(compact, second),
@@ -111,22 +133,6 @@ def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray,
     centred /= size
     scaled: Float64[np.ndarray, "n 3"] = centred / np.linalg.norm(centred, axis=1).max()
     return scaled
-
-
-def _joined_faces(parts: Sequence[MeshPart]) -> Int32[np.ndarray, "f 3"]:
-    counts = [len(part.vertices) for part in parts]
-    starts = np.cumsum([0, *counts[:-1]])
-    joined = [part.faces + start for part, start in zip(parts, starts, strict=True)]
-    return np.concatenate(joined).astype(np.int32)
-
-
-def _material_numbers(
-    parts: Sequence[MeshPart], materials: Sequence[MeshMaterial]
-) -> Int32[np.ndarray, " f"]:
-    number = {id(material): index for index, material in enumerate(materials)}
-    return np.repeat(
-        [number[id(part.material)] for part in parts], [len(part.faces) for part in parts]
-    ).astype(np.int32)
 
 
 def _corner_normals(part: MeshPart) -> Float32[np.ndarray, "f 3 3"]:

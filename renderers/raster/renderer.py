@@ -7,9 +7,16 @@ see-through faces are laid over (glass), and samples are averaged in linear ligh
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from renderers.cameras import Rig
-from renderers.contracts import MeshMaterial, MeshModel, Views, check_view_size
-from renderers.images.color import Background, channel_count, compose_on_background
+from renderers.contracts import (
+    Background,
+    MeshMaterial,
+    MeshModel,
+    Rig,
+    Views,
+    channel_count,
+    check_view_size,
+)
+from renderers.images.color import compose_on_background
 from renderers.raster.glass import blend_glass, draw_cut_outs
 from renderers.raster.pixels import SAMPLES_PER_SIDE, corners_of, fragments_in_pixels, mean_of
 from renderers.raster.scene import RasterScene

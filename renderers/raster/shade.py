@@ -11,14 +11,15 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from renderers.contracts import Texture
-from renderers.raster.light import SurfaceSamples, dot_columns, reflected_light, unit_columns
+from renderers.raster.light import lean_normal, normal_seen_from, reflected_light, subtract, unit_vector
 from renderers.raster.scene import Fragments, RasterScene, VisibleFaces, visible_faces
 from renderers.raster.texture_lookup import sample_texture
 
 TextureName: TypeAlias = Literal[
     "base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture"
 ]
-FLATTEST_BUMP = np.float32(0.2)  # how far a normal map may lean a surface over
+Row: TypeAlias = Float32[np.ndarray, " k"]
+Finish: TypeAlias = tuple[Float32[np.ndarray, "3 k"], Row, Row, Row]
 _AT_ONCE = 8192
 
 
@@ -63,12 +64,11 @@ class _Shading:
         self.uv = mixed[6:8], mixed[-2:]
 
     def rgba(self) -> Float32[np.ndarray, "4 k"]:
-        key, fill = self.scene.lamps
-        rgba = np.empty_like(self.color)
-        rgba[:3] = reflected_light(
-            self.surface(), np.take(key, self.view, axis=1), np.take(fill, self.view, axis=1)
-        )
-        rgba[3] = self.color[3]
+        to_eye = unit_vector(subtract(np.take(self.scene.eyes, self.view, axis=1), self.point))
+        normal = normal_seen_from(to_eye, self.leaning(), self.flat)
+        key, fill = (np.take(lamp, self.view, axis=1) for lamp in self.scene.lamps)
+        light = reflected_light(self.color, self.finish(), normal, to_eye, (key, fill))
+        rgba = np.stack([*light, self.color[3]])
         unlit = self.of_material(slice(9, 10))[0] > 0
         return np.where(unlit, self.color, rgba) if unlit.any() else rgba
 
@@ -86,7 +86,8 @@ class _Shading:
             color[:, here] *= texels
         return color
 
-    def surface(self) -> SurfaceSamples:
+    def finish(self) -> Finish:
+        """Glow, metallic, roughness and occlusion."""
         glow, (metallic, roughness) = self.of_material(slice(4, 7)), self.of_material(slice(7, 9))
         occlusion = np.ones_like(metallic)
         for here, texels in self.textured("metal_rough_texture"):
@@ -96,38 +97,17 @@ class _Shading:
             occlusion[here] = texels[0]
         for here, texels in self.textured("emissive_texture"):
             glow[:, here] *= texels
-        to_eye = unit_columns(np.take(self.scene.eyes, self.view, axis=1) - self.point)
-        return SurfaceSamples(
-            self.normal_seen_from(to_eye), to_eye, self.color[:3], glow, metallic, roughness, occlusion
-        )
+        return glow, metallic, roughness, occlusion
 
-    def normal_seen_from(self, to_eye: Float32[np.ndarray, "3 k"]) -> Float32[np.ndarray, "3 k"]:
-        """The normal, turned to the side we see and never away from the eye."""
-        normal = self.normal.copy()
+    def leaning(self) -> Float32[np.ndarray, "3 k"]:
+        """The directions of the normals."""
+        normal: Float32[np.ndarray, "3 k"] = self.normal.copy()
         for here, texels in self.textured("normal_texture"):
-            normal[:, here] = self.bumped(unit_columns(normal[:, here]), texels, here)
-        normal = unit_columns(normal)
-        normal *= np.where(dot_columns(normal, self.flat) < 0, np.float32(-1), np.float32(1))
-        return unit_columns(normal - np.minimum(dot_columns(normal, to_eye), 0) * to_eye)
-
-    def bumped(
-        self,
-        normal: Float32[np.ndarray, "3 h"],
-        texels: Float32[np.ndarray, "3 h"],
-        here: slice | Int64[np.ndarray, " h"],
-    ) -> Float32[np.ndarray, "3 h"]:
-        """Directions of normals leant over by a normal map; the map's axes follow the texture coordinates."""
-        corners = self.corners[:, :, here]
-        first, second = corners[1] - corners[0], corners[2] - corners[0]
-        side = np.sign(first[6] * second[7] - first[7] * second[6])
-        along = (first[:3] * second[7] - second[:3] * first[7]) * side
-        along = unit_columns(along - normal * dot_columns(normal, along))
-        # in glTF the picture's v runs down and the map's green axis up, hence the minus
-        across = -np.cross(normal, along, axis=0) * side
-        lean = 2 * texels - 1
-        leant: Float32[np.ndarray, "3 h"] = along * lean[0] + across * lean[1]
-        leant += normal * np.maximum(lean[2], FLATTEST_BUMP)
-        return leant
+            corners = self.corners[:, :, here]
+            first, second = corners[1] - corners[0], corners[2] - corners[0]
+            edges, uv_edges = (first[:3], second[:3]), (first[6:8], second[6:8])
+            normal[:, here] = lean_normal(unit_vector(normal[:, here]), edges, uv_edges, texels)
+        return normal
 
     def textured(
         self, name: TextureName

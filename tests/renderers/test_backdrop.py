@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jaxtyping import Float32, UInt8
 
-from renderers.contracts import Views
-from renderers.images.color import Background, channel_count, compose_on_background, to_linear, to_srgb
+from renderers.contracts import Background, Views, channel_count
+from renderers.images.color import compose_on_background, to_linear, to_srgb
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
 from tests.renderers.glb import Glb, unlit

@@ -16,7 +16,7 @@ from renderers import batch, cameras
 from renderers.batch import RECORD_FILE, RenderRecord
 from renderers.commands import render
 from renderers.contact_sheets import CELL
-from renderers.mesh.content_hash import content_hash
+from renderers.mesh.formats.mesh_file import content_hash
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox

@@ -5,6 +5,7 @@ say so and are skipped; `multifold render --doctor` tells what is missing.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,15 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderers import cameras
+from renderers import cameras, gl
 from renderers.contracts import RenderEngineError
 from renderers.mesh.load import load_model
+from renderers.raster.light import shader_defines
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS
 from tests.renderers.gallery import Agreement
 
 SIZE, RIG = 96, "ring3@20"
+SHADER = Path(gl.__file__).parent / "shaders" / "mesh.frag"
 LEAST_COMMON, MOST_DIFFERENT = 0.98, 3.0  # what "the same look" means: see docs/decisions
 
 
@@ -76,6 +79,13 @@ def test_models_of_all_sizes_follow_each_other(box: Sandbox, tmp_path: Path) -> 
     assert all((one == two).all() for one, two in zip(before, after, strict=True))
 
 
+def test_constants_of_the_light_are_whole_words_of_the_shader() -> None:
+    """pyrender replaces the text of a name wherever it stands."""
+    words = set(re.findall(r"\w+", SHADER.read_text()))
+    assert set(shader_defines()) <= words
+    assert not [(name, word) for name in shader_defines() for word in words if name in word and name != word]
+
+
 MEMORY = """
 import sys
 from pathlib import Path
@@ -107,9 +117,9 @@ def test_a_process_draws_through_one_platform(box: Sandbox) -> None:
         "import sys\n"
         "from multifold.errors import MultifoldError\n"
         "from renderers import engines\n"
-        "from renderers.contracts import stamp\n"
+        "from renderers.contracts import engine_stamp\n"
         "engine = engines.engine(sys.argv[1])\n"
-        "assert stamp(engine.open()) == engine.pixels\n"
+        "assert engine_stamp(engine.open()) == engine.pixels\n"
         "try:\n    engines.engine(sys.argv[2]).open()\n"
         "except MultifoldError as error:\n    print(error)",
         box.engine.name,
@@ -123,12 +133,12 @@ def test_only_the_thread_that_opened_it_may_draw(box: Sandbox, tmp_path: Path) -
         "import sys, threading\n"
         "from pathlib import Path\n"
         "from renderers import cameras, engines\n"
-        "from renderers.contracts import EngineError\n"
+        "from renderers.contracts import RenderEngineError\n"
         "from renderers.mesh.load import load_model\n"
         "renderer = engines.engine(sys.argv[1]).open()\n"
         "def draw():\n"
         "    try:\n        renderer.render(load_model(Path(sys.argv[2])), cameras.rig('ring1'), 16)\n"
-        "    except EngineError as error:\n        print(error)\n"
+        "    except RenderEngineError as error:\n        print(error)\n"
         "thread = threading.Thread(target=draw); thread.start(); thread.join(); draw()",
         box.engine.name,
         str(made("ply", tmp_path)),

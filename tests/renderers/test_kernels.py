@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from renderers import cameras
 from renderers.contracts import (
     AlphaMode,
+    Background,
     MeshError,
     MeshMaterial,
     MeshModel,
@@ -19,7 +20,6 @@ from renderers.contracts import (
     TextureWrap,
     engine_stamp,
 )
-from renderers.images.color import Background
 from renderers.images.textures import mip_pyramid
 from renderers.mesh.load import assemble_model
 from renderers.raster.kernels.renderer import CompiledRenderer

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from renderers.contracts import MeshLimits
-from renderers.mesh.load import MeshError, load_model
+from renderers.contracts import MeshError, MeshLimits
+from renderers.mesh.load import load_model
 from tests.renderers.glb import SQUARE, SQUARE_FACES, Glb, pack
 
 

@@ -18,8 +18,7 @@ from renderers import cameras, sandbox
 from renderers.contracts import MeshError
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
-from renderers.sandbox import Sandbox, SandboxClosedError
-from renderers.worker_process import Worker
+from renderers.sandbox import Sandbox, SandboxClosedError, Worker
 from tests.renderers.glb import Glb, unlit
 
 GOOD = Glb()

@@ -1,5 +1,6 @@
 #version 330 core
-// What `light.py` and `shade.py` say, in GLSL: linear light and alpha of one sample.
+// What `light.py` and `shade.py` say, in GLSL: linear light and alpha of one sample. Names in capitals are
+// the constants of `light.py`.
 
 struct Material {
     vec4 base_color_factor;
@@ -59,10 +60,10 @@ vec3 bumped(vec3 normal)
     float side = sign(right.x * up.y - right.y * up.x) * (gl_FrontFacing ? 1.0 : -1.0);
     vec3 along = (dFdx(at) * up.y - dFdy(at) * right.y) * sign(right.x * up.y - right.y * up.x);
     along -= normal * dot(normal, along);
-    along /= max(length(along), 1e-20);
+    along /= max(length(along), SHORTEST);
     vec3 across = -cross(normal, along) * side;
     vec3 lean = 2.0 * look_up(material.normal_texture, normal_transform).rgb - 1.0;
-    return normalize(along * lean.x + across * lean.y + normal * max(lean.z, 0.2));
+    return normalize(along * lean.x + across * lean.y + normal * max(lean.z, FLATTEST_BUMP));
 #else
     return normal;
 #endif
@@ -72,17 +73,17 @@ vec3 bumped(vec3 normal)
 vec3 seen_normal(vec3 to_eye)
 {
     vec3 flat_normal = cross(dFdx(at), dFdy(at));
-    vec3 normal = bumped(leaning / max(length(leaning), 1e-20));
+    vec3 normal = bumped(leaning / max(length(leaning), SHORTEST));
     normal *= dot(normal, flat_normal) * dot(flat_normal, to_eye) < 0.0 ? -1.0 : 1.0;
     return normalize(normal - min(dot(normal, to_eye), 0.0) * to_eye);
 }
 
 float highlight(vec3 normal, vec3 to_eye, float roughness)
 {
-    float squared = max(roughness, 0.15) * max(roughness, 0.15);
+    float squared = max(roughness, SMOOTHEST) * max(roughness, SMOOTHEST);
     float shininess = 2.0 / (squared * squared) - 2.0;
-    float gleam = pow(max(dot(normal, normalize(key + to_eye)), 0.0), min(shininess, 400.0));
-    return min((shininess + 8.0) / 25.0 * gleam * max(dot(normal, key), 0.0), 4.0);
+    float gleam = pow(max(dot(normal, normalize(key + to_eye)), 0.0), min(shininess, SHININESS_LIMIT));
+    return min((shininess + 8.0) / GLEAM_SPREAD * gleam * max(dot(normal, key), 0.0), GLEAM_LIMIT);
 }
 
 vec3 lit(vec3 color)
@@ -101,14 +102,14 @@ vec3 lit(vec3 color)
     glow *= look_up(material.emissive_texture, emissive_transform).rgb;
 #endif
     vec3 to_eye = normalize(cam_pos - at), normal = seen_normal(to_eye);
-    float sky = (0.325 + 0.075 * normal.y) * occlusion;
-    float diffuse = sky + 0.58 * max(dot(normal, key), 0.0) + 0.16 * max(dot(normal, fill), 0.0);
+    float sky = (SKY_LEVEL + SKY_RISE * normal.y) * occlusion;
+    float diffuse = sky + KEY_LEVEL * max(dot(normal, key), 0.0) + FILL_LEVEL * max(dot(normal, fill), 0.0);
     float height = 2.0 * max(dot(normal, to_eye), 0.0) * normal.y - to_eye.y;
     float upward = clamp(0.5 * height + 0.5, 0.0, 1.0);
-    float surroundings = (0.35 + 0.55 * pow(upward, 3.0 - 2.0 * roughness)) * occlusion;
-    float mirrored = surroundings + 0.6 * highlight(normal, to_eye, roughness);
-    vec3 albedo = color * 0.85, metal = albedo * metallic;
-    return (albedo - 0.65 * metal) * diffuse + (metal + 0.04 * (1.0 - metallic)) * mirrored + glow;
+    float surroundings = (MIRROR_LEVEL + MIRROR_RISE * pow(upward, 3.0 - 2.0 * roughness)) * occlusion;
+    float mirrored = surroundings + GLEAM_LEVEL * highlight(normal, to_eye, roughness);
+    vec3 albedo = color * WHITEST, metal = albedo * metallic;
+    return (albedo - METAL_LOSS * metal) * diffuse + (metal + BARE_REFLECTANCE * (1.0 - metallic)) * mirrored + glow;
 }
 
 void main()

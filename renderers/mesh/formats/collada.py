@@ -1,22 +1,59 @@
-"""COLLADA (.dae) files: the visual scene with its transforms, instances and materials, as parts."""
+"""COLLADA (.dae) files: the visual scene with its transforms, instances and materials, as parts.
+
+Polygons are cut into triangles, whose corners are vertices of their own.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float32, Float64, Int64
 
 from renderers.contracts import Axis, MeshError, MeshLimits, MeshMaterial, MeshPart, Texture
-from renderers.images.color import to_linear
-from renderers.images.textures import TextureError, color_texture, decode_picture, mip_pyramid
-from renderers.mesh.formats.collada_geometry import ColladaSurface, declared_face_count, read_surfaces
-from renderers.mesh.formats.gltf_buffers import read_uri
-from renderers.mesh.formats.mesh_file import MeshContents, MissingFileError, SiblingFiles
+from renderers.images.color import linear_rgba
+from renderers.images.textures import TextureDecoder, TextureError, color_texture, mip_pyramid
+from renderers.mesh.formats.mesh_file import (
+    MeshContents,
+    MissingFileError,
+    SiblingFiles,
+    check_indices,
+    read_uri,
+)
 from renderers.mesh.formats.transform import placement_matrix, rotate_vectors, transform_points
 from renderers.mesh.formats.xml import XmlElement, parse_xml
 
 _SHADERS = ("phong", "blinn", "lambert", "constant")
+_POLYGONS = ("triangles", "polylist", "polygons", "tristrips", "trifans")
 _HOPS = 4  # from a texture to its sampler, surface and picture
+_DEEPEST = 100  # nodes within nodes
+_X_UP_TO_Y_UP = np.array([[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
+Values = Float64[np.ndarray, "k c"]
+Matrix = Float64[np.ndarray, "4 4"]
+
+
+def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:  # noqa: ARG001 (readers are called alike)
+    """The parts of a COLLADA file."""
+    root = parse_xml(data)
+    if root.name != "COLLADA":
+        raise MeshError("this is not a COLLADA file, although its name says so.")
+    stated = root.child("asset", "up_axis")
+    up = "Y_UP" if stated is None else stated.text.strip()
+    by_id = {one.attributes["id"]: one for one in _descendants(root) if "id" in one.attributes}
+    file = _File(root, limits, by_id, ColladaMaterials(by_id, siblings, TextureDecoder(limits)))
+    parts = list(file.parts(_X_UP_TO_Y_UP if up == "X_UP" else np.eye(4)))
+    axis: Axis = "z" if up == "Z_UP" else "y"
+    return MeshContents(parts, file.materials.notes, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class ColladaSurface:
+    """The triangles of one material, three vertices each."""
+
+    symbol: str | None  # of the material
+    vertices: Float64[np.ndarray, "n 3"]
+    normals: Float32[np.ndarray, "n 3"] | None
+    uv: Float32[np.ndarray, "n 2"] | None
+    colors: Float32[np.ndarray, "n 4"] | None
 
 
 @dataclass(eq=False)
@@ -25,19 +62,18 @@ class ColladaMaterials:
 
     by_id: Mapping[str, XmlElement]
     siblings: SiblingFiles
-    limits: MeshLimits
+    decoder: TextureDecoder
     notes: list[str] = field(default_factory=list)
-    _read: dict[int, MeshMaterial] = field(default_factory=dict)
+    _materials: dict[int, MeshMaterial] = field(default_factory=dict)
     _textures: dict[str, Texture | None] = field(default_factory=dict)
-    _pixels: int = 0
 
     def material(self, element: XmlElement) -> MeshMaterial:
         """The material of an element of the library."""
-        if id(element) not in self._read:
-            self._read[id(element)] = self._material(element)
-        return self._read[id(element)]
+        if id(element) not in self._materials:
+            self._materials[id(element)] = self._read(element)
+        return self._materials[id(element)]
 
-    def _material(self, element: XmlElement) -> MeshMaterial:
+    def _read(self, element: XmlElement) -> MeshMaterial:
         named = element.child("instance_effect")
         effect = self.by_id.get("" if named is None else named.attributes.get("url", "").removeprefix("#"))
         profile = None if effect is None else effect.child("profile_COMMON")
@@ -52,14 +88,20 @@ class ColladaMaterials:
         if texture is not None:
             return MeshMaterial(base=(1.0, 1.0, 1.0, 1.0), base_texture=texture, unlit=unlit)
         color = None if shade is None else shade.child("color")
-        return (
-            MeshMaterial(unlit=unlit) if color is None else MeshMaterial(base=_light(color.text), unlit=unlit)
-        )
+        if color is None:
+            return MeshMaterial(unlit=unlit)
+        red, green, blue, alpha = _linear(np.array(color.text.split()[:3], np.float64)[None])[0].tolist()
+        return MeshMaterial(base=(red, green, blue, alpha), unlit=unlit)
 
     def _texture(self, profile: XmlElement, name: str) -> Texture | None:
         path = self._path(profile, name)
         if path not in self._textures:
-            self._textures[path] = self._decode(path)
+            try:
+                pixels = self.decoder.decode(read_uri(path.removeprefix("file://"), self.siblings))
+                self._textures[path] = mip_pyramid(color_texture(pixels))
+            except (TextureError, MissingFileError) as error:
+                self.notes.append(f"drawn without the texture {path[:60]!r}: {error}")
+                self._textures[path] = None
         return self._textures[path]
 
     def _path(self, profile: XmlElement, name: str) -> str:
@@ -74,66 +116,24 @@ class ColladaMaterials:
             name = source.text if source else instance.attributes.get("url", "")[1:] if instance else ""
         image = self.by_id.get(name)
         init = None if image is None else image.child("init_from")
-        if init is None:
-            return ""
-        return init.text or getattr(init.child("ref"), "text", "")
-
-    def _decode(self, path: str) -> Texture | None:
-        try:
-            pixels = decode_picture(read_uri(path.removeprefix("file://"), self.siblings), self.limits)
-        except (TextureError, MissingFileError) as error:
-            self.notes.append(f"drawn without the texture {path[:60]!r}: {error}")
-            return None
-        self._pixels += pixels.shape[0] * pixels.shape[1]
-        self.limits.check("texture pixels", self._pixels, self.limits.image_pixels)
-        return mip_pyramid(color_texture(pixels))
-
-
-def _light(text: str) -> tuple[float, float, float, float]:
-    shade = np.array(text.split()[:3], np.float64)
-    red, green, blue = to_linear(np.rint(np.clip(np.nan_to_num(shade), 0, 1) * 255).astype(np.uint8))
-    return float(red), float(green), float(blue), 1.0
-
-
-Matrix = Float64[np.ndarray, "4 4"]
-_DEEPEST = 100  # nodes within nodes
-_X_UP_TO_Y_UP = np.array([[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
-
-
-def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:  # noqa: ARG001 (readers are called alike)
-    """The parts of a COLLADA file."""
-    root = parse_xml(data)
-    if root.name != "COLLADA":
-        raise MeshError("this is not a COLLADA file, although its name says so.")
-    stated = root.child("asset", "up_axis")
-    up = "Y_UP" if stated is None else stated.text.strip()
-    file = _File(root, siblings, limits)
-    parts = list(file.parts(_X_UP_TO_Y_UP if up == "X_UP" else np.eye(4)))
-    axis: Axis = "z" if up == "Z_UP" else "y"
-    return MeshContents(parts, file.looks.notes, axis)
+        return "" if init is None else init.text or getattr(init.child("ref"), "text", "")
 
 
 @dataclass(eq=False)
 class _File:
     root: XmlElement
-    siblings: SiblingFiles
     limits: MeshLimits
-    by_id: dict[str, XmlElement] = field(default_factory=dict)
-    looks: ColladaMaterials = field(init=False)
+    by_id: Mapping[str, XmlElement]
+    materials: ColladaMaterials
     surfaces_of: dict[str, list[ColladaSurface]] = field(default_factory=dict)
     instances: int = 0
     faces: int = 0
 
-    def __post_init__(self) -> None:
-        self.by_id = {one.attributes["id"]: one for one in _descendants(self.root) if "id" in one.attributes}
-        self.looks = ColladaMaterials(self.by_id, self.siblings, self.limits)
-
     def parts(self, matrix: Matrix) -> Iterator[MeshPart]:
         """Everything that the scene shows; the first visual scene where none is named."""
         named = self.root.child("scene", "instance_visual_scene")
-        scene = (
-            self.root.child("library_visual_scenes", "visual_scene") if named is None else self.named(named)
-        )
+        default = self.root.child("library_visual_scenes", "visual_scene")
+        scene = default if named is None else self.named(named)
         for node in [] if scene is None else scene.all("node"):
             yield from self._node(node, matrix, 0)
 
@@ -149,14 +149,15 @@ class _File:
         self.limits.check("instances", self.instances, self.limits.instances)
         if depth > _DEEPEST:
             raise MeshError("the file is damaged: a node of its scene hangs in a loop, or far too deep.")
-        matrix = above @ _local(node)
+        matrix = above
+        for step in node.all("matrix", "translate", "rotate", "scale"):
+            matrix = matrix @ _step_matrix(step)
         for instance in node.all("instance_geometry"):
             yield from self._geometry(self.named(instance), instance, matrix)
         for instance in node.all("instance_controller"):
             yield from self._controller(self.named(instance), instance, matrix)
-        inside = [*node.all("node"), *(self.named(one) for one in node.all("instance_node"))]
-        for one in inside:
-            yield from self._node(one, matrix, depth + 1)
+        for child in [*node.all("node"), *map(self.named, node.all("instance_node"))]:
+            yield from self._node(child, matrix, depth + 1)
 
     def _controller(self, controller: XmlElement, instance: XmlElement, matrix: Matrix) -> Iterator[MeshPart]:
         """A skinned or morphed mesh, at rest."""
@@ -170,9 +171,13 @@ class _File:
     def _geometry(self, geometry: XmlElement, instance: XmlElement, matrix: Matrix) -> Iterator[MeshPart]:
         name = geometry.attributes["id"]
         if name not in self.surfaces_of:
-            self.limits.check("faces", self.faces + declared_face_count(geometry), self.limits.faces)
-            self.surfaces_of[name] = read_surfaces(geometry)
-        dressed = {
+            groups = [(mesh, group) for mesh in geometry.all("mesh") for group in mesh.all(*_POLYGONS)]
+            declared = sum(int(group.attributes.get("count", 0)) for _, group in groups)
+            self.limits.check("faces", self.faces + declared, self.limits.faces)
+            self.surfaces_of[name] = [
+                _surface(mesh, group) for mesh, group in groups if any(one.text for one in group.all("p"))
+            ]
+        bindings = {
             one.attributes.get("symbol"): one
             for one in _descendants(instance)
             if one.name == "instance_material"
@@ -180,8 +185,8 @@ class _File:
         for surface in self.surfaces_of[name]:
             self.faces += len(surface.vertices) // 3
             self.limits.check("faces", self.faces, self.limits.faces)
-            bound = dressed.get(surface.symbol)
-            material = None if bound is None else self.looks.material(self.named(bound, "target"))
+            bound = bindings.get(surface.symbol)
+            material = None if bound is None else self.materials.material(self.named(bound, "target"))
             yield _part(surface, material, matrix)
 
 
@@ -190,22 +195,12 @@ def _part(surface: ColladaSurface, material: MeshMaterial | None, matrix: Matrix
         material = MeshMaterial() if surface.colors is None else MeshMaterial(base=(1.0, 1.0, 1.0, 1.0))
     normals = surface.normals
     if normals is not None:
-        upright = np.linalg.pinv(matrix[:3, :3]).T.astype(np.float32)
-        normals = rotate_vectors(normals, upright)
-    faces = np.arange(len(surface.vertices)).reshape(-1, 3)
-    return MeshPart(
-        transform_points(surface.vertices, matrix), faces, material, normals, surface.uv, surface.colors
-    )
+        normals = rotate_vectors(normals, np.linalg.pinv(matrix[:3, :3]).T.astype(np.float32))
+    vertices, faces = transform_points(surface.vertices, matrix), np.arange(len(surface.vertices))
+    return MeshPart(vertices, faces.reshape(-1, 3), material, normals, surface.uv, surface.colors)
 
 
-def _local(node: XmlElement) -> Matrix:
-    matrix = np.eye(4)
-    for step in node.all("matrix", "translate", "rotate", "scale"):
-        matrix = matrix @ _step(step)
-    return matrix
-
-
-def _step(step: XmlElement) -> Matrix:
+def _step_matrix(step: XmlElement) -> Matrix:
     origin, rest, whole = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.ones(3)
     if step.name == "matrix":
         return _numbers(step.text, 16).reshape(4, 4)
@@ -232,3 +227,94 @@ def _descendants(element: XmlElement) -> Iterator[XmlElement]:
         one = waiting.pop()
         yield one
         waiting += reversed(one.children)
+
+
+def _surface(mesh: XmlElement, group: XmlElement) -> ColladaSurface:
+    """The triangles of one group of polygons."""
+    sources = {one.attributes.get("id"): one for one in mesh.all("source")}
+    inputs = list(_inputs(mesh, group))
+    width = 1 + max(offset for _, offset, _ in inputs)
+    runs = [rows[_triangles(group.name, rows, sizes)] for rows, sizes in _runs(group, width)]
+    corners = np.concatenate(runs)
+    values: dict[str, Values] = {}
+    for semantic, offset, source in inputs:
+        if semantic not in values and source in sources:
+            rows = _values(sources[source])
+            check_indices(corners[:, offset], len(rows))
+            values[semantic] = rows[corners[:, offset]]
+    if "POSITION" not in values:
+        raise MeshError("the dae file is damaged: some of its polygons have no positions.")
+    normals, uv, colors = (values.get(name) for name in ("NORMAL", "TEXCOORD", "COLOR"))
+    return ColladaSurface(
+        symbol=group.attributes.get("material"),
+        vertices=values["POSITION"][:, :3],
+        normals=None if normals is None else normals[:, :3].astype(np.float32),
+        uv=None if uv is None else (uv[:, :2] * (1, -1) + (0, 1)).astype(np.float32),
+        colors=None if colors is None else _linear(colors),
+    )
+
+
+def _inputs(mesh: XmlElement, group: XmlElement) -> Iterator[tuple[str, int, str]]:
+    """(meaning, column, source) of each number of a corner; VERTEX stands for what all vertices have."""
+    shared = [one for vertices in mesh.all("vertices") for one in vertices.all("input")]
+    for one in group.all("input"):
+        offset = int(one.attributes.get("offset", 0))
+        if offset < 0 or offset > 100:
+            raise MeshError("the dae file is damaged: a corner of its polygons has too many numbers.")
+        for source in shared if one.attributes["semantic"] == "VERTEX" else [one]:
+            yield source.attributes["semantic"], offset, source.attributes["source"].removeprefix("#")
+
+
+def _runs(
+    group: XmlElement, width: int
+) -> Iterator[tuple[Int64[np.ndarray, "k w"], Int64[np.ndarray, " p"]]]:
+    """The corners of each <p>, a row each, and how many belong to each polygon."""
+    for p in group.all("p"):
+        indices = np.array(p.text.split(), np.int64)
+        rows = indices[: len(indices) // width * width].reshape(-1, width)
+        counts = group.child("vcount")
+        if group.name == "triangles":
+            sizes = np.full(len(rows) // 3, 3)
+        elif group.name == "polylist" and counts is not None:
+            sizes = np.array(counts.text.split(), np.int64)
+        else:
+            sizes = np.array([len(rows)])
+        if (sizes < 0).any() or sizes.sum() > len(rows):
+            raise MeshError("the dae file is damaged: it has more polygons than corners.")
+        yield rows, sizes
+
+
+def _triangles(
+    kind: str, rows: Int64[np.ndarray, "k w"], sizes: Int64[np.ndarray, " p"]
+) -> Int64[np.ndarray, " n"]:
+    """The rows of the triangles' corners, one after another."""
+    if kind == "tristrips":
+        nth = np.arange(max(len(rows) - 2, 0))
+        odd = nth % 2
+        return np.stack([nth, nth + 1 + odd, nth + 2 - odd], axis=1).ravel()
+    pieces = np.maximum(sizes - 2, 0)
+    begin = np.repeat(np.cumsum(sizes) - sizes, pieces)
+    nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return np.stack([begin, begin + nth + 1, begin + nth + 2], axis=1).ravel()
+
+
+def _values(source: XmlElement) -> Values:
+    """The numbers of a source, a row for each element."""
+    numbers, accessor = source.child("float_array"), source.child("technique_common", "accessor")
+    if numbers is None or accessor is None:
+        raise MeshError("the dae file is damaged: a list of numbers in it is missing.")
+    stride, offset = (
+        int(accessor.attributes.get(name, rest)) for name, rest in (("stride", 1), ("offset", 0))
+    )
+    if not 1 <= stride <= 16 or offset < 0:
+        raise MeshError("the dae file is damaged: a list of numbers in it has a senseless form.")
+    flat = np.array(numbers.text.split(), np.float64)[offset:]
+    return flat[: len(flat) // stride * stride].reshape(-1, stride)
+
+
+def _linear(colors: Values) -> Float32[np.ndarray, "k 4"]:
+    """sRGB numbers in [0, 1] as linear light; a missing alpha is 1."""
+    shares = np.clip(np.nan_to_num(colors[:, :3]), 0, 1)
+    light = linear_rgba(np.rint(shares * 255).astype(np.uint8))
+    light[:, 3:] = colors[:, 3:4] if colors.shape[1] > 3 else 1
+    return light

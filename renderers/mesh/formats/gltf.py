@@ -25,11 +25,8 @@ _RESTING = {"TRANSLATION": (0.0, 0.0, 0.0), "ROTATION": (0.0, 0.0, 0.0, 1.0), "S
 
 def instance_count(tree: dict[str, Any], node: dict[str, Any]) -> int:
     """How many instances a node declares; 1 without the extension."""
-    accessors = _accessors(node)
-    counts = [
-        whole_number(tree_entry(tree, "accessors", one).get("count"), "count") for one in accessors.values()
-    ]
-    return max(counts, default=1)
+    described = (tree_entry(tree, "accessors", index) for index in _accessors(node).values())
+    return max((whole_number(one.get("count"), "count") for one in described), default=1)
 
 
 def instance_matrices(buffers: GltfBuffers, node: dict[str, Any]) -> list[Float64[np.ndarray, "4 4"]]:
@@ -40,10 +37,7 @@ def instance_matrices(buffers: GltfBuffers, node: dict[str, Any]) -> list[Float6
         if columns[name].shape != (count, len(_RESTING[name])):
             raise MeshError("the file is damaged: its instances have places and turns in different numbers.")
     rows = {name: columns.get(name, np.tile(rest, (count, 1))) for name, rest in _RESTING.items()}
-    return [
-        placement_matrix(*one)
-        for one in zip(rows["TRANSLATION"], rows["ROTATION"], rows["SCALE"], strict=True)
-    ]
+    return [placement_matrix(*row) for row in zip(*rows.values(), strict=True)]
 
 
 def _accessors(node: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +45,13 @@ def _accessors(node: dict[str, Any]) -> dict[str, Any]:
     return {name: index for name, index in attributes.items() if name in _RESTING}
 
 
+SUPPORTED_EXTENSIONS = {
+    *(DRACO, *MESHOPT, INSTANCING),
+    *("EXT_texture_webp", "KHR_lights_punctual", "KHR_mesh_quantization"),
+    *("KHR_texture_basisu", "KHR_texture_transform"),
+}
 Matrix = Float64[np.ndarray, "4 4"]
+Matrices = Float64[np.ndarray, "p 4 4"]
 _MODES = {0: "points", 4: "triangles", 5: "strip", 6: "fan"}  # lines are not drawn
 
 
@@ -95,9 +95,8 @@ def mesh_instances(
         node = tree["nodes"][index]
         weights = node.get("weights", tree["meshes"][node["mesh"]].get("weights", ()))
         for matrix in instance_matrices(buffers, node):
-            yield MeshInstance(
-                node["mesh"], worlds[index] @ matrix, node.get("skin"), tuple(map(float, weights))
-            )
+            placed = worlds[index] @ matrix
+            yield MeshInstance(node["mesh"], placed, node.get("skin"), tuple(map(float, weights)))
 
 
 def drawable_primitives(mesh: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -151,9 +150,8 @@ def _local_matrix(node: dict[str, Any]) -> Matrix:
     if "matrix" in node:
         return np.array(node["matrix"], np.float64).reshape(4, 4).T
     parts = [("translation", (0, 0, 0)), ("rotation", (0, 0, 0, 1)), ("scale", (1, 1, 1))]
-    return placement_matrix(
-        *(np.array(node.get(name, rest), np.float64).reshape(len(rest)) for name, rest in parts)
-    )
+    values = (np.array(node.get(name, rest), np.float64).reshape(len(rest)) for name, rest in parts)
+    return placement_matrix(*values)
 
 
 def skin_matrices(
@@ -185,19 +183,6 @@ def blend_joints(
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
     means: Float64[np.ndarray, "n 4 4"] = np.einsum("nk,nkij->nij", shares, matrices[joints.astype(np.int64)])
     return means
-
-
-SUPPORTED_EXTENSIONS = {
-    DRACO,
-    *MESHOPT,
-    INSTANCING,
-    "EXT_texture_webp",
-    "KHR_lights_punctual",
-    "KHR_mesh_quantization",
-    "KHR_texture_basisu",
-    "KHR_texture_transform",
-}
-Matrices = Float64[np.ndarray, "p 4 4"]
 
 
 def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:
@@ -238,9 +223,9 @@ class _File:
         decoded: dict[tuple[int, tuple[float, ...]], list[GltfPrimitive]] = {}
         for placed in mesh_instances(self.buffers, worlds, self.limits):
             if placed.key not in decoded:
-                found = drawable_primitives(self.tree["meshes"][placed.mesh])
                 decoded[placed.key] = [
-                    decode_primitive(self.buffers, self.materials, one, placed.weights) for one in found
+                    decode_primitive(self.buffers, self.materials, one, placed.weights)
+                    for one in drawable_primitives(self.tree["meshes"][placed.mesh])
                 ]
             joints = None if placed.skin is None else skin_matrices(self.buffers, placed.skin, worlds)
             for primitive in decoded[placed.key]:
@@ -255,22 +240,15 @@ class _File:
             places = blend_joints(joints, attributes["JOINTS_0"], attributes["WEIGHTS_0"])
         vertices = _transform(positions, places)
         turned = None if normals is None else _rotate(normals.astype(np.float32), places)
-        material = (
-            _default_material(primitive)
-            if primitive.material is None
-            else self.materials.read(primitive.material)
-        )
+        material = MeshMaterial() if primitive.colors is None else MeshMaterial(base=(1.0, 1.0, 1.0, 1.0))
+        if primitive.material is not None:
+            material = self.materials.read(primitive.material)
         if primitive.points:
             part, notes = point_cloud(vertices, turned, primitive.colors, material, self.limits)
             self.notes.extend(notes)
             return part
-        return MeshPart(
-            vertices, primitive.faces, material, turned, primitive.uv(0), primitive.colors, primitive.uv(1)
-        )
-
-
-def _default_material(primitive: GltfPrimitive) -> MeshMaterial:
-    return MeshMaterial() if primitive.colors is None else MeshMaterial(base=(1.0, 1.0, 1.0, 1.0))
+        uv, uv1 = primitive.uv(0), primitive.uv(1)
+        return MeshPart(vertices, primitive.faces, material, turned, uv, primitive.colors, uv1)
 
 
 def _transform(points: Float64[np.ndarray, "n 3"], places: Matrices) -> Float64[np.ndarray, "n 3"]:

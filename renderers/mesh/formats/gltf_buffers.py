@@ -3,8 +3,6 @@
 Legend: k elements of an accessor · c components of each.
 """
 
-import base64
-import binascii
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,36 +11,13 @@ from jaxtyping import Shaped
 
 from multifold.errors import needs_extra
 from renderers.contracts import MeshError, MeshLimits
-from renderers.mesh.formats.mesh_file import SiblingFiles
+from renderers.mesh.formats.mesh_file import SiblingFiles, read_uri
 
 MESHOPT = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 _WIDEST = 256  # bytes of an element
 
 
-def compression_of(view: dict[str, Any]) -> dict[str, Any] | None:
-    """How a buffer view is compressed, or None if it is plain."""
-    extensions = view.get("extensions", {})
-    described: dict[str, Any] | None = next(
-        (extensions[name] for name in MESHOPT if name in extensions), None
-    )
-    return described
-
-
-def unpack_meshopt(data: memoryview, described: dict[str, Any], count: int, width: int) -> bytes:
-    """The plain bytes: `count` elements of `width` bytes."""
-    with needs_extra("render"):
-        import meshopt
-    if width > _WIDEST:
-        raise MeshError(f"the file is damaged: an element of its compressed data is {width} bytes wide.")
-    kind = described.get("filter", "NONE")
-    try:
-        plain = meshopt.decode_gltf_buffer(bytes(data), count, width, described.get("mode"), kind)
-    except (ValueError, RuntimeError) as error:
-        raise MeshError("the meshopt-compressed part of the file is damaged.") from error
-    return bytes(plain.tobytes())
-
-
-COMPONENT_DTYPES = {
+COMPONENT_DTYPES: dict[int, type[np.generic]] = {
     5120: np.int8,
     5121: np.uint8,
     5122: np.int16,
@@ -54,14 +29,14 @@ ELEMENT_WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3
 
 
 def tree_entry(tree: dict[str, Any], kind: str, index: Any) -> dict[str, Any]:  # noqa: ANN401 (any JSON value)
-    """`tree[kind][index]`, where the index may be any nonsense."""
+    """`tree[kind][index]`, where the index may be any JSON value."""
     entries = tree.get(kind, [])
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(entries):
         raise MeshError(
             f"the file is damaged: it names number {index!r} of its {kind}, of which it has {len(entries)}."
         )
-    found: dict[str, Any] = entries[index]
-    return found
+    entry: dict[str, Any] = entries[index]
+    return entry
 
 
 def whole_number(value: Any, what: str) -> int:  # noqa: ANN401 (any JSON value)
@@ -85,11 +60,12 @@ class GltfBuffers:
     def view(self, index: Any) -> memoryview:  # noqa: ANN401 (any JSON value)
         """The bytes of one buffer view."""
         described = tree_entry(self.tree, "bufferViews", index)
-        compressed = compression_of(described)
+        extensions = described.get("extensions", {})
+        compressed = next((extensions[name] for name in MESHOPT if name in extensions), None)
         if compressed is None:
             return self._span(described)
         if index not in self._unpacked:
-            self._unpacked[index] = self._unpack(compressed)
+            self._unpacked[index] = self._unpack_meshopt(compressed)
         return memoryview(self._unpacked[index])
 
     def _span(self, described: dict[str, Any]) -> memoryview:
@@ -101,14 +77,22 @@ class GltfBuffers:
             raise MeshError("the file is cut short: it describes more data than it holds.")
         return memoryview(data)[start : start + length]
 
-    def _unpack(self, compressed: dict[str, Any]) -> bytes:
-        count, width = (
-            whole_number(compressed.get("count"), "count"),
-            whole_number(compressed.get("byteStride"), "byteStride"),
-        )
-        so_far = sum(map(len, self._unpacked.values()))
-        self.limits.check("bytes of unpacked data", so_far + count * width, self.limits.unpacked_bytes)
-        return unpack_meshopt(self._span(compressed), compressed, count, width)
+    def _unpack_meshopt(self, compressed: dict[str, Any]) -> bytes:
+        with needs_extra("render"):
+            import meshopt
+        count = whole_number(compressed.get("count"), "count")
+        width = whole_number(compressed.get("byteStride"), "byteStride")
+        total = sum(map(len, self._unpacked.values())) + count * width
+        self.limits.check("bytes of unpacked data", total, self.limits.unpacked_bytes)
+        data = bytes(self._span(compressed))
+        if width > _WIDEST:
+            raise MeshError(f"the file is damaged: an element of its compressed data is {width} bytes wide.")
+        kind = compressed.get("filter", "NONE")
+        try:
+            plain = meshopt.decode_gltf_buffer(data, count, width, compressed.get("mode"), kind)
+        except (ValueError, RuntimeError) as error:
+            raise MeshError("the meshopt-compressed part of the file is damaged.") from error
+        return bytes(plain.tobytes())
 
     def accessor(self, index: Any) -> Shaped[np.ndarray, "k c"]:  # noqa: ANN401 (any JSON value)
         """The elements of one accessor; normalised integers become float32."""
@@ -130,29 +114,16 @@ class GltfBuffers:
         if "bufferView" not in described:
             return np.zeros((count, width), dtype)
         stride = tree_entry(self.tree, "bufferViews", described["bufferView"]).get("byteStride")
-        offset = whole_number(described.get("byteOffset", 0), "byteOffset")
-        return _strided(self.view(described["bufferView"]), offset, stride, (count, width), dtype)
+        return self._elements(described, stride, (count, width), dtype)
 
     def _sparse(
         self, described: dict[str, Any], values: Shaped[np.ndarray, "k c"]
     ) -> Shaped[np.ndarray, "k c"]:
         sparse, (_, width, dtype) = described["sparse"], self._layout(described)
         count = whole_number(sparse["count"], "sparse count")
-        places, changes = sparse["indices"], sparse["values"]
-        where = _strided(
-            self.view(places["bufferView"]),
-            whole_number(places.get("byteOffset", 0), "byteOffset"),
-            None,
-            (count, 1),
-            np.dtype(COMPONENT_DTYPES[places["componentType"]]),
-        )[:, 0]
-        what = _strided(
-            self.view(changes["bufferView"]),
-            whole_number(changes.get("byteOffset", 0), "byteOffset"),
-            None,
-            (count, width),
-            dtype,
-        )
+        index_dtype = np.dtype(COMPONENT_DTYPES[sparse["indices"]["componentType"]])
+        where = self._elements(sparse["indices"], None, (count, 1), index_dtype)[:, 0]
+        what = self._elements(sparse["values"], None, (count, width), dtype)
         changed = values.copy()
         changed[where] = what
         return changed
@@ -160,11 +131,26 @@ class GltfBuffers:
     def _layout(self, described: dict[str, Any]) -> tuple[int, int, np.dtype[Any]]:
         count = whole_number(described.get("count"), "count")
         self.limits.check("elements in one list", count, max(self.limits.vertices, 3 * self.limits.faces))
-        return (
-            count,
-            ELEMENT_WIDTHS[described["type"]],
-            np.dtype(COMPONENT_DTYPES[described["componentType"]]),
-        )
+        dtype = np.dtype(COMPONENT_DTYPES[described["componentType"]])
+        return count, ELEMENT_WIDTHS[described["type"]], dtype
+
+    def _elements(
+        self,
+        described: dict[str, Any],
+        stride: Any,  # noqa: ANN401 (any JSON value)
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+    ) -> Shaped[np.ndarray, "k c"]:
+        """The elements that begin at an offset of a buffer view, `stride` bytes apart."""
+        data = self.view(described["bufferView"])
+        offset = whole_number(described.get("byteOffset", 0), "byteOffset")
+        count, row = shape[0], shape[1] * dtype.itemsize
+        step = row if stride is None else whole_number(stride, "byteStride")
+        if step < row and count > 1:
+            raise MeshError("the file is damaged: elements of its data overlap.")
+        if count and offset + step * (count - 1) + row > len(data):
+            raise MeshError("the file is cut short: it describes more data than it holds.")
+        return np.ndarray(shape, dtype, data, offset, (step, dtype.itemsize)).copy()
 
 
 def normalise_integers(
@@ -175,33 +161,3 @@ def normalise_integers(
         return values
     scaled = values.astype(np.float32) / np.float32(np.iinfo(values.dtype).max)
     return scaled.clip(-1, None)
-
-
-def read_uri(uri: str, siblings: SiblingFiles) -> bytes:
-    """A data URI decoded, or the file beside the mesh."""
-    if not uri.startswith("data:"):
-        return siblings.read(uri)
-    header, comma, payload = uri.partition(",")
-    if not comma or not header.endswith(";base64"):
-        raise MeshError("the file is damaged: a data URI in it is not base64.")
-    try:
-        return base64.b64decode(payload)
-    except (binascii.Error, ValueError) as error:
-        raise MeshError("the file is damaged: a data URI in it is not base64.") from error
-
-
-def _strided(
-    data: memoryview,
-    offset: int,
-    stride: Any,  # noqa: ANN401 (any JSON value)
-    shape: tuple[int, int],
-    dtype: np.dtype[Any],
-) -> Shaped[np.ndarray, "k c"]:
-    count, width = shape
-    row = width * dtype.itemsize
-    step = row if stride is None else whole_number(stride, "byteStride")
-    if step < row and count > 1:
-        raise MeshError("the file is damaged: elements of its data overlap.")
-    if count and offset + step * (count - 1) + row > len(data):
-        raise MeshError("the file is cut short: it describes more data than it holds.")
-    return np.ndarray(shape, dtype, data, offset, (step, dtype.itemsize)).copy()

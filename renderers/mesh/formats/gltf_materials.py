@@ -8,10 +8,9 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from renderers.contracts import AlphaMode, MeshError, MeshMaterial, Texture, TextureWrap
-from renderers.images import textures
-from renderers.images.textures import TextureError, color_texture, data_texture, decode_picture, mip_pyramid
-from renderers.mesh.formats.gltf_buffers import GltfBuffers, read_uri, tree_entry
-from renderers.mesh.formats.mesh_file import MissingFileError
+from renderers.images.textures import TextureDecoder, TextureError, color_texture, data_texture, mip_pyramid
+from renderers.mesh.formats.gltf_buffers import GltfBuffers, tree_entry
+from renderers.mesh.formats.mesh_file import MissingFileError, read_uri
 
 TextureRole: TypeAlias = Literal["albedo", "glow", "data", "normal", "occlusion"]
 _WRAPS: dict[int, TextureWrap] = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
@@ -26,17 +25,19 @@ class GltfTextures:
 
     tree: dict[str, Any]
     buffers: GltfBuffers
+    decoder: TextureDecoder
     notes: list[str] = field(default_factory=list)
     _pixels: dict[int, UInt8[np.ndarray, "h w 4"] | None] = field(default_factory=dict)
     _pyramids: dict[tuple[int, TextureRole, float], Texture] = field(default_factory=dict)
-    _decoded_pixels: int = 0
 
     def read(self, reference: dict[str, Any] | None, role: TextureRole, uv_set: int) -> Texture | None:
         """What a material refers to, or None if it names no texture or a missing one."""
         if reference is None:
             return None
         described = tree_entry(self.tree, "textures", reference.get("index"))
-        image = _source(described)
+        extensions = described.get("extensions", {})
+        alternatives = (extensions[name].get("source") for name in _SOURCES if name in extensions)
+        image = next(alternatives, described.get("source"))
         pixels = None if image is None else self._image(image)
         if image is None or pixels is None:
             return None
@@ -58,27 +59,17 @@ class GltfTextures:
         described = tree_entry(self.tree, "images", index)
         if index not in self._pixels:
             try:
-                self._pixels[index] = self._decode(described)
+                self._pixels[index] = self.decoder.decode(self._encoded(described), ktx2=True)
             except (TextureError, MissingFileError) as error:
                 self._pixels[index] = None
                 named = str(described.get("name") or described.get("uri", index))
                 self.notes.append(f"drawn without the texture {named:.60}: {error}")
         return self._pixels[index]
 
-    def _decode(self, described: dict[str, Any]) -> UInt8[np.ndarray, "h w 4"]:
+    def _encoded(self, described: dict[str, Any]) -> bytes:
         if "bufferView" in described:
-            data = bytes(self.buffers.view(described["bufferView"]))
-        else:
-            data = read_uri(str(described["uri"]), self.buffers.siblings)
-        limits = self.buffers.limits
-        pixels = (
-            textures.decode_ktx2(data, limits)
-            if data.startswith(textures.KTX2_MAGIC)
-            else decode_picture(data, limits)
-        )
-        self._decoded_pixels += pixels.shape[0] * pixels.shape[1]
-        limits.check("texture pixels", self._decoded_pixels, limits.image_pixels)
-        return pixels
+            return bytes(self.buffers.view(described["bufferView"]))
+        return read_uri(str(described["uri"]), self.buffers.siblings)
 
 
 def uv_set_of(reference: dict[str, Any]) -> int:
@@ -89,25 +80,18 @@ def uv_set_of(reference: dict[str, Any]) -> int:
 
 def finite_number(value: Any) -> float:  # noqa: ANN401 (any JSON value)
     """A JSON value that must be a finite number."""
-    found = float(value)
-    if not math.isfinite(found):
+    number = float(value)
+    if not math.isfinite(number):
         raise MeshError("the file is damaged: a number of a material is not finite.")
-    return found
+    return number
 
 
 def finite_numbers(values: Any, count: int) -> Any:  # noqa: ANN401 (a tuple of `count` floats)
     """A JSON list that must be so many finite numbers."""
-    found = tuple(finite_number(value) for value in values)
-    if len(found) != count:
-        raise MeshError(f"the file is damaged: a material has {len(found)} numbers where {count} belong.")
-    return found
-
-
-def _source(described: dict[str, Any]) -> int | None:
-    extensions = described.get("extensions", {})
-    better = (extensions[name].get("source") for name in _SOURCES if name in extensions)
-    source: int | None = next(better, described.get("source"))
-    return source
+    numbers = tuple(finite_number(value) for value in values)
+    if len(numbers) != count:
+        raise MeshError(f"the file is damaged: a material has {len(numbers)} numbers where {count} belong.")
+    return numbers
 
 
 def _values(
@@ -147,16 +131,16 @@ class GltfMaterials:
 
     tree: dict[str, Any]
     buffers: GltfBuffers
-    pictures: GltfTextures = field(init=False)
+    textures: GltfTextures = field(init=False)
     _read: dict[int, MeshMaterial] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pictures = GltfTextures(self.tree, self.buffers)
+        self.textures = GltfTextures(self.tree, self.buffers, TextureDecoder(self.buffers.limits))
 
     @property
     def notes(self) -> list[str]:
         """What could not be used."""
-        return self.pictures.notes
+        return self.textures.notes
 
     def read(self, index: Any) -> MeshMaterial:  # noqa: ANN401 (any JSON value)
         """The material of this number."""
@@ -175,13 +159,12 @@ class GltfMaterials:
         strength = extensions.get("KHR_materials_emissive_strength", {}).get("emissiveStrength", 1.0)
         base = gloss.get("diffuseFactor", pbr.get("baseColorFactor", (1, 1, 1, 1)))
         shininess = finite_number(gloss.get("glossinessFactor", 1.0))
+        emissive = [strength * part for part in described.get("emissiveFactor", (0, 0, 0))]
         return MeshMaterial(
             base=finite_numbers(base, 4),
             metallic=0.0 if gloss else finite_number(pbr.get("metallicFactor", 1.0)),
             roughness=1 - shininess if gloss else finite_number(pbr.get("roughnessFactor", 1.0)),
-            emissive=finite_numbers(
-                [strength * part for part in described.get("emissiveFactor", (0, 0, 0))], 3
-            ),
+            emissive=finite_numbers(emissive, 3),
             alpha_mode=_ALPHA_MODES[described.get("alphaMode", "OPAQUE")],
             alpha_cutoff=finite_number(described.get("alphaCutoff", 0.5)),
             unlit="KHR_materials_unlit" in extensions,
@@ -190,13 +173,13 @@ class GltfMaterials:
 
     def _textures(self, described: dict[str, Any]) -> dict[str, Texture | None]:
         first, second = _uv_sets(described)
-        found: dict[str, Texture | None] = {}
+        textures: dict[str, Texture | None] = {}
         for name, reference in _references(described).items():
             uv_set = first if reference is None else uv_set_of(reference)
             if uv_set not in (first, second):
                 self.notes.append(f"a texture is looked up by TEXCOORD_{first} instead of TEXCOORD_{uv_set}")
-            found[f"{name}_texture"] = self.pictures.read(reference, _ROLES[name], int(uv_set == second))
-        return found
+            textures[f"{name}_texture"] = self.textures.read(reference, _ROLES[name], int(uv_set == second))
+        return textures
 
 
 def _references(described: dict[str, Any]) -> dict[str, dict[str, Any] | None]:
@@ -212,8 +195,8 @@ def _references(described: dict[str, Any]) -> dict[str, dict[str, Any] | None]:
 
 
 def _uv_sets(described: dict[str, Any]) -> tuple[int, int | None]:
-    found = _references(described)
-    ordered = dict.fromkeys(uv_set_of(one) for one in (found["normal"], *found.values()) if one)
+    references = _references(described)
+    ordered = dict.fromkeys(uv_set_of(one) for one in (references["normal"], *references.values()) if one)
     first, second, *_ = (*ordered, None, None)
     return first or 0, second
 

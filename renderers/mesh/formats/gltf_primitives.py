@@ -11,6 +11,7 @@ from multifold.errors import needs_extra
 from renderers.contracts import MeshError
 from renderers.mesh.formats.gltf_buffers import GltfBuffers, normalise_integers, tree_entry
 from renderers.mesh.formats.gltf_materials import GltfMaterials
+from renderers.mesh.formats.mesh_file import check_indices
 
 with needs_extra("render"):
     import DracoPy
@@ -68,8 +69,7 @@ def decode_primitive(
     if indices is None and "indices" in primitive:
         indices = buffers.accessor(primitive["indices"]).ravel()
     corners = np.arange(count) if indices is None else indices.astype(np.int64)
-    if len(corners) and not 0 <= corners.min() <= corners.max() < count:
-        raise MeshError("the file is damaged: a face names a vertex that does not exist.")
+    check_indices(corners, count)
     mode = primitive.get("mode", 4)
     if mode == POINTS_MODE:
         attributes = {name: values[corners] for name, values in attributes.items()}

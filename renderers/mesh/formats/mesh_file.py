@@ -1,6 +1,9 @@
 """A mesh file from outside: which formats are read, its bytes, the files beside it, what readers return."""
 
+import base64
+import hashlib
 import json
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +11,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import unquote
 
-from renderers.contracts import Axis, MeshError, MeshLimits, MeshPart
+import numpy as np
+from jaxtyping import Int
+
+from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshPart
 
 EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp")
 CONVERTERS = {
@@ -40,6 +46,16 @@ CONVERTERS = {
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
 _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 GLB_MAGIC = b"glTF"
+_GLTF = re.compile(rb'"uri"\s*:\s*"(?!data:)([^"]{1,1000})"')
+_NAMED_FILES = {
+    ".gltf": _GLTF,
+    ".glb": _GLTF,
+    ".dae": re.compile(rb"<init_from[^>]*>\s*(?:<ref>)?\s*([^<]{1,1000}?)\s*<"),
+    ".obj": re.compile(rb"^\s*mtllib\s+(.{1,1000}?)\s*$", re.MULTILINE),
+    ".mtl": re.compile(rb"^\s*(?:map_\w+|bump|disp|norm|refl)\s.*?(\S{1,1000})\s*$", re.MULTILINE),
+    ".ply": re.compile(rb"^comment TextureFile\s+(.{1,1000}?)\s*$", re.MULTILINE),
+}
+_PLY_HEADER = 1 << 16  # bytes in which a PLY file names its texture
 
 
 def suffix_of(path: Path) -> str:
@@ -112,16 +128,13 @@ def parse_json(data: bytes) -> dict[str, Any]:
     return tree
 
 
-_NAMES_SHOWN = 80  # letters
-
-
 class MissingFileError(MeshError):
     """A file that the mesh names does not lie beside it."""
 
 
 @dataclass
 class SiblingFiles:
-    """Reads files of one folder, and keeps an account of what was found and what was asked for in vain."""
+    """Reads files of one folder; lists those that were read, are missing or were refused."""
 
     folder: Path
     limits: MeshLimits
@@ -149,7 +162,7 @@ class SiblingFiles:
     def find(self, name: str) -> Path:
         """Where a file of the folder lies."""
         home, root = self.folder.resolve(), (self.within or self.folder).resolve()
-        shown = repr(name[:_NAMES_SHOWN])
+        shown = repr(name[:80])
         outside = False
         for path in _candidates(home, name):
             if not path.is_relative_to(root):
@@ -166,10 +179,11 @@ class SiblingFiles:
 
 
 def _candidates(home: Path, name: str) -> Iterator[Path]:
-    """As written, unquoted, and by its last word: exporters love absolute paths of their own machine."""
+    """As written, unquoted, and by its last part: exporters write absolute paths of their own machine."""
     slashed = unquote(name.strip()).replace("\\", "/")
     for spelling in dict.fromkeys((name.strip(), slashed, slashed.rsplit("/", 1)[-1])):
-        if spelling and not _absolute(spelling):
+        absolute = PurePosixPath(spelling).is_absolute() or PureWindowsPath(spelling).drive != ""
+        if spelling and not absolute:
             try:
                 path = (home / spelling).resolve()
                 path.is_file()
@@ -178,8 +192,23 @@ def _candidates(home: Path, name: str) -> Iterator[Path]:
             yield path
 
 
-def _absolute(name: str) -> bool:
-    return PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive != ""
+def read_uri(uri: str, siblings: SiblingFiles) -> bytes:
+    """A data URI decoded, or the file beside the mesh."""
+    if not uri.startswith("data:"):
+        return siblings.read(uri)
+    header, _, payload = uri.partition(",")
+    try:
+        if header.endswith(";base64"):
+            return base64.b64decode(payload)
+    except ValueError:
+        pass
+    raise MeshError("the file is damaged: a data URI in it is not base64.")
+
+
+def check_indices(indices: Int[np.ndarray, "..."], count: int) -> None:
+    """Refuse faces that name vertices beyond the last one."""
+    if indices.size and not 0 <= indices.min() <= indices.max() < count:
+        raise MeshError("the file is damaged: a face names a vertex that does not exist.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,3 +218,51 @@ class MeshContents:
     parts: list[MeshPart]
     notes: list[str]
     up: Axis | None = None  # where the file itself says which axis points up
+
+
+@dataclass(frozen=True)
+class ContentDigest:
+    """What a mesh is made of: its hash, the files that went into it, the names of those not there."""
+
+    hash: str
+    files: tuple[Path, ...]
+    missing: tuple[str, ...]
+
+
+def digest_content(
+    path: Path, limits: MeshLimits = DEFAULT_LIMITS, within: Path | None = None
+) -> ContentDigest:
+    """SHA-256 of the file and of those beside it that it names."""
+    digest = hashlib.sha256()
+    data = read_bytes(path, limits)
+    siblings = SiblingFiles(path.parent, limits, within, len(data))
+    for part in _contents(data, path.suffix.lower(), siblings):
+        digest.update(hashlib.sha256(part).digest())
+    return ContentDigest(digest.hexdigest(), (path, *siblings.found), (*siblings.missing, *siblings.refused))
+
+
+def content_hash(path: Path, limits: MeshLimits = DEFAULT_LIMITS, within: Path | None = None) -> str:
+    """The same, the hash alone."""
+    return digest_content(path, limits, within).hash
+
+
+def find_companions(path: Path, within: Path) -> tuple[Path, ...]:
+    """The files that a mesh names, as far as they are there; none if it cannot be read."""
+    try:
+        return digest_content(path, within=within).files[1:]
+    except (MeshError, OSError):
+        return ()
+
+
+def _contents(data: bytes, suffix: str, siblings: SiblingFiles) -> Iterator[bytes]:
+    yield data
+    try:
+        head = split_glb(data)[0] if suffix == ".glb" else data[: _PLY_HEADER if suffix == ".ply" else None]
+    except MeshError:
+        return  # not a GLB file: loading it will say so
+    for name in _NAMED_FILES[suffix].findall(head) if suffix in _NAMED_FILES else ():
+        try:
+            inner = siblings.read(name.decode(errors="replace"))
+        except MeshError:
+            continue  # missing or forbidden: loading the mesh will say so
+        yield from _contents(inner, ".mtl" if suffix == ".obj" else "", siblings)

@@ -19,7 +19,7 @@ from multifold.errors import needs_extra
 from renderers.contracts import BARE_ALBEDO, AlphaMode, MeshError, MeshLimits, MeshMaterial, MeshPart, Texture
 from renderers.images.color import to_linear
 from renderers.images.textures import PICTURE_FORMATS, color_texture, mip_pyramid, shrink_picture
-from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles
+from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, check_indices
 from renderers.mesh.formats.point_cloud import point_cloud
 from renderers.mesh.formats.transform import transform_points
 
@@ -27,7 +27,8 @@ with needs_extra("render"):
     import trimesh
     from trimesh.resolvers import Resolver
 
-
+_WHITE = (1.0, 1.0, 1.0, 1.0)
+Matrix = Float64[np.ndarray, "4 4"]
 _STL_HEADER, _STL_FACE = 84, 50
 
 
@@ -109,9 +110,7 @@ class TrimeshMaterials:
 
     limits: MeshLimits
     notes: list[str] = field(default_factory=list)
-    _materials: dict[int, tuple[Any, MeshMaterial]] = field(
-        default_factory=dict
-    )  # by the identity of their source
+    _materials: dict[int, tuple[Any, MeshMaterial]] = field(default_factory=dict)  # by id(source)
     _pixels: int = 0
 
     def material(self, source: Any) -> MeshMaterial:  # noqa: ANN401
@@ -164,15 +163,18 @@ def _opacity(source: Any) -> float:  # noqa: ANN401
     return opacity if 0 < opacity < 1 else 1.0
 
 
-_WHITE = (1.0, 1.0, 1.0, 1.0)
-
-
 def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:
     """The parts of the file, and notes about what could not be used."""
     check_declared_sizes(data, suffix, limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parsers, about files that they read all the same
-        scene = _scene(data, suffix, siblings)
+        scene = trimesh.load_scene(
+            io.BytesIO(resolve_negative_indices(data) if suffix == ".obj" else data),
+            file_type=suffix[1:],
+            resolver=_SiblingResolver(siblings),
+            process=False,
+            maintain_order=True,
+        )
     if siblings.refused:
         raise MeshError(
             f"the file asks for {siblings.refused[0][:80]!r}, which lies outside its folder. "
@@ -181,17 +183,7 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
     file = _File(scene, suffix, limits)
     parts = list(file.parts())
     missing = [f"drawn without {name[:60]!r}, which does not lie beside it" for name in siblings.missing]
-    return MeshContents(parts, missing + file.looks.notes + file.notes)
-
-
-def _scene(data: bytes, suffix: str, siblings: SiblingFiles) -> Any:  # noqa: ANN401 (trimesh is not typed)
-    return trimesh.load_scene(
-        io.BytesIO(resolve_negative_indices(data) if suffix == ".obj" else data),
-        file_type=suffix[1:],
-        resolver=_SiblingResolver(siblings),
-        process=False,
-        maintain_order=True,
-    )
+    return MeshContents(parts, missing + file.materials.notes + file.notes)
 
 
 class _SiblingResolver(Resolver):
@@ -217,7 +209,7 @@ class _SiblingResolver(Resolver):
 class _File:
     def __init__(self, scene: Any, suffix: str, limits: MeshLimits) -> None:  # noqa: ANN401 (trimesh is not typed)
         self.scene, self.suffix, self.limits = scene, suffix, limits
-        self.looks, self.notes = TrimeshMaterials(limits), list[str]()
+        self.materials, self.notes = TrimeshMaterials(limits), list[str]()
 
     def parts(self) -> Iterator[MeshPart]:
         count = 0
@@ -231,37 +223,27 @@ class _File:
                 continue
             count += len(faces)
             self.limits.check("faces", count, self.limits.faces)
-            if faces.min() < 0 or faces.max() >= len(geometry.vertices):
-                raise MeshError("the file is damaged: a face names a vertex that does not exist.")
+            check_indices(faces, len(geometry.vertices))
             yield self._part(geometry, faces, matrix)
 
-    def _part(
-        self,
-        geometry: Any,  # noqa: ANN401
-        faces: Int64[np.ndarray, "f 3"],
-        matrix: Float64[np.ndarray, "4 4"],
-    ) -> MeshPart:
+    def _part(self, geometry: Any, faces: Int64[np.ndarray, "f 3"], matrix: Matrix) -> MeshPart:  # noqa: ANN401
         visual = geometry.visual
         vertices = transform_points(np.asarray(geometry.vertices, np.float64), matrix)
         if visual.kind == "face":
             colors = linear_colors(np.asarray(visual.face_colors)).repeat(3, axis=0)
             unshared = np.arange(3 * len(faces)).reshape(-1, 3)
-            return MeshPart(
-                vertices[faces].reshape(-1, 3), unshared, MeshMaterial(base=_WHITE), colors=colors
-            )
-        normals = self._normals(geometry)
+            corners = vertices[faces].reshape(-1, 3)
+            return MeshPart(corners, unshared, MeshMaterial(base=_WHITE), colors=colors)
+        normals = None
+        if self.suffix != ".stl" and "vertex_normals" in geometry._cache:  # STL's are those of its faces
+            normals = np.asarray(geometry.vertex_normals, np.float32)
         if visual.kind == "vertex":
-            return MeshPart(
-                vertices,
-                faces,
-                MeshMaterial(base=_WHITE),
-                normals,
-                colors=linear_colors(visual.vertex_colors),
-            )
-        material = self.looks.material(getattr(visual, "material", None))
+            colors = linear_colors(visual.vertex_colors)
+            return MeshPart(vertices, faces, MeshMaterial(base=_WHITE), normals, colors=colors)
+        material = self.materials.material(getattr(visual, "material", None))
         return MeshPart(vertices, faces, material, normals, _uv(visual, len(vertices)))
 
-    def _points(self, geometry: Any, matrix: Float64[np.ndarray, "4 4"]) -> MeshPart:  # noqa: ANN401
+    def _points(self, geometry: Any, matrix: Matrix) -> MeshPart:  # noqa: ANN401
         points = transform_points(np.asarray(geometry.vertices, np.float64), matrix)
         colored = np.shape(geometry.colors) == (len(points), 4)
         part, notes = point_cloud(
@@ -274,24 +256,16 @@ class _File:
         self.notes.extend(notes)
         return part
 
-    def _normals(self, geometry: Any) -> Float32[np.ndarray, "n 3"] | None:  # noqa: ANN401
-        """Normals that the file brought; STL's say nothing that its triangles don't."""
-        if self.suffix == ".stl" or "vertex_normals" not in geometry._cache:
-            return None
-        return np.asarray(geometry.vertex_normals, np.float32)
-
 
 def _point_normals(geometry: Any) -> Float32[np.ndarray, "n 3"] | None:  # noqa: ANN401
     """The normals of a PLY file's points, which trimesh keeps raw."""
     columns = geometry.metadata.get("_ply_raw", {}).get("vertex", {}).get("data", {})
+    count = len(geometry.vertices)
     try:
-        normals = [np.asarray(columns[name], np.float32).reshape(len(geometry.vertices)) for name in _NORMAL]
+        normals = [np.asarray(columns[name], np.float32).reshape(count) for name in ("nx", "ny", "nz")]
     except (KeyError, IndexError, ValueError):
         return None
     return np.stack(normals, axis=1)
-
-
-_NORMAL = ("nx", "ny", "nz")
 
 
 def _uv(visual: Any, count: int) -> Float32[np.ndarray, "n 2"] | None:  # noqa: ANN401

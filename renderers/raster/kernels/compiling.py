@@ -6,8 +6,9 @@ own file alone, so entries close over a fingerprint of all our files, which make
 
 import inspect
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from multifold.errors import needs_extra
@@ -30,10 +31,19 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that becomes part of its caller, whatever its size: loops over calls are not vectorised."""
-    compiled: Callable[P, R] = numba.njit(
-        inspect.unwrap(function), nogil=True, error_model="numpy", forceinline=True
-    )
+    plain = inspect.unwrap(function)
+    compiled: Callable[P, R] = numba.njit(plain, nogil=True, error_model="numpy", forceinline=True)
     return compiled
+
+
+def inline_twins(functions: Iterable[Callable[..., Any]], scalar_forms: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain functions as inline kernels, by name; each calls the scalar forms and the kernels before it."""
+    kernels = dict(scalar_forms)
+    for function in functions:
+        plain = inspect.unwrap(function)
+        twin = FunctionType(plain.__code__, {**plain.__globals__, **kernels}, plain.__name__)
+        kernels[plain.__name__] = inline_kernel(twin)
+    return kernels
 
 
 def fingerprint() -> int:
@@ -56,6 +66,23 @@ def _pointer_to(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     return pointer
 
 
+def pointers_of(arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 (the compiler's own types)
+    """A kernel that makes the addresses of these arrays, given by their jaxtyping annotations, pointers."""
+    untyped: Any = types
+    kinds = untyped.Tuple([untyped.CPointer(getattr(types, array.dtypes[0])) for array in arrays.values()])
+
+    @intrinsic
+    def pointers(_: Any, addresses: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:  # noqa: ANN401
+            numbers = (builder.extract_value(values[0], place) for place in range(len(kinds)))
+            pairs = zip(numbers, map(context.get_value_type, kinds), strict=True)
+            return context.make_tuple(builder, kinds, [builder.inttoptr(*pair) for pair in pairs])
+
+        return kinds(addresses), generate
+
+    return pointers
+
+
 def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     @intrinsic
     def bits(_: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
@@ -67,10 +94,5 @@ def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
     return bits
 
 
-float_pointer, double_pointer = _pointer_to(types.float32), _pointer_to(types.float64)
-int_pointer, long_pointer, byte_pointer = (
-    _pointer_to(types.int32),
-    _pointer_to(types.int64),
-    _pointer_to(types.uint8),
-)
+float_pointer, long_pointer, byte_pointer = map(_pointer_to, (types.float32, types.int64, types.uint8))
 bits_of, single_of = _bits_as(types.int32), _bits_as(types.float32)

@@ -6,8 +6,8 @@ The former is worked out once and kept in one of the scene's slots, until anothe
 import numpy as np
 
 from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
-from renderers.raster.kernels.scene import SLOT_VALUES, SLOTS, Pointer, ScenePointers
-from renderers.raster.kernels.vectors import Vector, cross, dot, scale_by, subtract
+from renderers.raster.kernels.light import Vector, cross, dot, load_vector, scale_by, subtract
+from renderers.raster.kernels.scene import SLOT_VALUES, SLOTS, ScenePointers
 
 F = np.float32
 CORNER_WIDTH = 14  # values of a corner: position, normal, uv, colour, second uv
@@ -31,14 +31,10 @@ def slot_of(scene: ScenePointers, face: int) -> int:
 def _set_values(scene: ScenePointers, face: int, at: int) -> None:
     values = scene.values
     for corner in range(3):
-        vertex, first, turn = (
-            scene.faces[3 * face + corner],
-            at + corner * CORNER_WIDTH,
-            9 * face + 3 * corner,
-        )
+        vertex, first = scene.faces[3 * face + corner], at + corner * CORNER_WIDTH
         for axis in range(3):
             values[first + POINT + axis] = scene.vertices[3 * vertex + axis]
-            values[first + NORMAL_AT + axis] = scene.normals[turn + axis]
+            values[first + NORMAL_AT + axis] = scene.normals[9 * face + 3 * corner + axis]
         for axis in range(2):
             values[first + UV + axis] = scene.uv[2 * vertex + axis]
             values[first + UV1 + axis] = scene.uv1[2 * vertex + axis]
@@ -67,11 +63,8 @@ def _set_planes(scene: ScenePointers, face: int, at: int) -> float:
 def _set_flat(scene: ScenePointers, at: int, drawn: float) -> None:
     """The flat normal that faces us, and log2 of the length in texture coordinates that a pixel covers."""
     values, here = scene.values, load_vector(scene.values, at)
-    first, second = (
-        subtract(load_vector(values, at + CORNER_WIDTH), here),
-        subtract(load_vector(values, at + 2 * CORNER_WIDTH), here),
-    )
-    flat = cross(first, second)
+    first = subtract(load_vector(values, at + CORNER_WIDTH), here)
+    flat = cross(first, subtract(load_vector(values, at + 2 * CORNER_WIDTH), here))
     if dot(flat, subtract(load_vector(scene.lights, 0), here)) < 0:
         flat = scale_by(flat, -_ONE)
     values[at + FLAT], values[at + FLAT + 1], values[at + FLAT + 2] = flat
@@ -82,11 +75,6 @@ def _set_flat(scene: ScenePointers, at: int, drawn: float) -> None:
         painted -= (values[b + 1] - values[a + 1]) * (values[c] - values[a])
         density = 0.5 * np.log2(np.float64(max(abs(painted), F(1e-12))) / drawn)
         values[at + DENSITY + uv_set] = F(density)
-
-
-@inline_kernel
-def load_vector(values: Pointer, first: int) -> Vector:
-    return values[first], values[first + 1], values[first + 2]
 
 
 @inline_kernel

@@ -8,24 +8,25 @@ import numpy as np
 from jaxtyping import UInt8
 
 from multifold.compiling import compile_function
-from renderers.cameras import Rig
-from renderers.contracts import MeshError, MeshModel, Views, check_view_size
-from renderers.images.color import Background, channel_count
+from renderers.contracts import Background, MeshError, MeshModel, Rig, Views, channel_count, check_view_size
 from renderers.raster.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR_FACES
-from renderers.raster.kernels import scene as packed
 from renderers.raster.kernels.compiling import byte_pointer, fingerprint, kernel, long_pointer
 from renderers.raster.kernels.faces import slot_of, weights_at
 from renderers.raster.kernels.glass import count_layers, fill_layers, layer_count, list_layer
 from renderers.raster.kernels.pixels import TRANSPARENT, fill_pixel, list_quad
 from renderers.raster.kernels.scene import (
+    ARRAYS,
     CLEAR,
     CUT,
     CUTOFF,
     MATERIAL_WIDTH,
     SLOTS,
     SOLID,
+    Addresses,
+    FragmentArrays,
     FragmentPointers,
     Pointer,
+    SceneNumbers,
     ScenePointers,
     addresses_of,
     distinct_textures,
@@ -43,17 +44,11 @@ from renderers.raster.pixels import SAMPLES_PER_SIDE
 from renderers.raster.renderer import SoftwareRenderer, depth_range, opacity_of
 from renderers.raster.spans import DEPTH_BITS, MOST_FRAGMENTS_PER_VIEW, TOO_MANY_LARGE_FACES, zoom_of
 
-Addresses: TypeAlias = tuple[int, ...]
-SceneNumbers: TypeAlias = tuple[  # vertices, faces, side, uv sets, colored, near, far
-    int, int, int, int, bool, float, float
-]
 SeeKernel: TypeAlias = Callable[[Addresses, SceneNumbers, int], tuple[int, int]]
 PaintKernel: TypeAlias = Callable[[Addresses, SceneNumbers, Addresses, int, bool, int], None]
 TOO_MANY_FRAGMENTS = -1
-_ARRAYS = len(packed.MeshArrays._fields + packed.MaterialArrays._fields + packed.ScratchArrays._fields)
 _NUMBERS = "Tuple((int64, int64, int64, int64, boolean, float64, float64))"
-_SCENE = f"UniTuple(int64, {_ARRAYS}), {_NUMBERS}"
-_STEPS = float(1 << DEPTH_BITS)
+_SCENE = f"UniTuple(int64, {len(ARRAYS)}), {_NUMBERS}"
 
 
 def compile_entries() -> tuple[SeeKernel, PaintKernel]:
@@ -63,24 +58,22 @@ def compile_entries() -> tuple[SeeKernel, PaintKernel]:
     @compile_function(f"UniTuple(int64, 2)({_SCENE}, int64)")
     def see(at: Addresses, numbers: SceneNumbers, starts: int) -> tuple[int, int]:
         """How many see-through fragments there are, in all and in a row, counted at `starts` if not 0."""
-        vertices, faces, side, uv_sets, colored, near, far = numbers
-        scene = scene_pointers(at, vertices, faces, side, uv_sets, colored, near, far, _STEPS)
+        scene = scene_pointers(at, numbers)
         _look_from(scene)
         if version < 0 or not (_draw_solid(scene) and _draw_cut_outs(scene)):
             return TOO_MANY_FRAGMENTS, 0
         return count_layers(scene, long_pointer(starts)) if starts else (0, 0)
 
     @compile_function(
-        f"void({_SCENE}, UniTuple(int64, {len(packed.FragmentArrays._fields)}), int64, boolean, int64)"
+        f"void({_SCENE}, UniTuple(int64, {len(FragmentArrays._fields)}), int64, boolean, int64)"
     )
     def paint(
         at: Addresses, numbers: SceneNumbers, room: Addresses, picture: int, glass: bool, behind: int
     ) -> None:
         """Write the bytes of the picture; `behind` is the number of its background."""
-        vertices, faces, side, uv_sets, colored, near, far = numbers
-        scene = scene_pointers(at, vertices, faces, side, uv_sets, colored, near, far, _STEPS)
         if version >= 0:
-            _paint(scene, fragment_pointers(room), byte_pointer(picture), glass, behind)
+            listed, target = fragment_pointers(room), byte_pointer(picture)
+            _paint(scene_pointers(at, numbers), listed, target, glass, behind)
 
     return see, paint
 
@@ -225,9 +218,9 @@ class _ViewPainter:
         self._lights = np.concatenate(
             [rig.poses[:, :3, 3].T.astype(np.float32), *lamp_directions(rig.poses)]
         ).T
-        sets = 1 if model.uv1 is None else 2
+        sets, (near, far) = 1 if model.uv1 is None else 2, depth_range(rig)
         counts = len(model.vertices), len(model.faces), size * SAMPLES_PER_SIDE
-        self._numbers = (*counts, sets, model.colored, *depth_range(rig))
+        self._numbers = (*counts, sets, model.colored, far, float(1 << DEPTH_BITS) / (near - far))
 
     def draw(self, number: int, background: Background, picture: UInt8[np.ndarray, "h w c"]) -> None:
         """Fill in the view of one camera."""

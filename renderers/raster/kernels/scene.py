@@ -3,21 +3,15 @@
 Legend: n vertices · f faces · m materials · t textures · l mip levels · s samples along a side · p pixels.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from collections import namedtuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 
 from renderers.contracts import MeshModel, Texture, TextureWrap
 from renderers.images.color import BYTE_OF_LINEAR
-from renderers.raster.kernels.compiling import (
-    byte_pointer,
-    double_pointer,
-    float_pointer,
-    int_pointer,
-    kernel,
-    long_pointer,
-)
+from renderers.raster.kernels.compiling import kernel, pointers_of
 from renderers.raster.scene import material_table
 from renderers.raster.texture_lookup import log_side, log_zoom
 
@@ -29,6 +23,9 @@ MOST_LEVELS = 32
 SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see faces.py)
 LANES, BLOCK_ROWS = 256, 20  # how many fragments are lit at once, and what is known of each (see light.py)
 _WRAPS: dict[TextureWrap, int] = {"repeat": 0, "clamp": 1, "mirror": 2}
+Addresses: TypeAlias = tuple[int, ...]
+SceneNumbers: TypeAlias = tuple[int, int, int, int, bool, float, float]  # the last fields of `ScenePointers`
+Pointer: TypeAlias = Any  # to the numbers of one array
 _STILL = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
 
 
@@ -91,15 +88,8 @@ class FragmentArrays(NamedTuple):
 def mesh_arrays(model: MeshModel) -> MeshArrays:
     """The arrays of a model, row by row in memory."""
     second = model.uv if model.uv1 is None else model.uv1
-    return MeshArrays(
-        np.ascontiguousarray(model.vertices),
-        np.ascontiguousarray(model.faces),
-        np.ascontiguousarray(model.normals),
-        np.ascontiguousarray(model.uv),
-        np.ascontiguousarray(second),
-        np.ascontiguousarray(model.colors),
-        np.ascontiguousarray(model.material_of),
-    )
+    of_vertices = model.vertices, model.faces, model.normals, model.uv, second, model.colors
+    return MeshArrays(*map(np.ascontiguousarray, (*of_vertices, model.material_of)))
 
 
 def distinct_textures(model: MeshModel) -> list[Texture]:
@@ -127,18 +117,18 @@ def scratch_arrays(model: MeshModel, size: int) -> ScratchArrays:
     """Room to draw a view in."""
     side = 2 * size
     return ScratchArrays(
-        np.empty(13),
-        np.empty(9, np.float32),
-        BYTE_OF_LINEAR,
-        np.empty((len(model.vertices), 3)),
-        np.empty((side, side), np.int64),
-        np.empty(15),
-        np.empty(SLOTS, np.int64),
-        np.empty((SLOTS, 9)),
-        np.empty((SLOTS, SLOT_VALUES), np.float32),
-        np.zeros((BLOCK_ROWS, LANES), np.float32),
-        np.empty(8, np.int64),
-        np.empty(16, np.float32),
+        camera=np.empty(13),
+        lights=np.empty(9, np.float32),
+        bytes_of_light=BYTE_OF_LINEAR,
+        screen=np.empty((len(model.vertices), 3)),
+        keys=np.empty((side, side), np.int64),
+        edges=np.empty(15),
+        held=np.empty(SLOTS, np.int64),
+        planes=np.empty((SLOTS, 9)),
+        values=np.empty((SLOTS, SLOT_VALUES), np.float32),
+        block=np.zeros((BLOCK_ROWS, LANES), np.float32),
+        four=np.empty(8, np.int64),
+        glass=np.empty(16, np.float32),
     )
 
 
@@ -159,26 +149,17 @@ def fragment_arrays(
     )
 
 
-def addresses_of(*groups: MeshArrays | MaterialArrays | ScratchArrays | FragmentArrays) -> tuple[int, ...]:
+def addresses_of(*groups: MeshArrays | MaterialArrays | ScratchArrays | FragmentArrays) -> Addresses:
     """Where each array begins."""
     return tuple(array.ctypes.data for group in groups for array in group)
 
 
 def _map(texture: Texture) -> tuple[int, ...]:
-    texels, (across, down) = texture.texels, texture.wrap
+    texels, wraps = texture.texels, (_WRAPS[wrap] for wrap in texture.wrap)
     assert texels.flags.c_contiguous
     assert texels.shape[1] in (3, 4)
-    moves, nearest = texture.transform is not None, texture.magnify == "nearest"
-    return (
-        texels.ctypes.data,
-        texels.shape[1],
-        len(texture.sizes),
-        _WRAPS[across],
-        _WRAPS[down],
-        moves,
-        nearest,
-        texture.uv_set,
-    )
+    flags = texture.transform is not None, texture.magnify == "nearest", texture.uv_set
+    return texels.ctypes.data, texels.shape[1], len(texture.sizes), *wraps, *flags
 
 
 def _moves(texture: Texture) -> list[float]:
@@ -192,118 +173,29 @@ def _levels(texture: Texture) -> Int64[np.ndarray, "l 3"]:
     return levels
 
 
-Pointer: TypeAlias = Any  # to floats, doubles, ints, longs or octets, as the scene says
-
-
-class ScenePointers(NamedTuple):
-    """Pointers in the order of packed.Shape, packed.Looks and packed.Scratch; then numbers."""
-
-    vertices: Pointer
-    faces: Pointer
-    normals: Pointer
-    uv: Pointer
-    uv1: Pointer
-    colors: Pointer
-    material_of: Pointer
-    opacity_of: Pointer
-    materials: Pointer
-    textures_of: Pointer
-    maps: Pointer
-    moves: Pointer
-    levels: Pointer
-    camera: Pointer
-    lights: Pointer
-    bytes_of_light: Pointer
-    screen: Pointer
-    keys: Pointer
-    edges: Pointer
-    held: Pointer
-    planes: Pointer
-    values: Pointer
-    block: Pointer
-    four: Pointer
-    glass: Pointer
-    vertex_count: int
-    face_count: int
-    side: int  # in samples
-    uv_sets: int
-    colored: bool  # whether vertices have colours of their own
-    far: float  # the least 1/distance
-    depth_scale: float  # from 1/distance to whole numbers
+ARRAYS = {**MeshArrays.__annotations__, **MaterialArrays.__annotations__, **ScratchArrays.__annotations__}
+if TYPE_CHECKING:  # fields are pointers, which mypy does not know
+    ScenePointers: TypeAlias = Any
+    FragmentPointers: TypeAlias = Any
+else:
+    NUMBERS = ("vertex_count", "face_count", "side", "uv_sets", "colored", "far", "depth_scale")
+    ScenePointers = namedtuple("ScenePointers", (*ARRAYS, *NUMBERS))
+    FragmentPointers = namedtuple("FragmentPointers", FragmentArrays._fields)
+_array_pointers = pointers_of(ARRAYS)
+_fragment_array_pointers = pointers_of(FragmentArrays.__annotations__)
 
 
 @kernel
-def scene_pointers(
-    at: tuple[int, ...],
-    vertex_count: int,
-    face_count: int,
-    side: int,
-    uv_sets: int,
-    colored: bool,
-    near: float,
-    far: float,
-    steps: float,
-) -> ScenePointers:
-    """The scene whose arrays lie at these addresses."""
-    return ScenePointers(
-        float_pointer(at[0]),
-        int_pointer(at[1]),
-        float_pointer(at[2]),
-        float_pointer(at[3]),
-        float_pointer(at[4]),
-        float_pointer(at[5]),
-        int_pointer(at[6]),
-        int_pointer(at[7]),
-        float_pointer(at[8]),
-        int_pointer(at[9]),
-        long_pointer(at[10]),
-        float_pointer(at[11]),
-        long_pointer(at[12]),
-        double_pointer(at[13]),
-        float_pointer(at[14]),
-        byte_pointer(at[15]),
-        double_pointer(at[16]),
-        long_pointer(at[17]),
-        double_pointer(at[18]),
-        long_pointer(at[19]),
-        double_pointer(at[20]),
-        float_pointer(at[21]),
-        float_pointer(at[22]),
-        long_pointer(at[23]),
-        float_pointer(at[24]),
-        vertex_count,
-        face_count,
-        side,
-        uv_sets,
-        colored,
-        far,
-        steps / (near - far),
-    )
+def scene_pointers(at: Addresses, numbers: SceneNumbers) -> ScenePointers:
+    """The scene whose arrays begin at these addresses.
 
-
-class FragmentPointers(NamedTuple):
-    """Pointers in the order of packed.Listed."""
-
-    quads: Pointer
-    owners: Pointer
-    faces: Pointer
-    x: Pointer
-    y: Pointer
-    colors: Pointer
-    starts: Pointer
-    layers: Pointer
+    Its numbers: counts, the side in samples, texture coordinates of a vertex, whether vertices have colours
+    of their own, the least 1/distance, and the scale from 1/distance to whole numbers.
+    """
+    return ScenePointers(*(_array_pointers(at) + numbers))
 
 
 @kernel
-def fragment_pointers(at: tuple[int, ...]) -> FragmentPointers:
-    """The lists that lie at these addresses."""
-    return FragmentPointers(
-        long_pointer(at[0]),
-        long_pointer(at[1]),
-        long_pointer(at[2]),
-        double_pointer(at[3]),
-        double_pointer(at[4]),
-        float_pointer(at[5]),
-        long_pointer(at[6]),
-        long_pointer(at[7]),
-    )
+def fragment_pointers(at: Addresses) -> FragmentPointers:
+    """The lists that begin at these addresses."""
+    return FragmentPointers(*_fragment_array_pointers(at))

@@ -15,10 +15,10 @@ from renderers.raster.kernels.faces import (
     UV1,
     interpolate,
     interpolate_vector,
-    load_vector,
     slot_of,
     weights_at,
 )
+from renderers.raster.kernels.light import Vector
 from renderers.raster.kernels.scene import (
     LANES,
     MAP_WIDTH,
@@ -30,12 +30,9 @@ from renderers.raster.kernels.scene import (
     ScenePointers,
 )
 from renderers.raster.kernels.texture_lookup import Color, sample_texture
-from renderers.raster.kernels.vectors import Vector, add, cross, dot, scale_by, subtract, unit_vector
-from renderers.raster.shade import FLATTEST_BUMP
 
-F = np.float32
 _BASE, _METAL_ROUGH, _NORMAL, _OCCLUSION, _EMISSIVE = range(5)  # of packed.TEXTURES
-_ZERO, _ONE, _TWO = F(0), F(1), F(2)
+_ONE = np.float32(1)
 
 
 @kernel
@@ -61,7 +58,7 @@ def _gather(scene: ScenePointers, listed: FragmentPointers, fragment: int, lane:
     _put(scene, light.COLOR + lane, (red, green, blue))
     _put(scene, light.POINT + lane, interpolate_vector(scene, slot, POINT, weights))
     _put(scene, light.NORMAL + lane, _leaning(scene, slot, weights))
-    _put(scene, light.FLAT + lane, load_vector(scene.values, slot * SLOT_VALUES + FLAT))
+    _put(scene, light.FLAT + lane, light.load_vector(scene.values, slot * SLOT_VALUES + FLAT))
     _put(scene, light.GLOW + lane, glow)
     scene.block[light.ALPHA + lane] = alpha
     scene.block[light.METALLIC + lane] = metallic
@@ -97,11 +94,8 @@ def _texel(scene: ScenePointers, slot: int, texture: int, weights: Vector) -> Co
 @inline_kernel
 def color_at(scene: ScenePointers, slot: int, weights: Vector) -> Color:
     """Albedo and alpha."""
-    base, first, texture = (
-        scene.materials,
-        _material(scene, slot) * MATERIAL_WIDTH,
-        _texture(scene, slot, _BASE),
-    )
+    base, first = scene.materials, _material(scene, slot) * MATERIAL_WIDTH
+    texture = _texture(scene, slot, _BASE)
     color = base[first], base[first + 1], base[first + 2], base[first + 3]
     if scene.colored:
         red, green, blue = interpolate_vector(scene, slot, COLOR, weights)
@@ -122,7 +116,7 @@ def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
     normal, texture = interpolate_vector(scene, slot, NORMAL_AT, weights), _texture(scene, slot, _NORMAL)
     if texture >= 0:
         x, y, z, _ = _texel(scene, slot, texture, weights)
-        normal = _bumped(scene, slot, unit_vector(normal), (x, y, z))
+        normal = _bumped(scene, slot, light.unit_vector(normal), (x, y, z))
     return normal
 
 
@@ -130,21 +124,15 @@ def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
 def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> Vector:
     """The direction of a normal leant over by a normal map."""
     values, a = scene.values, slot * SLOT_VALUES
-    b, c, here, uv = (
-        a + CORNER_WIDTH,
-        a + 2 * CORNER_WIDTH,
-        load_vector(values, a),
-        load_vector(values, a + UV),
-    )
-    first, second = subtract(load_vector(values, b), here), subtract(load_vector(values, c), here)
-    u1, v1, _ = subtract(load_vector(values, b + UV), uv)
-    u2, v2, _ = subtract(load_vector(values, c + UV), uv)
-    side = np.sign(u1 * v2 - v1 * u2)
-    along = scale_by(subtract(scale_by(first, v2), scale_by(second, v1)), side)
-    along = unit_vector(subtract(along, scale_by(normal, dot(normal, along))))
-    across = scale_by(scale_by(cross(normal, along), -_ONE), side)
-    lean = _TWO * texel[0] - _ONE, _TWO * texel[1] - _ONE, max(_TWO * texel[2] - _ONE, FLATTEST_BUMP)
-    return add(add(scale_by(along, lean[0]), scale_by(across, lean[1])), scale_by(normal, lean[2]))
+    b, c = a + CORNER_WIDTH, a + 2 * CORNER_WIDTH
+    here = light.load_vector(values, a)
+    first = light.subtract(light.load_vector(values, b), here)
+    second = light.subtract(light.load_vector(values, c), here)
+    a, b, c = a + UV, b + UV, c + UV
+    first_uv = values[b] - values[a], values[b + 1] - values[a + 1]
+    second_uv = values[c] - values[a], values[c + 1] - values[a + 1]
+    leaning: Vector = light.lean_normal(normal, (first, second), (first_uv, second_uv), texel)
+    return leaning
 
 
 @inline_kernel

@@ -13,8 +13,7 @@ from multifold.files import folder
 from multifold.machine import cores
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError
-from renderers.mesh.content_hash import find_companions
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
 from renderers.sandbox import Sandbox
 from training.data.sources.imported import ImportedDataset, split_of
 

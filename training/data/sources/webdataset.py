@@ -22,8 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 from multifold.files import tar_shards, textfile
 from multifold.files.folder import PICTURE_SUFFIXES
 from multifold.manifest import ManifestEntry
-from renderers.mesh.content_hash import find_companions
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
 from training.data.sources.imported import (
     SHARES,
     DatasetError,

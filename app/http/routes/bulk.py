@@ -33,7 +33,7 @@ from multifold.types import Item
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
 
-router = APIRouter(prefix="/v1/items", tags=["items"])
+router = APIRouter(prefix="/items", tags=["items"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 

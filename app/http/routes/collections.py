@@ -1,8 +1,4 @@
-"""/v1/collections and /v1/aliases: several collections in one service.
-
-What /v1/search, /v1/items and their like do for the default collection, /v1/collections/NAME/search and so
-on do for the one of that name or alias (see naming.py).
-"""
+"""/v1/collections, /v1/aliases and /v1/bundles: several collections in one service."""
 
 from dataclasses import asdict
 from typing import Annotated

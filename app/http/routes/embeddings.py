@@ -27,7 +27,7 @@ from multifold.types import SIDES, Vector
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
 
-router = APIRouter(prefix="/v1", tags=["embeddings"])
+router = APIRouter(tags=["embeddings"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 

@@ -16,7 +16,7 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends
 
-router = APIRouter(prefix="/v1", tags=["facets"])
+router = APIRouter(tags=["facets"])
 
 
 @router.post("/facets", responses=error_responses(413, 422, 429, 503))

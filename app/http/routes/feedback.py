@@ -26,7 +26,7 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Query, Request, Response
 
-router = APIRouter(prefix="/v1/feedback", tags=["feedback"])
+router = APIRouter(prefix="/feedback", tags=["feedback"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {"schema": BINARY_FILE}}, "description": "the file"}

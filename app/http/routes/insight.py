@@ -31,7 +31,7 @@ from multifold.types import Item, Observation
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
 
-router = APIRouter(prefix="/v1", tags=["insight"])
+router = APIRouter(tags=["insight"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 

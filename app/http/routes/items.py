@@ -21,7 +21,7 @@ from multifold.types import Item, Kind
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
 
-router = APIRouter(prefix="/v1/items", tags=["items"])
+router = APIRouter(prefix="/items", tags=["items"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
 BODY: dict[str, Any] = {

@@ -25,7 +25,7 @@ from multifold.errors import MultifoldError, needs_extra
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
 
-router = APIRouter(prefix="/v1", tags=["search"])
+router = APIRouter(tags=["search"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 

@@ -18,7 +18,7 @@ with needs_extra("serve"):
     from fastapi import Path as InPath
     from fastapi.responses import FileResponse
 
-router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
+router = APIRouter(prefix="/snapshots", tags=["snapshots"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
 BYTES: dict[int | str, dict[str, Any]] = {

@@ -7,7 +7,6 @@ from typing import Any
 
 from app import errors
 from app.collections.collections import Collections, open_collections
-from app.http.bodies import describe_models
 from app.http.job_handlers import job_handlers
 from app.http.middleware import (
     ApiKeyGuard,
@@ -16,7 +15,7 @@ from app.http.middleware import (
     RequestIdMiddleware,
     RequestTimeout,
 )
-from app.http.openapi import error_responses
+from app.http.openapi import describe_models, error_responses
 from app.http.routes import (
     bulk,
     collections,
@@ -33,11 +32,15 @@ from app.http.routes import (
     search,
     snapshots,
 )
-from app.http.schemas.embeddings import EmbeddingsBody
-from app.http.schemas.feedback import FeedbackBody
-from app.http.schemas.insight import ExplainBody, TraverseBody
 from app.http.schemas.items import BulkBody
-from app.http.schemas.search import BatchSearchBody, SearchBody
+from app.http.schemas.search import (
+    BatchSearchBody,
+    EmbeddingsBody,
+    ExplainBody,
+    FeedbackBody,
+    SearchBody,
+    TraverseBody,
+)
 from app.runtime.runtime import Runtime, collection_name
 from app.settings import Settings
 from multifold.errors import needs_extra

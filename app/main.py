@@ -7,16 +7,15 @@ from typing import Any
 
 from app import errors
 from app.collections.collections import Collections, open_collections
-from app.http.bodies import describe_models
 from app.http.job_handlers import job_handlers
 from app.http.middleware import (
     ApiKeyGuard,
     BodyLimit,
-    CollectionPathMiddleware,
     ErrorBoundary,
     RequestIdMiddleware,
     RequestTimeout,
 )
+from app.http.openapi import describe_models, error_responses
 from app.http.routes import (
     bulk,
     collections,
@@ -33,17 +32,21 @@ from app.http.routes import (
     search,
     snapshots,
 )
-from app.http.schemas.embeddings import EmbeddingsBody
-from app.http.schemas.feedback import FeedbackBody
-from app.http.schemas.insight import ExplainBody, TraverseBody
 from app.http.schemas.items import BulkBody
-from app.http.schemas.search import BatchSearchBody, SearchBody
-from app.runtime.runtime import Runtime
+from app.http.schemas.search import (
+    BatchSearchBody,
+    EmbeddingsBody,
+    ExplainBody,
+    FeedbackBody,
+    SearchBody,
+    TraverseBody,
+)
+from app.runtime.runtime import Runtime, collection_name
 from app.settings import Settings
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from fastapi import FastAPI
+    from fastapi import Depends, FastAPI
     from fastapi.routing import iter_route_contexts
     from starlette.middleware.cors import CORSMiddleware
 
@@ -53,11 +56,12 @@ CROSS_ORIGIN: dict[str, Any] = {
     "expose_headers": ["x-request-id", "retry-after"],
 }
 ABOUT = (
-    "Find things by any of their sides: text, photo, 3D shape. What begins with /v1/search, /v1/explain, "
-    "/v1/traverse, /v1/items, /v1/facets, /v1/feedback, /v1/embeddings, /v1/models, /v1/snapshots or "
-    "/v1/info is about the default collection; with /v1/collections/NAME in place of /v1 it is about the one "
-    "of that name or alias."
+    "Find things by any of their sides: text, photo, 3D shape. Every route of a collection has two forms: "
+    "/v1/collections/{collection}/... names the collection, by its name or an alias; the short form /v1/... "
+    "is about the default collection."
 )
+COLLECTION_ROUTERS = (search, bulk, items, facets, feedback, embeddings, snapshots, info, insight)
+SERVICE_ROUTERS = (collections, jobs, health, metrics, pages)
 
 
 def create_app(settings: Settings, shelf: Collections | None = None) -> FastAPI:
@@ -87,28 +91,21 @@ def create_app(settings: Settings, shelf: Collections | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, limit=settings.max_body)
     app.add_middleware(RequestTimeout, seconds=settings.patience)
     app.add_middleware(ApiKeyGuard, keys=settings.known_keys(), open_read=settings.open_read)
-    app.add_middleware(CollectionPathMiddleware)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
     app.add_middleware(ErrorBoundary)
     app.add_middleware(RequestIdMiddleware)
-    for part in (
-        search,
-        bulk,
-        items,
-        facets,
-        feedback,
-        embeddings,
-        snapshots,
-        collections,
-        jobs,
-        info,
-        insight,
-        health,
-        metrics,
-        pages,
-    ):
-        app.include_router(part.router)
+    for routes in COLLECTION_ROUTERS:
+        app.include_router(routes.router, prefix="/v1")
+    for routes in SERVICE_ROUTERS:
+        app.include_router(routes.router)
+    for routes in COLLECTION_ROUTERS:  # after the short forms, which most requests use
+        app.include_router(
+            routes.router,
+            prefix="/v1/collections/{collection}",
+            dependencies=[Depends(collection_name)],
+            responses=error_responses(404, 422),
+        )
     app.mount("/web", pages.files())
     own = (SearchBody, BatchSearchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody, FeedbackBody)
     app.openapi = describe_models(app, *own)  # type: ignore[method-assign]

@@ -9,12 +9,13 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from index.store.database import Database
 from index.store.item_rows import TableRow
 from multifold.errors import MultifoldError, needs_extra
+from multifold.types import JobState
 
 with needs_extra("serve"):
     from sqlalchemy import (
@@ -34,7 +35,6 @@ with needs_extra("serve"):
         update,
     )
 
-JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 SILENT_SECONDS = 30.0  # seconds after which a worker is taken for dead
 MAX_LOST_WORKERS = 3  # times that a job may lose its worker
 ID = re.compile(r"[0-9a-f]{32}")

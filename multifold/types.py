@@ -21,6 +21,12 @@ Metric: TypeAlias = Literal["ip", "l2"]
 Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["text", "image", "shape", "any"]
 
+Verdict: TypeAlias = Literal["good", "bad"]
+QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
+ConfidenceBasis: TypeAlias = Literal["bundle", "collection", "chance"]  # what a confidence was fitted on
+JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
+ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
+
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
 SIDE_OF: Mapping[Kind, Side] = {"caption": "text", "photo": "image", "view": "shape"}
 KIND_OF: Mapping[Side, Kind] = {side: kind for kind, side in SIDE_OF.items()}

@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
@@ -24,9 +23,19 @@ from multifold.bundle.calibration import CalibrationCurve, CalibrationError, pai
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.scores import similarities
-from multifold.types import SIDE_OF, SIDES, Feature, Features, Hit, Item, Pooling, Side, pool_mean
+from multifold.types import (
+    SIDE_OF,
+    SIDES,
+    ConfidenceBasis,
+    Feature,
+    Features,
+    Hit,
+    Item,
+    Pooling,
+    Side,
+    pool_mean,
+)
 
-ConfidenceBasis: TypeAlias = Literal["bundle", "collection", "chance"]
 FEWEST_ITEMS, MOST_ITEMS = 30, 300  # items that have both sides
 SPREAD_LIMIT = 50_000  # items that can be spread over by their ids
 AT_ONCE = 100

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.collections import confidence
-from app.collections.confidence import ConfidenceBasis, ConfidenceFitter
+from app.collections.confidence import ConfidenceFitter
 from app.encoding.observations import ObservationEncoder
 from app.errors import ApiError
 from app.ingest.preparation import ItemDraft, PreparedItem, encode_captions, prepare_item, write_items
@@ -18,7 +18,7 @@ from index.search.search import SearchRequest
 from index.store.filters import Filter
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.types import Feature, Hit, Item, Query, Side, Vector
+from multifold.types import ConfidenceBasis, Feature, Hit, Item, Query, Side, Vector
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

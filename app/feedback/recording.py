@@ -19,9 +19,9 @@ from app.search.query import (
 )
 from app.settings import FeedbackPolicy
 from index.store.blobs.contracts import Blobs
-from index.store.feedback import FeedbackQueryPart, Judgement, Verdict
+from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.bundle.preprocess import suffix_of
-from multifold.types import Kind
+from multifold.types import Kind, Verdict
 from renderers.mesh.formats.mesh_file import EXTENSIONS
 
 POLICIES_WITH_FILES: tuple[FeedbackPolicy, ...] = ("all",)

@@ -75,9 +75,18 @@ class RequestIdMiddleware:
             try:
                 await self.app(scope, receive, sealed)
             finally:
-                route = getattr(scope.get("route"), "path", "none")
+                route = _route_template(scope)
                 numbers.request(scope["method"], route, status, time.perf_counter() - start)
                 answered(route, status)
+
+
+def _route_template(scope: Scope) -> str:
+    """The path of the route that answered, with its parameters in braces.
+
+    FastAPI keeps the whole path of an included router's route beside the route itself.
+    """
+    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    return getattr(route, "path", "none")
 
 
 class ErrorBoundary:
@@ -203,6 +212,7 @@ class BodyLimit:
         return HTTPException(413, f"the request is larger than {self.limit:,} bytes; send less at once")
 
 
+COLLECTION_PREFIX = re.compile(r"/v1/collections/[^/]+(?=/)")
 OPEN_PATHS = re.compile(r"/|/healthz|/readyz|/openapi\.json|/web/.*")
 READ_PATHS = re.compile(
     r"/v1/(search|search/batch|facets|embeddings|traverse|explain|items/scroll|items/count|items/.+/similar)",
@@ -216,7 +226,12 @@ ADMIN_PATHS = re.compile(r"/v1/snapshots(/.*)?", re.DOTALL)
 
 
 def required_scope(method: str, path: str) -> KeyScope | None:
-    """What a request needs; None: nothing. What is not listed needs the most."""
+    """What a request needs; None: nothing. What is not listed needs the most.
+
+    The routes of a named collection need what their short forms need.
+    """
+    if named := COLLECTION_PREFIX.match(path):
+        path = f"/v1{path[named.end() :]}"
     if OPEN_PATHS.fullmatch(path):
         return None
     if ADMIN_PATHS.fullmatch(path):
@@ -263,35 +278,3 @@ def _key_refusal(request_id: str, key: ApiKey | None, needed: KeyScope) -> Respo
 def _presented_key(headers: Headers) -> str:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-
-
-COLLECTION_ROUTES = (
-    "search",
-    "items",
-    "facets",
-    "feedback",
-    "embeddings",
-    "models",
-    "snapshots",
-    "info",
-    "traverse",
-    "explain",
-)
-COLLECTION_PATH = re.compile(
-    rf"/v1/collections/([^/]+)(/(?:{'|'.join(COLLECTION_ROUTES)})(?:/.*)?)", re.DOTALL
-)
-
-
-class CollectionPathMiddleware:
-    """Takes the name out of the path, before anybody asks what the path needs."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        found = COLLECTION_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if found is not None:
-            scope = {**scope, "path": f"/v1{found[2]}"}
-            scope["state"] = {**scope["state"], "collection": found[1]}
-        await self.app(scope, receive, send)

@@ -1,7 +1,7 @@
 """Parses searches and items from JSON and forms, and checks them against the limits."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from app.encoding.observations import MeshData
 from app.errors import ApiError, describe_errors
 from app.http.schemas.items import ItemBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
-from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
+from app.ingest.uploads import ItemFiles, UploadedFile, media_type, read_data_uri, read_mesh_file
 from app.search.query import (
     ImageQueryPart,
     ItemQueryPart,
@@ -29,8 +29,10 @@ from multifold.types import Side, Target
 with needs_extra("serve"):
     from pydantic import BaseModel, ValidationError
     from starlette.datastructures import FormData, UploadFile
+    from starlette.requests import Request
 
 
+SMALL_BODY = 64 * 1024  # bytes that are read faster than a thread is woken
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 FORM_QUERY_FIELDS = QUERY_FIELDS[:3]
 FORM_EXTRA_FIELDS = ("filter", "mesh_format")
@@ -52,6 +54,16 @@ def validate_json(model: type[B], body: bytes) -> B:
         return model.model_validate_json(body)
     except ValidationError as error:
         raise ApiError(422, "bad_request", describe_errors(list(error.errors()))) from None
+
+
+async def read_body(request: Request, model: type[B], run: Callable[[Callable[[], B]], Awaitable[B]]) -> B:
+    """The JSON body of a request as a model, or a refusal; `run` reads a large one in a thread."""
+    if media_type(request.headers) != "application/json":
+        raise ApiError(415, "unsupported_media_type", "send application/json")
+    body = await request.body()
+    if len(body) <= SMALL_BODY:
+        return validate_json(model, body)
+    return await run(lambda: validate_json(model, body))
 
 
 def parse_search(asked: SearchBody, max_text: int) -> SearchQuery:

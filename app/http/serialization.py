@@ -1,85 +1,111 @@
-"""Turns hits, items and observations into the types of the wire."""
+"""Turns hits, items, observations and jobs into the types of the wire."""
 
+from datetime import UTC, datetime
 from itertools import repeat
 from urllib.parse import quote
 
 from app.collections.service import SearchOutcome, WrittenItem
-from app.http.schemas.items import FileResource, ItemResource, ItemWriteAnswer, ObservationResource
-from app.http.schemas.search import DuplicateItem, HitResource, SearchAnswer, SearchTiming
+from app.errors import error_code
+from index.jobs import JobRecord
+from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, Hit, Item, Observation, Side
+from multifold.wire.administration import JobAnswer, JobStatus
+from multifold.wire.items import ItemFile, ItemWriteAnswer, ObservationInfo, Refusal, StoredItem
+from multifold.wire.search import DuplicateItem, SearchAnswer, SearchHit, SearchTimings
 
 PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12
 HASH_LENGTH = 64
 
 
-def serialize_answer(found: SearchOutcome, bundle: str) -> SearchAnswer:
+def serialize_answer(outcome: SearchOutcome, bundle: str) -> SearchAnswer:
     """The answer to a search."""
-    encode, search = 1000 * found.encode, 1000 * found.search
+    encode, search = 1000 * outcome.encode, 1000 * outcome.search
+    chances, sides = outcome.chance or repeat(None), outcome.sides or repeat(None)
     return SearchAnswer(
-        hits=[
-            serialize_hit(*all_of, found.address)
-            for all_of in zip(
-                found.hits, found.chance or repeat(None), found.sides or repeat(None), strict=False
-            )
-        ],
-        took_ms=SearchTiming(
-            encode=round(encode, 2), search=round(search, 2), total=round(encode + search, 2)
+        hits=tuple(
+            serialize_hit(*one, outcome.address) for one in zip(outcome.hits, chances, sides, strict=False)
         ),
-        version=found.version,
+        took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
+        version=outcome.version,
         bundle=bundle,
-        calibrated_by=found.by,
-        warnings=list(found.warnings),
+        calibrated_by=outcome.by,
+        warnings=tuple(outcome.warnings),
     )
 
 
-def serialize_hit(
-    found: Hit, chance: float | None, sides: dict[Side, float] | None, address: str
-) -> HitResource:
-    """One item found."""
-    matched = serialize_observation(found.id, found.matched, address)
-    return HitResource(
-        id=found.id,
-        score=found.score,
-        confidence=found.confidence,
+def serialize_hit(hit: Hit, chance: float | None, sides: dict[Side, float] | None, address: str) -> SearchHit:
+    """One hit; `address` is that of the collection."""
+    return SearchHit(
+        id=hit.id,
+        score=hit.score,
+        confidence=hit.confidence,
         chance=chance,
-        modality=found.side,
-        matched=matched,
-        payload=dict(found.payload),
+        modality=hit.side,
+        matched=serialize_observation(hit.id, hit.matched, address),
+        payload=dict(hit.payload),
         sides=sides,
-        words=list(found.words),
-        duplicates=[DuplicateItem(id=one.id, payload=dict(one.payload)) for one in found.same],
+        words=tuple(hit.words),
+        duplicates=tuple(DuplicateItem(one.id, dict(one.payload)) for one in hit.same),
     )
 
 
-def serialize_item(stored: Item, address: str) -> ItemResource:
+def serialize_item(item: Item, address: str) -> StoredItem:
     """An item with all its observations."""
-    shown = [serialize_observation(stored.id, observation, address) for observation in stored.observations]
-    files = [_serialize_file(stored.id, index, key, address) for index, key in enumerate(stored.files)]
-    return ItemResource(id=stored.id, payload=dict(stored.payload), observations=shown, files=files)
+    files = f"{address}/items/{quote(item.id, safe='')}/files"
+    return StoredItem(
+        id=item.id,
+        payload=dict(item.payload),
+        observations=tuple(serialize_observation(item.id, one, address) for one in item.observations),
+        files=tuple(
+            ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", key[HASH_LENGTH:].lstrip("."))
+            for index, key in enumerate(item.files)
+        ),
+    )
 
 
-def _serialize_file(owner: str, index: int, key: str, address: str) -> FileResource:
-    url = f"{address}/items/{quote(owner, safe='')}/files/{index}?v={key[:TAG_LENGTH]}"
-    return FileResource(index=index, url=url, format=key[HASH_LENGTH:].lstrip("."))
-
-
-def serialize_written(stored: WrittenItem) -> ItemWriteAnswer:
+def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
     """An item that was just stored."""
-    made = stored.made.item
-    kinds = [observation.kind for observation in made.observations]
+    item = written.made.item
+    kinds = [observation.kind for observation in item.observations]
     counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
-    warnings = list(stored.made.warnings)
-    return ItemWriteAnswer(id=made.id, version=stored.version, observations=counts, warnings=warnings)
+    return ItemWriteAnswer(item.id, written.version, counts, tuple(written.made.warnings))
 
 
-def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationResource:
+def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:
     """An observation with the address of its picture, which changes when the picture does.
 
     `address` is that of the collection.
     """
     url = None
     if observation.blob is not None:
-        place = f"{PICTURE_FOLDERS[observation.kind]}/{observation.index}"
-        url = f"{address}/items/{quote(owner, safe='')}/{place}?v={observation.blob[:TAG_LENGTH]}"
-    return ObservationResource(kind=observation.kind, index=observation.index, url=url, text=observation.text)
+        path = f"{PICTURE_FOLDERS[observation.kind]}/{observation.index}"
+        url = f"{address}/items/{quote(owner, safe='')}/{path}?v={observation.blob[:TAG_LENGTH]}"
+    return ObservationInfo(observation.kind, observation.index, url, observation.text)
+
+
+def serialize_refusal(error: MultifoldError) -> Refusal:
+    """Why one of several things could not be done."""
+    return Refusal(error_code(error), str(error))
+
+
+def serialize_job(job: JobRecord) -> JobStatus:
+    """A job as it stands."""
+    progress = job.progress
+    return JobStatus(
+        id=job.id,
+        kind=job.kind,
+        collection=job.collection,
+        state=job.state,
+        done=progress.done,
+        total=progress.total,
+        errors=tuple(progress.errors),
+        result=progress.result,
+        created=datetime.fromtimestamp(job.created, UTC),
+        ended=None if job.ended is None else datetime.fromtimestamp(job.ended, UTC),
+    )
+
+
+def job_answer(job: JobRecord) -> JobAnswer:
+    """The job that does what was asked."""
+    return JobAnswer(serialize_job(job))

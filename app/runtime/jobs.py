@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from index.jobs import JobList, JobProgress, JobRecord, JobState
+from index.jobs import JobList, JobProgress, JobRecord
 from multifold.errors import MultifoldError, needs_extra
+from multifold.types import JobState
 
 with needs_extra("serve"):
     from starlette.concurrency import run_in_threadpool

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from app.collections.collections import Collections
 from app.collections.service import CollectionQuery, CollectionService, SearchOutcome, VersionedHits
@@ -44,7 +44,7 @@ from multifold.errors import needs_extra
 from multifold.types import Query, Side
 
 with needs_extra("serve"):
-    from fastapi import Request
+    from fastapi import Path, Request
     from starlette.concurrency import run_in_threadpool
 
 T = TypeVar("T")
@@ -246,10 +246,14 @@ class Runtime:
 
 
 async def collection_runtime(request: Request) -> CollectionRuntime:
-    """The desk of the collection that this request is for."""
+    """The runtime of the collection that a request names in its path, else of the default one."""
     office: Runtime = request.app.state.office
-    name: str = getattr(request.state, "collection", DEFAULT)
-    return await office.desk(name)
+    return await office.desk(request.path_params.get("collection", DEFAULT))
+
+
+def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
+    """The path parameter of every route of a named collection."""
+    return collection
 
 
 def service_runtime(request: Request) -> Runtime:

@@ -10,11 +10,23 @@ from app.collections.service import CollectionQuery, CollectionService
 from app.encoding.observations import ObservationEncoder
 from app.errors import ApiError
 from multifold.analysis import explanation, traversal
-from multifold.analysis.explanation import Explainer, HeatMap, Method, WordShares, isolate_part
+from multifold.analysis.explanation import Explainer, HeatMap, WordShares, isolate_part
 from multifold.analysis.traversal import CaptionPath, CaptionPool
 from multifold.bundle.encoder import Encoder
 from multifold.scores import apply_signs, similarities
-from multifold.types import SIDE_OF, Feature, Hit, Item, Observation, Pixels, Query, Side, Vector, pool_mean
+from multifold.types import (
+    SIDE_OF,
+    ExplanationMethod,
+    Feature,
+    Hit,
+    Item,
+    Observation,
+    Pixels,
+    Query,
+    Side,
+    Vector,
+    pool_mean,
+)
 
 CAPTIONS_A_STEP = 5  # captions of the collection that each step may meet
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
@@ -134,7 +146,7 @@ def explain_match(
     service: CollectionService,
     asked: ExplanationQuery,
     observation: Observation,
-    method: Method | None = None,
+    method: ExplanationMethod | None = None,
     token: int | None = None,
 ) -> tuple[MatchEvidence, MatchEvidence]:
     """What in an observation, and what in the query, made their score, or one pair of tokens' share of it."""

@@ -8,18 +8,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from index.store.item_rows import TableRow, is_storable
 from index.store.schema import LONGEST_WHO, feedback
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Kind, Side, Target
+from multifold.types import Kind, QueryMeans, Side, Target, Verdict
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, delete, func, insert, select
 
-Verdict: TypeAlias = Literal["good", "bad"]
-QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]
 ID = re.compile(r"[0-9a-f]{32}")
 MAX_JUDGEMENTS = 100_000  # verdicts of one collection
 BLOB = "blob"

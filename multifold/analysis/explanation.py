@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import isqrt
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float32
@@ -25,10 +25,9 @@ from multifold.bundle.encoder import Encoder
 from multifold.bundle.tokenizer import clean
 from multifold.errors import MultifoldError
 from multifold.scores import index_scores
-from multifold.types import Pixels, Vector
+from multifold.types import ExplanationMethod, Pixels, Vector
 
-Method: TypeAlias = Literal["points", "grad-cam", "occlusion"]
-METHODS: tuple[Method, ...] = get_args(Method)
+METHODS: tuple[ExplanationMethod, ...] = get_args(ExplanationMethod)
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "explain_image.onnx": ("pixels", "other"),
     "explain_text.onnx": ("tokens", "other", "places"),
@@ -50,7 +49,7 @@ class ExplanationError(MultifoldError):
 class HeatMap:
     """The share of each place of a picture as the encoder sees it: its middle, or all of it squashed."""
 
-    method: Method
+    method: ExplanationMethod
     grid: Float32[np.ndarray, "y x"]
 
 
@@ -58,7 +57,7 @@ class HeatMap:
 class WordShares:
     """The share of each word of a text, as the encoder reads it."""
 
-    method: Method
+    method: ExplanationMethod
     words: tuple[tuple[str, float], ...]
 
 
@@ -71,7 +70,7 @@ class Explainer:
         self._opening = threading.Lock()
         self._measured: Mapping[str, Mapping[str, float]] = encoder.bundle.json(METHOD_QUALITY_FILE) or {}
 
-    def methods(self, side: Literal["image", "text"]) -> tuple[Method, ...]:
+    def methods(self, side: Literal["image", "text"]) -> tuple[ExplanationMethod, ...]:
         """How pictures or texts can be explained, best first."""
         has = self.encoder.bundle.has
         has_graph = {"points": has(f"points_{side}.onnx"), "grad-cam": has(f"explain_{side}.onnx")}
@@ -80,7 +79,11 @@ class Explainer:
         return tuple(sorted(known, key=lambda method: left.get(method, 0.0)))
 
     def picture(
-        self, seen: Pixels, other: Vector, method: Method | None = None, blank: Sequence[int] = WHITE
+        self,
+        seen: Pixels,
+        other: Vector,
+        method: ExplanationMethod | None = None,
+        blank: Sequence[int] = WHITE,
     ) -> HeatMap:
         """The shares of a picture's places; `blank` is the colour of nothing."""
         method = self._chosen("image", method)
@@ -93,7 +96,7 @@ class Explainer:
         side = isqrt(len(shares))
         return HeatMap(method, shares[-side * side :].reshape(side, side).astype(np.float32))
 
-    def text(self, text: str, other: Vector, method: Method | None = None) -> WordShares:
+    def text(self, text: str, other: Vector, method: ExplanationMethod | None = None) -> WordShares:
         """The shares of a text's words."""
         method = self._chosen("text", method)
         if method == "occlusion":
@@ -114,7 +117,7 @@ class Explainer:
         added: Float32[np.ndarray, "b t d"] = self._run(name, **{ARGUMENTS[name][0]: observed})
         return added
 
-    def _chosen(self, side: Literal["image", "text"], method: Method | None) -> Method:
+    def _chosen(self, side: Literal["image", "text"], method: ExplanationMethod | None) -> ExplanationMethod:
         known = self.methods(side)
         if method is not None and method not in known:
             name = self.encoder.bundle.name

@@ -5,14 +5,16 @@ with Client("http://127.0.0.1:8000") as client:
         print(hit.id, hit.score, hit.matched.url)
 """
 
+import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeVar
 
-from multifold.client import request_models, response_models
-from multifold.client.administration import AdminClient, JobStatus, parse_job_answer
+import numpy as np
+
+from multifold.client.administration import AdminClient
 from multifold.client.request_models import (
     File,
     Filter,
@@ -23,88 +25,55 @@ from multifold.client.request_models import (
     Picture,
     Search,
     embedding_input,
+    form_field,
+    image_part,
+    mesh_parts,
     query_json,
     refuse_single_text,
 )
-from multifold.client.response_models import (
-    BulkResult,
-    FacetCount,
-    ItemExplanation,
-    NumberRange,
-    Refusal,
-    SearchResult,
-    ServedModel,
-    StoredItem,
-    Traversal,
-    WriteResult,
-)
-from multifold.client.transport import ServiceConnection, ServiceError, collection_path, path_segment
+from multifold.client.transport import ServiceError, collection_path, path_segment
 from multifold.errors import MultifoldError
-from multifold.types import Kind, Pooling, Side, Target, Vectors
+from multifold.types import Kind, Pooling, Side, Target, Vectors, Verdict
+from multifold.wire.administration import JobAnswer, JobStatus
+from multifold.wire.insight import ExplainAnswer, TraverseAnswer
+from multifold.wire.items import (
+    BulkAnswer,
+    ItemCount,
+    ItemPage,
+    ItemWriteAnswer,
+    Refusal,
+    RemovalAnswer,
+    StoredItem,
+)
+from multifold.wire.search import (
+    BatchSearchAnswer,
+    EmbeddingsAnswer,
+    FacetsAnswer,
+    FacetValueCount,
+    FeedbackEntry,
+    FeedbackPage,
+    ModelsAnswer,
+    NumberRange,
+    SearchAnswer,
+    ServedModel,
+)
 
-Verdict: TypeAlias = Literal["good", "bad"]
-
-
-@dataclass(frozen=True)
-class FeedbackEntry:
-    """A verdict on an item for a query; `query` has its parts, as far as the service keeps them."""
-
-    id: str
-    item: str
-    verdict: Verdict
-    by: str | None
-    given: str
-    query: tuple[Mapping[str, Any], ...]
-
-
-class FeedbackClient(ServiceConnection):
-    """Says whether hits are what was meant."""
-
-    def judge(
-        self,
-        query: Search,
-        item: str,
-        verdict: Verdict,
-        *,
-        kind: Kind | None = None,
-        index: int = 0,
-        by: str | None = None,
-    ) -> FeedbackEntry:
-        """Say that an item is good or bad for a query; `kind` and `index` name the observation shown."""
-        shown = None if kind is None else {"kind": kind, "index": index}
-        body = {"query": query.json(), "item": item, "observation": shown, "verdict": verdict, "by": by}
-        return self._ask(_parse_feedback, "POST", f"{self._at}/feedback", json=body)
-
-    def judgements(
-        self, *, item: str | None = None, verdict: Verdict | None = None, page: int = 100
-    ) -> Iterator[FeedbackEntry]:
-        """All verdicts, or those on an item or of one kind; read page by page."""
-        chosen: dict[str, Any] = {"item": item, "verdict": verdict, "limit": page, "after": None}
-        while True:
-            params = {name: value for name, value in chosen.items() if value is not None}
-            found, after = self._ask(_parse_feedback_page, "GET", f"{self._at}/feedback", params=params)
-            yield from found
-            if after is None:
-                return
-            chosen["after"] = after
-
-    def withdraw(self, id: str) -> int:  # noqa: A002 (the service's word)
-        """Have a verdict forgotten; gives how many there were, 0 or 1."""
-        return self._ask(lambda raw: int(raw["removed"]), "DELETE", f"{self._at}/feedback/{path_segment(id)}")
-
-
-def _parse_feedback(raw: Mapping[str, Any]) -> FeedbackEntry:
-    return FeedbackEntry(raw["id"], raw["item"], raw["verdict"], raw["by"], raw["given"], tuple(raw["query"]))
-
-
-def _parse_feedback_page(raw: Mapping[str, Any]) -> tuple[list[FeedbackEntry], str | None]:
-    return [_parse_feedback(one) for one in raw["feedback"]], raw["next"]
-
-
+T = TypeVar("T")
 __all__ = ["Client", "MixPart", "NewItem", "Search", "ServiceError"]
 
 
-class Client(AdminClient, FeedbackClient):
+@dataclass(frozen=True)
+class BulkResult:
+    """What became of each item, in their order, by id: written, or refused with the reason."""
+
+    results: tuple[ItemWriteAnswer | Refusal, ...]
+    ids: tuple[str | None, ...]
+    written: int
+    refused: int
+    version: int
+
+
+class Client(AdminClient):
     """Talks to one service. Safe to share between threads; close it, or use it in a `with`.
 
     Items and searches are those of its default collection, or of the one that is named.
@@ -141,12 +110,12 @@ class Client(AdminClient, FeedbackClient):
         lexical: Lexical | None = None,
         fold: bool = False,
         explain: bool = False,
-    ) -> SearchResult:
+    ) -> SearchAnswer:
         """Find items by one text, picture, mesh, item, vector or mix; bytes of a mesh need its format.
 
-        With `fold` items that show the same are one hit; with `explain` each tells the score of its sides.
+        With `fold` items that show the same are one hit; with `explain` each has the score of its sides.
         """
-        asked = Search(
+        search = Search(
             text=text,
             image=image,
             mesh=mesh,
@@ -167,14 +136,15 @@ class Client(AdminClient, FeedbackClient):
             duplicates="fold" if fold else None,
             explain=explain,
         )
-        form = asked.form()
-        sent: dict[str, Any] = {"json": asked.json()} if form is None else {"files": form}
-        return self._ask(response_models.parse_search_result, "POST", f"{self._at}/search", **sent)
+        form = search.form()
+        content: dict[str, Any] = {"json": search.json()} if form is None else {"files": form}
+        return self._ask(SearchAnswer, "POST", f"{self._at}/search", **content)
 
-    def search_many(self, searches: Sequence[Search]) -> tuple[SearchResult | Refusal, ...]:
+    def search_many(self, searches: Sequence[Search]) -> tuple[SearchAnswer | Refusal, ...]:
         """Several searches at once, answered in their order."""
         body = {"searches": [search.json() for search in searches]}
-        return self._ask(response_models.parse_search_results, "POST", f"{self._at}/search/batch", json=body)
+        batch = self._ask(BatchSearchAnswer, "POST", f"{self._at}/search/batch", json=body)
+        return tuple(_one_of(one.answer, one.error) for one in batch.answers)
 
     def similar(
         self,
@@ -186,11 +156,11 @@ class Client(AdminClient, FeedbackClient):
         offset: int = 0,
         filter: Filter | None = None,  # noqa: A002 (the service's word)
         pool: Pooling = "mean",
-    ) -> SearchResult:
+    ) -> SearchAnswer:
         """Items that are like this one."""
-        asked = Search(id=id, side=side, target=target, limit=limit, offset=offset, filter=filter, pool=pool)
-        body = asked.options | ({"side": side} if side else {})
-        return self._ask(response_models.parse_search_result, "POST", f"{self._item(id)}/similar", json=body)
+        search = Search(id=id, target=target, limit=limit, offset=offset, filter=filter, pool=pool)
+        body = search.options | ({"side": side} if side else {})
+        return self._ask(SearchAnswer, "POST", f"{self._item(id)}/similar", json=body)
 
     def upsert(
         self,
@@ -201,28 +171,27 @@ class Client(AdminClient, FeedbackClient):
         mesh: File | None = None,
         mesh_format: str | None = None,
         payload: Mapping[str, Any] | None = None,
-    ) -> WriteResult:
+    ) -> ItemWriteAnswer:
         """Write an item in place of its former self."""
         refuse_single_text(texts)
-        parts = [request_models.form_field("texts", text) for text in texts]
-        parts += [request_models.image_part("images", image) for image in images]
-        parts += request_models.mesh_parts(mesh, mesh_format)
-        parts.append(request_models.form_field("payload", json.dumps(payload or {})))
-        return self._ask(response_models.written, "PUT", self._item(id), files=parts)
+        parts = [form_field("texts", text) for text in texts]
+        parts += [image_part("images", image) for image in images]
+        parts += mesh_parts(mesh, mesh_format)
+        parts.append(form_field("payload", json.dumps(payload or {})))
+        return self._ask(ItemWriteAnswer, "PUT", self._item(id), files=parts)
 
     def upsert_many(self, items: Sequence[NewItem]) -> BulkResult:
         """Write items; one that is refused does not keep the others out."""
-        return self._ask(
-            response_models.parse_bulk_result,
-            "POST",
-            f"{self._at}/items",
-            json={"items": [item.json() for item in items]},
-        )
+        body = {"items": [item.json() for item in items]}
+        bulk = self._ask(BulkAnswer, "POST", f"{self._at}/items", json=body)
+        results = tuple(_one_of(one.written, one.error) for one in bulk.results)
+        ids = tuple(one.id for one in bulk.results)
+        return BulkResult(results, ids, bulk.written, bulk.refused, bulk.version)
 
     def upsert_later(self, items: Sequence[NewItem]) -> JobStatus:
         """Have items written after the answer; `wait` for the job to know what became of them."""
         body = {"items": [item.json() for item in items]}
-        return self._ask(parse_job_answer, "POST", f"{self._at}/items/bulk", json=body)
+        return self._ask(JobAnswer, "POST", f"{self._at}/items/bulk", json=body).job
 
     def update(
         self,
@@ -230,16 +199,16 @@ class Client(AdminClient, FeedbackClient):
         *,
         payload: Mapping[str, Any] | None = None,
         texts: Sequence[str] | None = None,
-    ) -> WriteResult:
+    ) -> ItemWriteAnswer:
         """Change an item: `payload` is a JSON merge patch, `texts` take the place of its captions."""
         refuse_single_text(texts)
         given = {"payload": payload, "texts": None if texts is None else list(texts)}
         body = {name: value for name, value in given.items() if value is not None}
-        return self._ask(response_models.written, "PATCH", self._item(id), json=body)
+        return self._ask(ItemWriteAnswer, "PATCH", self._item(id), json=body)
 
     def get(self, id: str) -> StoredItem:  # noqa: A002 (the service's word)
-        """An item with all that was seen and said of it."""
-        return self._ask(response_models.parse_item, "GET", self._item(id))
+        """An item with its payload and all its observations."""
+        return self._ask(StoredItem, "GET", self._item(id))
 
     def items(
         self,
@@ -254,18 +223,14 @@ class Client(AdminClient, FeedbackClient):
         after: str | None = None
         while True:
             body = {"filter": filter, "after": after, "limit": page, "sort": sort}
-            found, after = self._ask(
-                response_models.parse_item_page, "POST", f"{self._at}/items/scroll", json=body
-            )
-            yield from found
-            if after is None:
+            answer = self._ask(ItemPage, "POST", f"{self._at}/items/scroll", json=body)
+            yield from answer.items
+            if (after := answer.next) is None:
                 return
 
     def count(self, filter: Filter | None = None) -> int:  # noqa: A002 (the service's word)
         """How many items there are, or how many of them a filter lets through."""
-        return self._ask(
-            lambda raw: int(raw["count"]), "POST", f"{self._at}/items/count", json={"filter": filter}
-        )
+        return self._ask(ItemCount, "POST", f"{self._at}/items/count", json={"filter": filter}).count
 
     def facets(
         self,
@@ -275,26 +240,26 @@ class Client(AdminClient, FeedbackClient):
         *,
         query: Search | None = None,
         best: int | None = None,
-    ) -> Mapping[str, tuple[FacetCount, ...]]:
+    ) -> Mapping[str, tuple[FacetValueCount, ...]]:
         """The values of each key of the payload that most items have, or most of the best hits of a query."""
         body: dict[str, Any] = {"keys": list(keys), "filter": filter, "limit": limit}
         body |= {} if query is None else {"query": query.json()}
         body |= {} if best is None else {"best": best}
-        return self._ask(response_models.parse_facets, "POST", f"{self._at}/facets", json=body)
+        return self._ask(FacetsAnswer, "POST", f"{self._at}/facets", json=body).facets
 
     def ranges(self, keys: Sequence[str], filter: Filter | None = None) -> Mapping[str, NumberRange]:  # noqa: A002
         """For each key of the payload that has numbers, the least and the greatest of them."""
         body = {"keys": list(keys), "filter": filter, "limit": 1}
-        return self._ask(response_models.parse_ranges, "POST", f"{self._at}/facets", json=body)
+        return self._ask(FacetsAnswer, "POST", f"{self._at}/facets", json=body).ranges
 
     def delete(self, id: str) -> int:  # noqa: A002 (the service's word)
         """Remove an item; gives how many were removed, 0 or 1."""
-        return self._ask(response_models.parse_removed, "DELETE", self._item(id))
+        return self._ask(RemovalAnswer, "DELETE", self._item(id)).removed
 
     def delete_many(self, ids: Sequence[str] | None = None, *, filter: Filter | None = None) -> int:  # noqa: A002
         """Remove the items of these ids, or those that a filter lets through; gives how many there were."""
         body = {"filter": filter} if ids is None else {"ids": list(ids)}
-        return self._ask(response_models.parse_removed, "POST", f"{self._at}/items/delete", json=body)
+        return self._ask(RemovalAnswer, "POST", f"{self._at}/items/delete", json=body).removed
 
     def embed(
         self,
@@ -311,18 +276,20 @@ class Client(AdminClient, FeedbackClient):
             "encoding_format": "base64",
             "mesh_format": mesh_format,
         }
-        return self._ask(response_models.parse_vectors, "POST", f"{self._at}/embeddings", json=body)
+        answer = self._ask(EmbeddingsAnswer, "POST", f"{self._at}/embeddings", json=body)
+        rows = [np.frombuffer(base64.b64decode(str(one.embedding)), np.dtype("<f4")) for one in answer.data]
+        return np.stack(rows).astype(np.float32)
 
     def traverse(
-        self, clue: MixPart, *, widths: Sequence[float] = (), captions: str = "all", steps: int = 50
-    ) -> Traversal:
+        self, query: MixPart, *, widths: Sequence[float] = (), captions: str = "all", steps: int = 50
+    ) -> TraverseAnswer:
         """Walk from a text, picture, mesh or item to the root; the captions that are met on the way."""
-        body = {**query_json(clue), "widths": list(widths), "captions": captions, "steps": steps}
-        return self._ask(response_models.parse_traversal, "POST", f"{self._at}/traverse", json=body)
+        body = {**query_json(query), "widths": list(widths), "captions": captions, "steps": steps}
+        return self._ask(TraverseAnswer, "POST", f"{self._at}/traverse", json=body)
 
     def explain(
         self,
-        clue: MixPart,
+        query: MixPart,
         item: str,
         *,
         kind: Kind | None = None,
@@ -330,16 +297,48 @@ class Client(AdminClient, FeedbackClient):
         method: str | None = None,
         token: int | None = None,
         maps: bool = True,
-    ) -> ItemExplanation:
+    ) -> ExplainAnswer:
         """Why an item matches: all its scores, and what in its best observation, or in that one, made it."""
-        said = {"kind": kind, "index": index, "method": method, "token": token}
-        body = query_json(clue) | {name: value for name, value in said.items() if value is not None}
+        options = {"kind": kind, "index": index, "method": method, "token": token}
+        body = query_json(query) | {name: value for name, value in options.items() if value is not None}
         body |= {"item": item, "maps": maps}
-        return self._ask(response_models.parse_explanation, "POST", f"{self._at}/explain", json=body)
+        return self._ask(ExplainAnswer, "POST", f"{self._at}/explain", json=body)
+
+    def judge(
+        self,
+        query: Search,
+        item: str,
+        verdict: Verdict,
+        *,
+        kind: Kind | None = None,
+        index: int = 0,
+        by: str | None = None,
+    ) -> FeedbackEntry:
+        """Say that an item is good or bad for a query; `kind` and `index` name the observation shown."""
+        shown = None if kind is None else {"kind": kind, "index": index}
+        body = {"query": query.json(), "item": item, "observation": shown, "verdict": verdict, "by": by}
+        return self._ask(FeedbackEntry, "POST", f"{self._at}/feedback", json=body)
+
+    def judgements(
+        self, *, item: str | None = None, verdict: Verdict | None = None, page: int = 100
+    ) -> Iterator[FeedbackEntry]:
+        """All verdicts, or those on an item or of one kind; read page by page."""
+        chosen: dict[str, Any] = {"item": item, "verdict": verdict, "limit": page, "after": None}
+        while True:
+            params = {name: value for name, value in chosen.items() if value is not None}
+            answer = self._ask(FeedbackPage, "GET", f"{self._at}/feedback", params=params)
+            yield from answer.feedback
+            if answer.next is None:
+                return
+            chosen["after"] = answer.next
+
+    def withdraw(self, id: str) -> int:  # noqa: A002 (the service's word)
+        """Remove a verdict; gives how many were removed, 0 or 1."""
+        return self._ask(RemovalAnswer, "DELETE", f"{self._at}/feedback/{path_segment(id)}").removed
 
     def models(self) -> tuple[ServedModel, ...]:
         """The bundles that are loaded."""
-        return self._ask(response_models.parse_models, "GET", f"{self._at}/models")
+        return self._ask(ModelsAnswer, "GET", f"{self._at}/models").data
 
     def picture(self, url: str) -> bytes:
         """The bytes of a view or photo, by the `url` of an observation."""
@@ -361,3 +360,10 @@ class Client(AdminClient, FeedbackClient):
 
     def _item(self, id: str) -> str:  # noqa: A002 (the service's word)
         return f"{self._at}/items/{path_segment(id)}"
+
+
+def _one_of(answer: T | None, error: Refusal | None) -> T | Refusal:
+    """The answer to one of several requests, or why there is none."""
+    if answer is not None:
+        return answer
+    return error or Refusal("bad_answer", "the service gave neither an answer nor a reason")

@@ -1,6 +1,6 @@
 """HTTP connections to one service: sends requests, parses answers, and raises ServiceError on failure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -9,14 +9,15 @@ from urllib.parse import quote
 import httpx
 
 from multifold.errors import MultifoldError
+from multifold.wire.reading import read_json
 
 T = TypeVar("T")
 
 
 class ServiceError(MultifoldError):
-    """The service said no, or nothing. `status` is the HTTP status, None where there was no answer.
+    """The service refused a request or did not answer. `status` is the HTTP status, None without an answer.
 
-    `retry_after` are the seconds after which a busy service wants to be asked again.
+    `retry_after`: after how many seconds a busy service should be asked again.
     """
 
     def __init__(
@@ -58,19 +59,13 @@ class ServiceConnection:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
-    def _ask(
-        self,
-        read: Callable[[Mapping[str, Any]], T],
-        method: str,
-        path: str,
-        **content: Any,  # noqa: ANN401
-    ) -> T:
+    def _ask(self, answer: type[T], method: str, path: str, **content: Any) -> T:  # noqa: ANN401 (httpx has its own)
         response = self._send(method, path, **content)
         try:
-            return read(response.json())
+            return read_json(answer, response.json())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ServiceError(
                 f"{self.url} answered something that this client does not understand ({error!r}); "
@@ -80,32 +75,29 @@ class ServiceConnection:
             ) from error
 
     def _send(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 (httpx has its own)
-        with self._told():
+        with _connection_errors(self.url):
             response = self._http.request(method, path, **content)
         if not response.is_success:
             raise _error_of(response)
         return response
 
     def _stream(self, path: str) -> Iterator[bytes]:
-        """The bytes of something large, as they come."""
-        with self._told(), self._http.stream("GET", path) as response:
+        """The bytes of a large answer, piece by piece."""
+        with _connection_errors(self.url), self._http.stream("GET", path) as response:
             if not response.is_success:
                 response.read()
                 raise _error_of(response)
             yield from response.iter_bytes()
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx.TimeoutException as error:
-            raise ServiceError(
-                f"{self.url} did not answer in time; try again, or wait longer", "timeout"
-            ) from error
-        except httpx.HTTPError as error:
-            raise ServiceError(
-                f"{self.url} cannot be reached ({error}); is it running?", "unreachable"
-            ) from error
+
+@contextmanager
+def _connection_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except httpx.TimeoutException as error:
+        raise ServiceError(f"{url} did not answer in time; try again, or wait longer", "timeout") from error
+    except httpx.HTTPError as error:
+        raise ServiceError(f"{url} cannot be reached ({error}); is it running?", "unreachable") from error
 
 
 def path_segment(name: str) -> str:

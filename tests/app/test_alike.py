@@ -65,8 +65,8 @@ def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:
         assert len(folded) == 3
         same = [hit.id for hit in shown if hit.id in ("a.png", "b.jpg", "c.webp")]
         assert folded[0].id == same[0]
-        assert [one["id"] for one in folded[0].duplicates] == same[1:]
-        assert {one["payload"]["path"] for one in folded[0].duplicates} == set(same[1:])
+        assert [one.id for one in folded[0].duplicates] == same[1:]
+        assert {one.payload["path"] for one in folded[0].duplicates} == set(same[1:])
         assert all(not hit.duplicates for hit in folded[1:])
         second = client.search(image=files["a.png"], target="image", limit=1, offset=1, fold=True).hits
         assert [hit.id for hit in second] == [folded[1].id]
@@ -80,7 +80,7 @@ def test_a_mesh_in_another_scale_is_the_same(shop: House) -> None:
         client.upsert("two", mesh=bytes(larger.export(file_type="glb")))
         client.upsert("flat", mesh=box("blue"))
         hits = client.search(id="one", target="shape", fold=True).hits
-        assert [(hit.id, [other["id"] for other in hit.duplicates]) for hit in hits] == [
+        assert [(hit.id, [other.id for other in hit.duplicates]) for hit in hits] == [
             ("one", ["two"]),
             ("flat", []),
         ]

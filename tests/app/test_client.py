@@ -8,7 +8,8 @@ from PIL import Image
 
 from multifold.bundle.preprocess import decode
 from multifold.client.client import Client, MixPart, NewItem, Search, ServiceError
-from multifold.client.response_models import NumberRange, Refusal, SearchResult
+from multifold.wire.items import Refusal
+from multifold.wire.search import NumberRange, SearchAnswer
 from tests.app.house import House, box
 
 
@@ -89,7 +90,7 @@ def test_every_way_to_ask(client: Client) -> None:
 
 def test_several_searches_and_their_troubles(client: Client) -> None:
     good, bad = client.search_many([Search(text="red", limit=1), Search(id="nobody")])
-    assert isinstance(good, SearchResult)
+    assert isinstance(good, SearchAnswer)
     assert good.hits[0].id == "red-box"
     assert isinstance(bad, Refusal)
     assert bad.code == "not_found"

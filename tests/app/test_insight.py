@@ -106,7 +106,7 @@ def test_each_pair_of_tokens_has_its_share_and_its_maps(tmp_path: Path) -> None:
         assert "4 are compared pair by pair" in refused.json()["error"]["message"]
         with Client(shop.url) as client:
             why = client.explain(MixPart(text="a red box"), "red-box", kind="photo", token=0)
-            assert why.tokens == pytest.approx(whole["tokens"])
+            assert why.explained.tokens == pytest.approx(whole["tokens"])
 
 
 def test_scores_alone_are_cheap(shop: House) -> None:
@@ -140,8 +140,8 @@ def test_the_client_walks_and_explains(shop: House) -> None:
         why = client.explain(
             MixPart(image=Image.new("RGB", (40, 40), "red")), "red-box", kind="caption", index=0
         )
-        assert why.observation.text == "a red box"
-        assert why.why.words is not None
+        assert why.explained.observation.text == "a red box"
+        assert why.explained.words is not None
         assert why.query.heat_map is not None
         assert len(why.query.heat_map.grid) == 7
         assert len(client.explain(MixPart(id="blue-box"), "red-box", maps=False).observations) == 9

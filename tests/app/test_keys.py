@@ -82,9 +82,12 @@ def locked(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[H
 
 def test_every_resource_has_the_scope_that_it_should() -> None:
     paths = json.loads(openapi_document())["paths"]
-    assert {(path, method) for path, methods in paths.items() for method in methods} == set(NEEDED)
-    for (path, method), scope in NEEDED.items():
+    plain = {path: path.replace("/collections/{collection}", "") for path in paths}
+    assert {(plain[path], method) for path, methods in paths.items() for method in methods} == set(NEEDED)
+    for path, method in [(path, method) for path, methods in paths.items() for method in methods]:
+        scope = NEEDED[plain[path], method]
         real = path.replace("{item_id}", "a/b").replace("{place}/{index}", "views/0").replace("{name}", "x")
+        real = real.replace("{collection}", "items\n")
         assert required_scope(method.upper(), real) == scope, path
 
 
@@ -99,7 +102,9 @@ def test_every_resource_has_the_scope_that_it_should() -> None:
 )
 def test_what_is_not_known_is_never_open(method: str, path: str) -> None:
     assert required_scope(method, path) in ("write", "admin")
+    assert required_scope(method, path.replace("/v1", "/v1/collections/x", 1)) in ("write", "admin")
     assert required_scope(method, "/unknown") == "admin"
+    assert required_scope(method, "/v1/collections/x/unknown") == "admin"
 
 
 @pytest.mark.parametrize("key", [None, "?", "wrong", READ[:-1], READ + "x", "\u00e9"])

@@ -87,6 +87,17 @@ def test_strange_addresses_and_methods_make_no_new_labels(shop: House) -> None:
     assert 'method="X' not in text
 
 
+def test_a_named_collection_is_counted_under_its_route(shop: House) -> None:
+    for path in ("main/info", "nothing/info", "main/items/none", "nothing/nowhere"):
+        shop.client.get(f"/v1/collections/{path}")
+    shop.settle()
+    counts, named = scrape(shop), 'multifold_requests_total{method="GET",route="/v1/collections/{collection}'
+    assert counts[named + '/info",status="200"}'] == 1
+    assert counts[named + '/info",status="404"}'] == 1
+    assert counts[named + '/items/{item_id:path}",status="404"}'] == 1
+    assert "nowhere" not in str(counts)
+
+
 def test_a_log_line_is_json_with_the_request_it_belongs_to() -> None:
     token = request_id.set("r-1")
     try:

@@ -10,6 +10,58 @@ import pytest
 from app.openapi import openapi_document
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
+COLLECTION_OPERATIONS = {
+    ("/search", "post"),
+    ("/search/batch", "post"),
+    ("/facets", "post"),
+    ("/embeddings", "post"),
+    ("/feedback", "post"),
+    ("/feedback", "get"),
+    ("/feedback/{feedback_id}", "delete"),
+    ("/feedback/{feedback_id}/files/{index}", "get"),
+    ("/traverse", "post"),
+    ("/explain", "post"),
+    ("/models", "get"),
+    ("/models/{name}", "get"),
+    ("/items", "post"),
+    ("/items/delete", "post"),
+    ("/items/scroll", "post"),
+    ("/items/count", "post"),
+    ("/items/{item_id}/similar", "post"),
+    ("/items/{item_id}", "patch"),
+    ("/items/{item_id}", "put"),
+    ("/items/{item_id}", "get"),
+    ("/items/{item_id}", "delete"),
+    ("/items/{item_id}/views/{index}", "get"),
+    ("/items/{item_id}/photos/{index}", "get"),
+    ("/items/{item_id}/thumbnail", "get"),
+    ("/snapshots", "get"),
+    ("/snapshots", "post"),
+    ("/snapshots/{name}", "get"),
+    ("/snapshots/{name}", "delete"),
+    ("/items/bulk", "post"),
+    ("/items/{item_id}/files/{index}", "get"),
+    ("/info", "get"),
+}
+SERVICE_OPERATIONS = {
+    ("/v1/bundles/reload", "post"),
+    ("/v1/collections/{name}/reindex", "post"),
+    ("/v1/collections", "get"),
+    ("/v1/collections", "post"),
+    ("/v1/collections/{name}", "get"),
+    ("/v1/collections/{name}", "delete"),
+    ("/v1/collections/{name}/rebuild", "post"),
+    ("/v1/bundles", "get"),
+    ("/v1/jobs", "get"),
+    ("/v1/jobs/{job_id}", "get"),
+    ("/v1/jobs/{job_id}/cancel", "post"),
+    ("/v1/aliases", "get"),
+    ("/v1/aliases/{alias}", "put"),
+    ("/v1/aliases/{alias}", "delete"),
+    ("/metrics", "get"),
+    ("/healthz", "get"),
+    ("/readyz", "get"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -23,56 +75,23 @@ def test_the_committed_description_is_current() -> None:
 
 
 def test_every_resource_is_described(described: dict[str, Any]) -> None:
-    assert {(path, method) for path, methods in described["paths"].items() for method in methods} == {
-        ("/v1/search", "post"),
-        ("/v1/search/batch", "post"),
-        ("/v1/facets", "post"),
-        ("/v1/embeddings", "post"),
-        ("/v1/bundles/reload", "post"),
-        ("/v1/collections/{name}/reindex", "post"),
-        ("/v1/feedback", "post"),
-        ("/v1/feedback", "get"),
-        ("/v1/feedback/{feedback_id}", "delete"),
-        ("/v1/feedback/{feedback_id}/files/{index}", "get"),
-        ("/v1/traverse", "post"),
-        ("/v1/explain", "post"),
-        ("/v1/models", "get"),
-        ("/v1/models/{name}", "get"),
-        ("/v1/items", "post"),
-        ("/v1/items/delete", "post"),
-        ("/v1/items/scroll", "post"),
-        ("/v1/items/count", "post"),
-        ("/v1/items/{item_id}/similar", "post"),
-        ("/v1/items/{item_id}", "patch"),
-        ("/v1/items/{item_id}", "put"),
-        ("/v1/items/{item_id}", "get"),
-        ("/v1/items/{item_id}", "delete"),
-        ("/v1/items/{item_id}/views/{index}", "get"),
-        ("/v1/items/{item_id}/photos/{index}", "get"),
-        ("/v1/items/{item_id}/thumbnail", "get"),
-        ("/v1/snapshots", "get"),
-        ("/v1/snapshots", "post"),
-        ("/v1/snapshots/{name}", "get"),
-        ("/v1/snapshots/{name}", "delete"),
-        ("/v1/collections", "get"),
-        ("/v1/collections", "post"),
-        ("/v1/collections/{name}", "get"),
-        ("/v1/collections/{name}", "delete"),
-        ("/v1/items/bulk", "post"),
-        ("/v1/collections/{name}/rebuild", "post"),
-        ("/v1/bundles", "get"),
-        ("/v1/items/{item_id}/files/{index}", "get"),
-        ("/v1/jobs", "get"),
-        ("/v1/jobs/{job_id}", "get"),
-        ("/v1/jobs/{job_id}/cancel", "post"),
-        ("/v1/aliases", "get"),
-        ("/v1/aliases/{alias}", "put"),
-        ("/v1/aliases/{alias}", "delete"),
-        ("/v1/info", "get"),
-        ("/metrics", "get"),
-        ("/healthz", "get"),
-        ("/readyz", "get"),
-    }
+    operations = {(path, method) for path, methods in described["paths"].items() for method in methods}
+    short = {(f"/v1{path}", method) for path, method in COLLECTION_OPERATIONS}
+    named = {(f"/v1/collections/{{collection}}{path}", method) for path, method in COLLECTION_OPERATIONS}
+    assert operations == short | named | SERVICE_OPERATIONS
+
+
+def test_both_forms_of_a_route_differ_in_the_name_alone(described: dict[str, Any]) -> None:
+    identifiers = [one["operationId"] for methods in described["paths"].values() for one in methods.values()]
+    assert len(set(identifiers)) == len(identifiers)
+    for path, method in COLLECTION_OPERATIONS:
+        short = described["paths"][f"/v1{path}"][method]
+        named = described["paths"][f"/v1/collections/{{collection}}{path}"][method]
+        (name,) = [one for one in named["parameters"] if one not in short.get("parameters", [])]
+        assert (name["name"], name["in"], name["required"]) == ("collection", "path", True)
+        assert {"404", "422"} | set(short["responses"]) == set(named["responses"])
+        for part in ("tags", "description", "requestBody"):
+            assert named.get(part) == short.get(part), (path, part)
 
 
 def test_a_search_may_be_json_or_a_form(described: dict[str, Any]) -> None:

@@ -68,11 +68,11 @@ def test_originals_are_kept_and_given_back(mall: House, client: Client) -> None:
 
 
 def test_bundles_are_listed_with_what_is_wrong(client: Client) -> None:
-    found = {one["folder"]: one for one in client.bundles()}
-    assert found["second"]["name"] == "second"
-    assert found["second"]["collections"] == []
-    assert "image.onnx" in found["broken"]["trouble"]
-    assert next(one["collections"] for one in client.bundles()) == ["main"]
+    found = {one.folder: one for one in client.bundles()}
+    assert found["second"].name == "second"
+    assert found["second"].collections == ()
+    assert "image.onnx" in str(found["broken"].trouble)
+    assert next(one.collections for one in client.bundles()) == ("main",)
 
 
 def test_a_collection_moves_to_another_encoder_and_back(mall: House, client: Client) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from index.collection import Collection
 from index.store import feedback
-from index.store.feedback import FeedbackError, FeedbackFilter, FeedbackQueryPart, Judgement, Verdict
+from index.store.feedback import FeedbackError, FeedbackFilter, FeedbackQueryPart, Judgement
+from multifold.types import Verdict
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import thing

@@ -15,8 +15,9 @@ from PIL import Image
 
 from multifold.bundle.preprocess import decode
 from multifold.client.client import Client, ServiceError
-from multifold.client.response_models import ObservationInfo, SearchHit, SearchTimings
 from multifold.errors import MultifoldError
+from multifold.wire.items import ObservationInfo
+from multifold.wire.search import SearchHit, SearchTimings
 
 SEARCHED = {
     "hits": [
@@ -82,7 +83,9 @@ def test_a_text_goes_as_json_and_the_answer_comes_back_typed() -> None:
     assert (request.method, request.url.path) == ("POST", "/v1/search")
     assert json.loads(request.content) == {"text": "a red chair", "target": "text", "limit": 5, "pool": "max"}
     view = ObservationInfo("view", 3, "/v1/items/chair-1/views/3?v=ab")
-    assert result.hits[0] == SearchHit("chair-1", 1.0, "shape", view, {"kind": "chair"})
+    assert result.hits[0] == SearchHit(
+        id="chair-1", score=1.0, modality="shape", matched=view, payload={"kind": "chair"}
+    )
     assert result.hits[1].matched == ObservationInfo("caption", 0, None, "a red chair")
     assert result.took_ms == SearchTimings(5.0, 0.5, 5.5)
     assert (result.version, result.bundle, result.warnings) == (
@@ -162,7 +165,7 @@ def test_an_item_of_texts_alone_still_goes_as_a_form() -> None:
 
 def test_items_are_read_looked_at_and_removed() -> None:
     seen = [{"kind": "caption", "index": 0, "url": None, "text": "a chair"}]
-    service = Service({"id": "x", "payload": {"a": 1}, "observations": seen})
+    service = Service({"id": "x", "payload": {"a": 1}, "observations": seen, "files": []})
     with service.client() as client:
         item = client.get("x")
         assert (item.id, item.payload, item.observations) == (

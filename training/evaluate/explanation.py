@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from multifold.analysis.explanation import CELLS, WHITE, Explainer, Method
+from multifold.analysis.explanation import CELLS, WHITE, Explainer
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.tokenizer import clean
 from multifold.scores import apply_signs, index_scores
-from multifold.types import Pixels, Vector
+from multifold.types import ExplanationMethod, Pixels, Vector
 
 Curve = Float64[np.ndarray, " k"]
 
@@ -96,7 +96,7 @@ def cells(values: Float64[np.ndarray, "h w"], side: int) -> Float64[np.ndarray, 
     return means
 
 
-def _all(explainer: Explainer, side: str = "image") -> tuple[Method, ...]:
+def _all(explainer: Explainer, side: str = "image") -> tuple[ExplanationMethod, ...]:
     return explainer.methods("text" if side == "text" else "image")
 
 

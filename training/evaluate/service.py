@@ -12,10 +12,10 @@ from jaxtyping import Float32
 from tqdm import tqdm
 
 from multifold.client.client import Client, Search
-from multifold.client.response_models import SearchResult
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Pooling, Side
+from multifold.wire.search import SearchAnswer
 from training.retrieval.directions import RetrievalDirection, drop_unanswerable, relevant_columns
 from training.retrieval.features import FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
@@ -106,7 +106,7 @@ def _ask(
         while waiting:
             found = client.search_many([replace(search, offset=offset) for search, _ in waiting])
             for (_, sheet), answer in zip(waiting, found, strict=True):
-                if not isinstance(answer, SearchResult):
+                if not isinstance(answer, SearchAnswer):
                     raise MultifoldError(f"the service refused a search: {answer.message}")
                 sheet.add([(names.setdefault(hit.id, len(names)), hit.score) for hit in answer.hits])
             waiting = [(search, sheet) for search, sheet in waiting if not sheet.done]

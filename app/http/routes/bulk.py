@@ -4,49 +4,36 @@ import json
 from typing import Annotated, Any
 
 from app.collections.service import WrittenItem
-from app.errors import ApiError, error_code
+from app.errors import ApiError
 from app.http import serialization
-from app.http.bodies import describe_body, json_body
 from app.http.job_handlers import INGEST_JOB, write_many
-from app.http.openapi import error_responses
-from app.http.parsing import parse_filter
-from app.http.routes.jobs import serialize_job as shown_job
-from app.http.schemas.errors import ErrorSummary
-from app.http.schemas.items import (
-    BulkAnswer,
-    BulkBody,
-    BulkItemOutcome,
-    ItemCount,
-    ItemDeleteBody,
-    ItemFilterBody,
-    ItemPage,
-    ItemRemoval,
-    ItemScrollBody,
-)
-from app.http.schemas.jobs import JobAnswer
+from app.http.openapi import describe_body, error_responses
+from app.http.parsing import parse_filter, read_body
+from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from index.collection import Collection
 from index.store import browse
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Item
+from multifold.wire.administration import JobAnswer
+from multifold.wire.items import BulkAnswer, BulkItemOutcome, ItemCount, ItemPage, RemovalAnswer
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
 
-router = APIRouter(prefix="/v1/items", tags=["items"])
+router = APIRouter(prefix="/items", tags=["items"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 
 @router.post("", responses=error_responses(413, 415, 422, 429, 503), openapi_extra=describe_body(BulkBody))
 async def write(request: Request, at: At) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
-    body = await json_body(request, at, BulkBody)
+    body = await read_body(request, BulkBody, at.run)
     at.check_many(len(body.items), "items")
     outcomes = await write_many(at, body.items)
-    results = [_entry(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True)]
+    results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
     written = sum(isinstance(outcome, WrittenItem) for outcome in outcomes)
-    version = at.service.collection.version
-    return BulkAnswer(results=results, written=written, refused=len(results) - written, version=version)
+    return BulkAnswer(results, written, len(results) - written, at.service.collection.version)
 
 
 @router.post(
@@ -57,14 +44,14 @@ async def write(request: Request, at: At) -> BulkAnswer:
 )
 async def write_later(request: Request, at: At) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
-    body = await json_body(request, at, BulkBody)
+    body = await read_body(request, BulkBody, at.run)
     spec = {"items": body.items}
     job = await at.office.jobs.add(INGEST_JOB, at.service.name, spec, len(body.items))
-    return JobAnswer(job=shown_job(job))
+    return serialization.job_answer(job)
 
 
 @router.post("/delete", responses=error_responses(413, 422, 429, 503))
-async def delete(at: At, body: ItemDeleteBody) -> ItemRemoval:
+async def delete(at: At, body: ItemDeleteBody) -> RemovalAnswer:
     """Remove the items of these ids, or those that a filter lets through."""
     chosen = parse_filter(body.filter)
     if (body.ids is None) == (chosen is None):
@@ -74,14 +61,14 @@ async def delete(at: At, body: ItemDeleteBody) -> ItemRemoval:
     else:
         removed = await at.run(lambda: at.service.delete(body.ids or []))
     at.audit("delete", body.ids or [json.dumps(body.filter)], removed)
-    return ItemRemoval(removed=removed)
+    return RemovalAnswer(removed=removed)
 
 
 @router.post("/scroll", responses=error_responses(413, 422, 429, 503))
 async def scroll(at: At, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
-    found, last = await at.run(lambda: _page(at.service.collection, body))
-    return ItemPage(items=[serialization.serialize_item(item, at.address) for item in found], next=last)
+    items, after = await at.run(lambda: _page(at.service.collection, body))
+    return ItemPage(tuple(serialization.serialize_item(item, at.address) for item in items), after)
 
 
 @router.post("/count", responses=error_responses(413, 422, 429, 503))
@@ -95,13 +82,13 @@ def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str
     chosen = parse_filter(body.filter)
     if body.sort != "id":
         return collection.sorted(browse.parse_order(body.sort), body.after, body.limit, chosen)
-    found = collection.scroll(body.after, body.limit, chosen)
-    return found, found[-1].id if len(found) == body.limit else None
+    items = collection.scroll(body.after, body.limit, chosen)
+    return items, items[-1].id if len(items) == body.limit else None
 
 
-def _entry(raw: dict[str, Any], outcome: WrittenItem | MultifoldError) -> BulkItemOutcome:
+def _outcome(raw: dict[str, Any], outcome: WrittenItem | MultifoldError) -> BulkItemOutcome:
     if isinstance(outcome, WrittenItem):
-        return BulkItemOutcome(id=outcome.made.item.id, written=serialization.serialize_written(outcome))
+        return BulkItemOutcome(outcome.made.item.id, serialization.serialize_written(outcome))
     name = raw.get("id")
-    trouble = ErrorSummary(code=error_code(outcome), message=str(outcome))
-    return BulkItemOutcome(id=name if isinstance(name, str) else None, error=trouble)
+    refusal = serialization.serialize_refusal(outcome)
+    return BulkItemOutcome(name if isinstance(name, str) else None, error=refusal)

@@ -7,28 +7,23 @@ from typing import Annotated
 import numpy as np
 
 from app.errors import ApiError
-from app.http.bodies import describe_body, json_body
-from app.http.openapi import error_responses
-from app.http.parsing import check_text, read_file
-from app.http.schemas.embeddings import (
-    EmbeddingResource,
-    EmbeddingsAnswer,
-    EmbeddingsBody,
-    ModelResource,
-    ModelsAnswer,
-    TokenUsage,
-)
+from app.http.openapi import describe_body, error_responses
+from app.http.parsing import check_text, read_body, read_file
+from app.http.schemas.search import EmbeddingsBody
 from app.ingest.uploads import read_mesh_file
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from app.search.query import ImageQueryPart, MeshQueryPart, QueryPart, TextQueryPart
 from multifold.errors import needs_extra
 from multifold.types import SIDES, Vector
+from multifold.wire.search import EmbeddingInfo, EmbeddingsAnswer, ModelsAnswer, ServedModel, TokenUsage
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
+    from pydantic import TypeAdapter
 
-router = APIRouter(prefix="/v1", tags=["embeddings"])
+router = APIRouter(tags=["embeddings"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
+EMBEDDINGS_ANSWER = TypeAdapter(EmbeddingsAnswer)
 
 
 @router.post(
@@ -39,38 +34,38 @@ At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 )
 async def embeddings(request: Request, at: At) -> Response:
     """The index vectors of texts, or of images or meshes as data URIs."""
-    body = await json_body(request, at, EmbeddingsBody)
+    body = await read_body(request, EmbeddingsBody, at.run)
     _check(at, body)
     inputs = [body.input] if isinstance(body.input, str) else body.input
     at.check_many(len(inputs), "inputs")
-    clues = [_clue(at, body, one) for one in inputs]
-    sensed = await asyncio.gather(*(clue.sense(at.senses) for clue in clues))
-    data = [
-        EmbeddingResource(index=place, embedding=_written(one.vector, body.encoding_format))
-        for place, one in enumerate(sensed)
-    ]
+    parts = [_query_part(at, body, one) for one in inputs]
+    encoded = await asyncio.gather(*(part.sense(at.senses) for part in parts))
+    data = tuple(
+        EmbeddingInfo(index=index, embedding=_serialize_vector(one.vector, body.encoding_format))
+        for index, one in enumerate(encoded)
+    )
     tokens = await at.run(lambda: at.service.tokens(inputs)) if body.modality == "text" else 0
-    usage = TokenUsage(prompt_tokens=tokens, total_tokens=tokens)
-    answer = EmbeddingsAnswer(data=data, model=at.service.encoder.bundle.name, usage=usage)
-    return Response(answer.model_dump_json(), media_type="application/json")
+    model, usage = at.service.encoder.bundle.name, TokenUsage(tokens, tokens)
+    answer = EmbeddingsAnswer(data=data, model=model, usage=usage)
+    return Response(EMBEDDINGS_ANSWER.dump_json(answer), media_type="application/json")
 
 
 @router.get("/models")
 async def models(at: At) -> ModelsAnswer:
     """The bundle that is loaded."""
-    return ModelsAnswer(data=[_model(at)])
+    return ModelsAnswer(data=(_model(at),))
 
 
 @router.get("/models/{name}", responses=error_responses(404, 422))
-async def model(at: At, name: str) -> ModelResource:
+async def model(at: At, name: str) -> ServedModel:
     """One bundle."""
     _check_model(at, name)
     return _model(at)
 
 
-def _model(at: CollectionRuntime) -> ModelResource:
+def _model(at: CollectionRuntime) -> ServedModel:
     encoder = at.service.encoder
-    return ModelResource(id=encoder.bundle.name, modalities=list(SIDES), dimensions=encoder.dim)
+    return ServedModel(id=encoder.bundle.name, modalities=SIDES, dimensions=encoder.dim)
 
 
 def _check(at: CollectionRuntime, body: EmbeddingsBody) -> None:
@@ -87,7 +82,7 @@ def _check_model(at: CollectionRuntime, name: str) -> None:
         raise ApiError(404, "no_such_model", f"there is no model {name!r}; the one here is {loaded!r}")
 
 
-def _clue(at: CollectionRuntime, body: EmbeddingsBody, one: str) -> QueryPart:
+def _query_part(at: CollectionRuntime, body: EmbeddingsBody, one: str) -> QueryPart:
     if body.modality == "text":
         return TextQueryPart(check_text(one, at.service.settings.max_text))
     if body.modality == "image":
@@ -95,8 +90,8 @@ def _clue(at: CollectionRuntime, body: EmbeddingsBody, one: str) -> QueryPart:
     return MeshQueryPart(read_mesh_file(read_file(one, "mesh"), body.mesh_format))
 
 
-def _written(vector: Vector, how: str) -> list[float] | str:
-    if how == "float":
+def _serialize_vector(vector: Vector, encoding: str) -> list[float] | str:
+    if encoding == "float":
         numbers: list[float] = vector.tolist()
         return numbers
     return base64.b64encode(vector.astype(np.dtype("<f4")).tobytes()).decode()

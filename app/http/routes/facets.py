@@ -6,17 +6,18 @@ from typing import Annotated, Any
 
 from app.http.openapi import error_responses
 from app.http.parsing import parse_filter, parse_search
-from app.http.schemas.search import FacetRange, FacetsAnswer, FacetsBody, FacetValueCount, SearchBody
+from app.http.schemas.search import FacetsBody, SearchBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from index.store.browse import FacetCount, FacetCounter, NumberSpan
 from index.store.filters import AndFilter
 from index.validation import check_facets
 from multifold.errors import needs_extra
+from multifold.wire.search import FacetsAnswer, FacetValueCount, NumberRange
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends
 
-router = APIRouter(prefix="/v1", tags=["facets"])
+router = APIRouter(tags=["facets"])
 
 
 @router.post("/facets", responses=error_responses(413, 422, 429, 503))
@@ -47,10 +48,13 @@ async def _payloads(at: CollectionRuntime, body: FacetsBody, query: SearchBody) 
     return [hit.payload for hit in answer.hits]
 
 
-def _answer(found: Mapping[str, Sequence[FacetCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
-    shown = {
-        key: [FacetValueCount(value=one.value, count=one.count) for one in values]
-        for key, values in found.items()
-    }
-    ranges = {key: FacetRange(min=one.least, max=one.greatest, count=one.count) for key, one in spans.items()}
-    return FacetsAnswer(facets=shown, ranges=ranges)
+def _answer(counts: Mapping[str, Sequence[FacetCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
+    return FacetsAnswer(
+        {key: tuple(map(_serialize_count, values)) for key, values in counts.items()},
+        {key: NumberRange(span.least, span.greatest, span.count) for key, span in spans.items()},
+    )
+
+
+def _serialize_count(facet: FacetCount) -> FacetValueCount:
+    value = facet.value if isinstance(facet.value, (str, bool)) else float(facet.value)
+    return FacetValueCount(value, facet.count)

@@ -2,35 +2,27 @@
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from app.errors import ApiError
 from app.feedback import recording
-from app.http.bodies import BINARY_FILE, describe_body, json_body
-from app.http.openapi import error_responses
-from app.http.parsing import parse_search
-from app.http.schemas.feedback import (
-    FeedbackBody,
-    FeedbackPage,
-    FeedbackPartResource,
-    FeedbackRemoval,
-    FeedbackResource,
-    ObservationReference,
-)
+from app.http.openapi import FILE_RESPONSE, describe_body, error_responses
+from app.http.parsing import parse_search, read_body
 from app.http.schemas.items import MAX_PAGE
+from app.http.schemas.search import FeedbackBody
 from app.ingest.uploads import PICTURE_TYPES
 from app.runtime.runtime import CollectionRuntime, collection_runtime
-from index.store.feedback import FeedbackFilter, Judgement, Verdict
+from index.store.feedback import FeedbackFilter, Judgement
 from multifold.errors import needs_extra
+from multifold.types import Verdict
+from multifold.wire.items import RemovalAnswer
+from multifold.wire.search import FeedbackEntry, FeedbackPage, FeedbackPart, ObservationReference
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Query, Request, Response
 
-router = APIRouter(prefix="/v1/feedback", tags=["feedback"])
+router = APIRouter(prefix="/feedback", tags=["feedback"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
-BYTES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {"schema": BINARY_FILE}}, "description": "the file"}
-}
 
 
 @router.post(
@@ -38,18 +30,17 @@ BYTES: dict[int | str, dict[str, Any]] = {
     responses=error_responses(403, 404, 413, 415, 422, 429, 503),
     openapi_extra=describe_body(FeedbackBody),
 )
-async def write(request: Request, at: At) -> FeedbackResource:
+async def write(request: Request, at: At) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
-    body = await json_body(request, at, FeedbackBody)
-    question = parse_search(body.query, at.service.settings.max_text)
-    shown = body.observation
-    seen = None if shown is None else (shown.kind, shown.index)
-    judged = await at.run(
-        partial(recording.record_verdict, at.service, question, body.item, seen, body.verdict, body.by)
+    body = await read_body(request, FeedbackBody, at.run)
+    query, shown = parse_search(body.query, at.service.settings.max_text), body.observation
+    observation = None if shown is None else (shown.kind, shown.index)
+    judgement = await at.run(
+        partial(recording.record_verdict, at.service, query, body.item, observation, body.verdict, body.by)
     )
     at.office.telemetry.verdict(at.service.name, body.verdict)
     at.audit(f"feedback {body.verdict}", [body.item], 1)
-    return _shown(judged, at.address)
+    return _serialize(judgement, at.address)
 
 
 @router.get("", responses=error_responses(422, 503))
@@ -62,18 +53,21 @@ async def scroll(
 ) -> FeedbackPage:
     """A page of verdicts, of one item or of one kind; its `next` begins the following page."""
     chosen = FeedbackFilter(item, verdict)
-    found = await at.run(lambda: at.service.collection.judgements(after, limit, chosen))
-    last = found[-1].id if len(found) == limit else None
-    return FeedbackPage(feedback=[_shown(one, at.address) for one in found], next=last)
+    judgements = await at.run(lambda: at.service.collection.judgements(after, limit, chosen))
+    last = judgements[-1].id if len(judgements) == limit else None
+    return FeedbackPage(tuple(_serialize(one, at.address) for one in judgements), last)
 
 
 @router.get(
-    "/{feedback_id}/files/{index}", responses={**BYTES, **error_responses(404, 422)}, response_class=Response
+    "/{feedback_id}/files/{index}",
+    responses={**FILE_RESPONSE, **error_responses(404, 422)},
+    response_class=Response,
 )
 async def file(at: At, feedback_id: str, index: int) -> Response:
     """The picture or mesh that was asked with, where it is kept; parts of a mix are counted from 0."""
-    found = await at.run(lambda: at.service.collection.judgement(feedback_id))
-    blob = found.query[index].blob if found and 0 <= index < len(found.query) else None
+    judgement = await at.run(lambda: at.service.collection.judgement(feedback_id))
+    parts = judgement.query if judgement else ()
+    blob = parts[index].blob if 0 <= index < len(parts) else None
     if blob is None:
         raise ApiError(404, "not_found", f"no file {index} of a feedback {feedback_id[:40]!r} is kept")
     data = await at.run(lambda: at.service.collection.blobs.get(blob))
@@ -82,33 +76,32 @@ async def file(at: At, feedback_id: str, index: int) -> Response:
 
 
 @router.delete("/{feedback_id}", responses=error_responses(422, 503))
-async def remove(at: At, feedback_id: str) -> FeedbackRemoval:
+async def remove(at: At, feedback_id: str) -> RemovalAnswer:
     """Forget a verdict. Removing one that is not there removes 0."""
     removed = await at.run(lambda: at.service.collection.withdraw(feedback_id))
     at.audit("remove feedback", [feedback_id], removed)
-    return FeedbackRemoval(removed=removed)
+    return RemovalAnswer(removed)
 
 
-def _shown(judged: Judgement, address: str) -> FeedbackResource:
-    given = datetime.fromtimestamp(judged.given, UTC).isoformat(timespec="milliseconds")
-    query = [
-        FeedbackPartResource(
-            means=part.means,
-            weight=part.weight,
-            text=part.text,
-            id=part.id,
-            side=part.side,
-            url=f"{address}/feedback/{judged.id}/files/{index}" if part.blob else None,
-        )
-        for index, part in enumerate(judged.query)
-    ]
-    return FeedbackResource(
-        id=judged.id,
-        item=judged.item,
-        observation=judged.seen and ObservationReference(kind=judged.seen[0], index=judged.seen[1]),
-        verdict=judged.verdict,
-        by=judged.author,
-        given=given,
-        target=judged.target,
-        query=query,
+def _serialize(judgement: Judgement, address: str) -> FeedbackEntry:
+    files = f"{address}/feedback/{judgement.id}/files"
+    return FeedbackEntry(
+        id=judgement.id,
+        item=judgement.item,
+        observation=judgement.seen and ObservationReference(*judgement.seen),
+        verdict=judgement.verdict,
+        by=judgement.author,
+        given=datetime.fromtimestamp(judgement.given, UTC).isoformat(timespec="milliseconds"),
+        target=judgement.target,
+        query=tuple(
+            FeedbackPart(
+                part.means,
+                part.weight,
+                part.text,
+                part.id,
+                part.side,
+                f"{files}/{index}" if part.blob else None,
+            )
+            for index, part in enumerate(judgement.query)
+        ),
     )

@@ -14,7 +14,7 @@ from renderers.contracts import DEFAULT_LIMITS
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends
 
-router = APIRouter(prefix="/v1", tags=["info"])
+router = APIRouter(tags=["info"])
 
 
 @router.get("/info")

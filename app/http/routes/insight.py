@@ -4,34 +4,32 @@ from typing import Annotated
 
 from app.errors import ApiError
 from app.http import serialization
-from app.http.bodies import describe_body, json_body
-from app.http.openapi import error_responses
-from app.http.parsing import parse_query_part
-from app.http.schemas.insight import (
-    ExplainAnswer,
-    ExplainBody,
-    ExplanationResource,
-    HeatMapResource,
-    ObservationExplanation,
-    PathCaptionResource,
-    PathResource,
-    ScoredObservation,
-    TraverseAnswer,
-    TraverseBody,
-    WordShareResource,
-    WordSharesResource,
-)
+from app.http.openapi import describe_body, error_responses
+from app.http.parsing import parse_query_part, read_body
+from app.http.schemas.search import ExplainBody, TraverseBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from app.search import insight
 from app.search.insight import ExplanationQuery, MatchEvidence
 from app.search.query import EncodedPart, ImageQueryPart, QueryPart, TextQueryPart, VectorQueryPart
 from multifold.errors import needs_extra
 from multifold.types import Item, Observation
+from multifold.wire.insight import (
+    ExplainAnswer,
+    MatchExplanation,
+    ObservationExplanation,
+    PictureShares,
+    ScoredObservation,
+    TextShares,
+    TraversalCaption,
+    TraversalPath,
+    TraverseAnswer,
+    WordShare,
+)
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request
 
-router = APIRouter(prefix="/v1", tags=["insight"])
+router = APIRouter(tags=["insight"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 
@@ -42,36 +40,33 @@ At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 )
 async def traverse(request: Request, at: At) -> TraverseAnswer:
     """Walk from a text, an image, a mesh or an item to the root; the captions that are met on the way."""
-    body = await json_body(request, at, TraverseBody)
-    clue = parse_query_part(body, "any", at.service.settings.max_text)
-    if isinstance(clue, VectorQueryPart):
+    body = await read_body(request, TraverseBody, at.run)
+    part = parse_query_part(body, "any", at.service.settings.max_text)
+    if isinstance(part, VectorQueryPart):
         raise ApiError(
             422, "no_feature", "a vector has no feature to walk from; ask with what it was made of"
         )
-    sensed = await clue.sense(at.senses)
-    walked = await at.run(
-        lambda: insight.traverse_captions(at.service, sensed.feature, body.steps, body.widths, body.captions)
+    encoded = await part.sense(at.senses)
+    traversal = await at.run(
+        lambda: insight.traverse_captions(at.service, encoded.feature, body.steps, body.widths, body.captions)
     )
-    encoder = at.service.encoder
-    paths = [
-        PathResource(
-            k=path.k,
-            met=[
-                PathCaptionResource(
-                    text=one.text, position=one.position, score=one.score, id=walked.owners.get(one.text)
-                )
-                for one in path.met
-            ],
-        )
-        for path in walked.paths
-    ]
+    encoder, owners = at.service.encoder, traversal.owners
     return TraverseAnswer(
         root="origin" if encoder.entails else "mean",
         cones=encoder.entails,
         steps=body.steps,
-        paths=paths,
+        paths=tuple(
+            TraversalPath(
+                path.k,
+                tuple(
+                    TraversalCaption(one.text, one.position, one.score, owners.get(one.text))
+                    for one in path.met
+                ),
+            )
+            for path in traversal.paths
+        ),
         bundle=encoder.bundle.name,
-        warnings=list(sensed.warnings),
+        warnings=tuple(encoded.warnings),
     )
 
 
@@ -82,50 +77,56 @@ async def traverse(request: Request, at: At) -> TraverseAnswer:
 )
 async def explain(request: Request, at: At) -> ExplainAnswer:
     """Why an item matches a query: the score of each observation, and what in the best one made it."""
-    body = await json_body(request, at, ExplainBody)
-    clue = parse_query_part(body, "any", at.service.settings.max_text)
-    sensed = await clue.sense(at.senses)
+    body = await read_body(request, ExplainBody, at.run)
+    part = parse_query_part(body, "any", at.service.settings.max_text)
+    encoded = await part.sense(at.senses)
     item = await at.run(lambda: at.service.collection.get(body.item))
     if item is None:
         raise ApiError(404, "not_found", f"there is no item {body.item!r}")
-    return await at.run(lambda: _explained(at, body, clue, sensed, item))
+    return await at.run(lambda: _explain(at, body, part, encoded, item))
 
 
-def _explained(
-    at: CollectionRuntime, body: ExplainBody, clue: QueryPart, sensed: EncodedPart, item: Item
+def _explain(
+    at: CollectionRuntime, body: ExplainBody, part: QueryPart, encoded: EncodedPart, item: Item
 ) -> ExplainAnswer:
     encoder = at.service.encoder
-    found = insight.score_features(encoder, sensed.vector, [one.feature for one in item.observations])
-    ranked = sorted(zip(found, item.observations, strict=True), key=lambda pair: -pair[0])
-    score, chosen = _chosen(body, ranked)
-    ours, theirs = MatchEvidence(), MatchEvidence()
+    scores = insight.score_features(encoder, encoded.vector, [one.feature for one in item.observations])
+    ranked = sorted(zip(scores, item.observations, strict=True), key=lambda pair: -pair[0])
+    score, observation = _choose_observation(body, ranked)
+    item_evidence, query_evidence = MatchEvidence(), MatchEvidence()
     if body.maps:
-        seen = at.service.observer.look(clue.data) if isinstance(clue, ImageQueryPart) else None
-        asked = ExplanationQuery(sensed.vector, seen, clue.text if isinstance(clue, TextQueryPart) else None)
-        ours, theirs = insight.explain_match(at.service, asked, chosen, body.method, body.token)
-
-    def scored(value: float, one: Observation) -> ScoredObservation:
-        return ScoredObservation(
-            **serialization.serialize_observation(item.id, one, at.address).model_dump(), score=value
+        pixels = at.service.observer.look(part.data) if isinstance(part, ImageQueryPart) else None
+        text = part.text if isinstance(part, TextQueryPart) else None
+        query = ExplanationQuery(encoded.vector, pixels, text)
+        item_evidence, query_evidence = insight.explain_match(
+            at.service, query, observation, body.method, body.token
         )
 
+    def scored(value: float, one: Observation) -> ScoredObservation:
+        info = serialization.serialize_observation(item.id, one, at.address)
+        return ScoredObservation(info.kind, info.index, info.url, info.text, score=value)
+
+    explanation = _serialize(at, item_evidence)
     return ExplainAnswer(
         item=item.id,
-        sides=insight.score_sides(encoder, sensed.vector, item),
-        observations=[scored(*pair) for pair in ranked],
+        sides=insight.score_sides(encoder, encoded.vector, item),
+        observations=tuple(scored(*pair) for pair in ranked),
         explained=ObservationExplanation(
-            observation=scored(score, chosen),
-            tokens=insight.token_shares(encoder, sensed.vector, chosen.feature),
-            **_shown(at, ours).model_dump(),
+            explanation.heat_map,
+            explanation.words,
+            observation=scored(score, observation),
+            tokens=tuple(insight.token_shares(encoder, encoded.vector, observation.feature)),
         ),
-        query=_shown(at, theirs),
+        query=_serialize(at, query_evidence),
         bundle=encoder.bundle.name,
-        warnings=list(sensed.warnings),
+        warnings=tuple(encoded.warnings),
     )
 
 
-def _chosen(body: ExplainBody, ranked: list[tuple[float, Observation]]) -> tuple[float, Observation]:
-    """The best observation of those that were meant."""
+def _choose_observation(
+    body: ExplainBody, ranked: list[tuple[float, Observation]]
+) -> tuple[float, Observation]:
+    """The best of the observations that the body names, with its score."""
     if body.index is not None and body.kind is None:
         raise ApiError(422, "bad_request", "'index' needs 'kind': the first caption, the first view, …")
     for score, one in ranked:
@@ -135,13 +136,13 @@ def _chosen(body: ExplainBody, ranked: list[tuple[float, Observation]]) -> tuple
     raise ApiError(404, "not_found", f"the item {body.item!r} has no {name}")
 
 
-def _shown(at: CollectionRuntime, why: MatchEvidence) -> ExplanationResource:
+def _serialize(at: CollectionRuntime, evidence: MatchEvidence) -> MatchExplanation:
     heat_map = words = None
-    if why.heat_map is not None:
-        grid = [[round(share, 6) for share in row] for row in why.heat_map.grid.tolist()]
+    if evidence.heat_map is not None:
+        grid = tuple(tuple(round(share, 6) for share in row) for row in evidence.heat_map.grid.tolist())
         cut = at.service.encoder.bundle.image.resize == "shortest"
-        heat_map = HeatMapResource(method=why.heat_map.method, grid=grid, cut=cut)
-    if why.words is not None:
-        told = [WordShareResource(text=word, share=round(share, 6)) for word, share in why.words.words]
-        words = WordSharesResource(method=why.words.method, words=told)
-    return ExplanationResource(heat_map=heat_map, words=words)
+        heat_map = PictureShares(evidence.heat_map.method, grid, cut)
+    if evidence.words is not None:
+        shares = tuple(WordShare(word, round(share, 6)) for word, share in evidence.words.words)
+        words = TextShares(evidence.words.method, shares)
+    return MatchExplanation(heat_map, words)

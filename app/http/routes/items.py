@@ -7,22 +7,25 @@ from urllib.parse import quote
 
 from app.errors import ApiError
 from app.http import serialization
-from app.http.bodies import BINARY_FILE
-from app.http.openapi import error_responses
+from app.http.openapi import BINARY_FILE, FILE_RESPONSE, error_responses
 from app.http.parsing import check_item_id, check_text, choose_sides, parse_item_form, parse_options
-from app.http.schemas.items import ItemPatchBody, ItemRemoval, ItemResource, ItemWriteAnswer
-from app.http.schemas.search import SearchAnswer, SimilarBody
+from app.http.schemas.items import ItemPatchBody
+from app.http.schemas.search import SimilarBody
 from app.ingest.uploads import PICTURE_TYPES, media_type
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from app.search.query import ItemQueryPart, SearchQuery
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Item, Kind
+from multifold.wire.items import ItemWriteAnswer, RemovalAnswer, StoredItem
+from multifold.wire.search import SearchAnswer
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
+    from pydantic import TypeAdapter
 
-router = APIRouter(prefix="/v1/items", tags=["items"])
+router = APIRouter(prefix="/items", tags=["items"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
+STORED_ITEM = TypeAdapter(StoredItem)
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
 BODY: dict[str, Any] = {
     "type": "object",
@@ -40,9 +43,6 @@ BODY: dict[str, Any] = {
 }
 PUT = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}}
 NOTHING: Mapping[str, str] = {}
-BYTES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {"schema": BINARY_FILE}}, "description": "the file"}
-}
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/*": {"schema": BINARY_FILE}}, "description": "the picture"}
 }
@@ -79,7 +79,7 @@ async def thumbnail(request: Request, at: At, item_id: str) -> Response:
     """The picture that stands for an item, small: its first photo, else the first view of its mesh."""
     whole = f"{item_id}/thumbnail"
     if _is_one_segment(request, whole):
-        return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
+        return Response(STORED_ITEM.dump_json(await get(at, whole)), media_type="application/json")
     pictures = [one for one in (await _item(at, item_id)).observations if one.blob is not None]
     best = min(pictures, key=lambda one: (one.kind != "photo", one.index), default=None)
     if best is None or best.blob is None:
@@ -89,14 +89,14 @@ async def thumbnail(request: Request, at: At, item_id: str) -> Response:
 
 @router.get(
     "/{item_id:path}/files/{index:int}",
-    responses={**BYTES, **error_responses(404, 422)},
+    responses={**FILE_RESPONSE, **error_responses(404, 422)},
     response_class=Response,
 )
 async def file(request: Request, at: At, item_id: str, index: int, v: str = "") -> Response:
     """The mesh of an item as it was handed in, to be saved."""
     whole = f"{item_id}/files/{index}"
     if _is_one_segment(request, whole):
-        return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
+        return Response(STORED_ITEM.dump_json(await get(at, whole)), media_type="application/json")
     files = (await _item(at, item_id)).files
     if index >= len(files):
         raise ApiError(404, "not_found", f"the item {item_id!r} has no file {index}")
@@ -147,17 +147,17 @@ async def similar(at: At, item_id: str, body: SimilarBody) -> SearchAnswer:
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
-async def get(at: At, item_id: str) -> ItemResource:
+async def get(at: At, item_id: str) -> StoredItem:
     """An item with its payload and everything that was seen and said of it."""
     return serialization.serialize_item(await _item(at, item_id), at.address)
 
 
 @router.delete("/{item_id:path}", responses=error_responses(422))
-async def delete(at: At, item_id: str) -> ItemRemoval:
+async def delete(at: At, item_id: str) -> RemovalAnswer:
     """Remove an item. Removing one that is not there removes 0."""
     removed = await at.run(lambda: at.service.delete([item_id]))
     at.audit("delete", [item_id], removed)
-    return ItemRemoval(removed=removed)
+    return RemovalAnswer(removed=removed)
 
 
 def _is_one_segment(request: Request, item_id: str) -> bool:
@@ -178,7 +178,7 @@ async def _picture(
 ) -> Response:
     whole = f"{item_id}/{serialization.PICTURE_FOLDERS[kind]}/{index}"
     if _is_one_segment(request, whole):  # then it is the id of an item that ends so
-        return Response((await get(at, whole)).model_dump_json(), media_type="application/json")
+        return Response(STORED_ITEM.dump_json(await get(at, whole)), media_type="application/json")
     item = await _item(at, item_id)
     key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
     if key is None:

@@ -3,43 +3,37 @@
 import asyncio
 from typing import Annotated, Any
 
-from app.errors import ApiError, error_code
+from app.errors import ApiError
 from app.http import serialization
-from app.http.bodies import BINARY_FILE, describe_body, json_body
-from app.http.openapi import error_responses
-from app.http.parsing import parse_search, parse_search_form, validate
-from app.http.schemas.errors import ErrorSummary
-from app.http.schemas.search import (
-    BatchSearchAnswer,
-    BatchSearchBody,
-    BatchSearchOutcome,
-    SearchAnswer,
-    SearchBody,
-    SearchOptions,
-)
+from app.http.openapi import BINARY_FILE, describe_body, error_responses
+from app.http.parsing import parse_search, parse_search_form, read_body, validate
+from app.http.schemas.search import BatchSearchBody, SearchBody, SearchOptions
 from app.ingest.uploads import media_type
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from app.search.query import SearchQuery
 from multifold.errors import MultifoldError, needs_extra
+from multifold.wire.search import BatchSearchAnswer, BatchSearchOutcome, SearchAnswer
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Request, Response
+    from pydantic import TypeAdapter
 
-router = APIRouter(prefix="/v1", tags=["search"])
+router = APIRouter(tags=["search"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
+SEARCH_ANSWER = TypeAdapter(SearchAnswer)
 
 
 def _form() -> dict[str, Any]:
     """The form that can be searched with, for OpenAPI."""
     options = SearchOptions.model_json_schema()["properties"]
-    clues = {
+    query = {
         "text": {"type": "string"},
         "image": BINARY_FILE,
         "mesh": BINARY_FILE,
         "mesh_format": {"type": "string"},
     }
     texts = {"filter": {"type": "string", "description": "a JSON object"}}
-    return {"type": "object", "properties": {**clues, **options, **texts}}
+    return {"type": "object", "properties": {**query, **options, **texts}}
 
 
 @router.post(
@@ -50,9 +44,9 @@ def _form() -> dict[str, Any]:
 )
 async def search(request: Request, at: At) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
-    answer = await at.ask(await _question(request, at))
-    text = serialization.serialize_answer(answer, at.service.encoder.bundle.name).model_dump_json()
-    return Response(text, media_type="application/json")  # checked when it was made, so not again
+    outcome = await at.ask(await _parse_query(request, at))
+    answer = serialization.serialize_answer(outcome, at.service.encoder.bundle.name)
+    return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
 
 
 @router.post(
@@ -62,24 +56,24 @@ async def search(request: Request, at: At) -> Response:
 )
 async def batch(request: Request, at: At) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
-    body = await json_body(request, at, BatchSearchBody)
+    body = await read_body(request, BatchSearchBody, at.run)
     at.check_many(len(body.searches), "searches")
-    return BatchSearchAnswer(answers=await asyncio.gather(*(_entry(at, raw) for raw in body.searches)))
+    return BatchSearchAnswer(tuple(await asyncio.gather(*(_outcome(at, raw) for raw in body.searches))))
 
 
-async def _entry(at: CollectionRuntime, raw: dict[str, Any]) -> BatchSearchOutcome:
+async def _outcome(at: CollectionRuntime, raw: dict[str, Any]) -> BatchSearchOutcome:
     try:
-        answer = await at.ask(parse_search(validate(SearchBody, raw), at.service.settings.max_text))
+        outcome = await at.ask(parse_search(validate(SearchBody, raw), at.service.settings.max_text))
     except MultifoldError as error:
-        return BatchSearchOutcome(error=ErrorSummary(code=error_code(error), message=str(error)))
-    return BatchSearchOutcome(answer=serialization.serialize_answer(answer, at.service.encoder.bundle.name))
+        return BatchSearchOutcome(error=serialization.serialize_refusal(error))
+    return BatchSearchOutcome(serialization.serialize_answer(outcome, at.service.encoder.bundle.name))
 
 
-async def _question(request: Request, at: CollectionRuntime) -> SearchQuery:
+async def _parse_query(request: Request, at: CollectionRuntime) -> SearchQuery:
     settings = at.service.settings
     kind = media_type(request.headers)
     if kind == "application/json":
-        return parse_search(await json_body(request, at, SearchBody), settings.max_text)
+        return parse_search(await read_body(request, SearchBody, at.run), settings.max_text)
     if kind == "multipart/form-data":
         async with request.form(max_files=settings.max_files) as form:
             return await parse_search_form(form, settings.max_text)

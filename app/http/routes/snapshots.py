@@ -2,49 +2,48 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from app.errors import ApiError
-from app.http.bodies import BINARY_FILE
-from app.http.openapi import error_responses
-from app.http.schemas.collections import SnapshotAnswer, SnapshotResource, SnapshotsAnswer
+from app.http.openapi import FILE_RESPONSE, error_responses
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from index.maintenance.snapshot import SnapshotReport
 from multifold.durable import make_folder
 from multifold.errors import needs_extra
+from multifold.wire.administration import SnapshotAnswer, SnapshotFile, SnapshotsAnswer
 
 with needs_extra("serve"):
     from fastapi import APIRouter, Depends, Response
     from fastapi import Path as InPath
     from fastapi.responses import FileResponse
 
-router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
+router = APIRouter(prefix="/snapshots", tags=["snapshots"])
 At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
-BYTES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {"schema": BINARY_FILE}}, "description": "the file"}
-}
 
 
 @router.post("", responses=error_responses(422, 429, 503))
 async def take(at: At) -> SnapshotAnswer:
     """Take a snapshot as things are now; writes go on meanwhile."""
     path = _folder(at) / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.tar"
-    taken = await at.run(lambda: _take(at, path))
+
+    def take_snapshot() -> SnapshotReport:
+        make_folder(path.parent)
+        return at.service.collection.snapshot(path)
+
+    report = await at.run(take_snapshot)
     at.audit("snapshot", [path.name], 1)
-    told = taken.contents
-    return SnapshotAnswer(
-        name=path.name, bytes=taken.size, version=told.version, items=told.items, absent=list(taken.absent)
-    )
+    contents = report.contents
+    return SnapshotAnswer(path.name, report.size, contents.version, contents.items, tuple(report.absent))
 
 
 @router.get("")
 async def snapshots(at: At) -> SnapshotsAnswer:
     """The snapshots that are here."""
-    return SnapshotsAnswer(snapshots=await at.run(lambda: _all(at)))
+    return await at.run(lambda: _all(at))
 
 
-@router.get("/{name}", responses={**BYTES, **error_responses(404, 422)}, response_class=Response)
+@router.get("/{name}", responses={**FILE_RESPONSE, **error_responses(404, 422)}, response_class=Response)
 async def download(at: At, name: Name) -> Response:
     """One snapshot, as a file."""
     return FileResponse(_there(at, name), media_type="application/octet-stream", filename=name)
@@ -56,23 +55,16 @@ async def remove(at: At, name: Name) -> SnapshotsAnswer:
     path = _there(at, name)
     await at.run(lambda: path.unlink(missing_ok=True))
     at.audit("remove snapshot", [name], 1)
-    return SnapshotsAnswer(snapshots=await at.run(lambda: _all(at)))
+    return await at.run(lambda: _all(at))
 
 
 def _folder(at: CollectionRuntime) -> Path:
     return at.service.home / "snapshots"
 
 
-def _take(at: CollectionRuntime, path: Path) -> SnapshotReport:
-    make_folder(path.parent)
-    return at.service.collection.snapshot(path)
-
-
-def _all(at: CollectionRuntime) -> list[SnapshotResource]:
-    return [
-        SnapshotResource(name=path.name, bytes=path.stat().st_size)
-        for path in sorted(_folder(at).glob("*.tar"))
-    ]
+def _all(at: CollectionRuntime) -> SnapshotsAnswer:
+    paths = sorted(_folder(at).glob("*.tar"))
+    return SnapshotsAnswer(tuple(SnapshotFile(path.name, path.stat().st_size) for path in paths))
 
 
 def _there(at: CollectionRuntime, name: str) -> Path:

@@ -1,10 +1,9 @@
-"""Collections, aliases, bundles and snapshots."""
+"""Bodies of requests about collections and aliases."""
 
 from typing import Annotated
 
 from index.contracts import AUTO, Device, IndexPlan
 from multifold.errors import needs_extra
-from multifold.types import Kind
 
 with needs_extra("serve"):
     from pydantic import BaseModel, ConfigDict, Field
@@ -49,103 +48,9 @@ class RebuildBody(BaseModel):
     )
 
 
-class BundleResource(BaseModel):
-    """A bundle at hand."""
-
-    folder: str
-    name: str | None
-    about: str | None
-    vector_id: str | None
-    bundle_id: str | None
-    collections: list[str] = Field(description="those that it serves now")
-    trouble: str | None = Field(description="why it cannot be used")
-
-
-class BundlesAnswer(BaseModel):
-    """The bundles at hand, the service's own first."""
-
-    bundles: list[BundleResource]
-
-
-class BundleReload(BaseModel):
-    """A bundle at work, read anew."""
-
-    name: str
-    vector_id: str
-    bundle_id: str
-    former: str = Field(description="its bundle_id before; the same where nothing changed")
-
-
-class BundleReloadAnswer(BaseModel):
-    """The bundles at work."""
-
-    bundles: list[BundleReload]
-
-
 class AliasBody(BaseModel):
     """What an alias stands for."""
 
     model_config = ConfigDict(extra="forbid")
 
     collection: str
-
-
-class CollectionResource(BaseModel):
-    """One collection."""
-
-    name: str
-    aliases: list[str]
-    vector_id: str
-    bundle: str | None = Field(description="null where no bundle here makes its vectors")
-    items: int | None
-    observations: dict[Kind, int] | None
-    version: int | None
-    index: IndexBody | None
-    trouble: str | None = Field(description="why it is not served")
-
-
-class CollectionsAnswer(BaseModel):
-    """All collections, the main one first."""
-
-    collections: list[CollectionResource]
-
-
-class AliasesAnswer(BaseModel):
-    """The collection of each alias."""
-
-    aliases: dict[str, str]
-
-
-class AliasAnswer(BaseModel):
-    """What an alias stands for now, and stood for before."""
-
-    alias: str
-    collection: str
-    former: str | None
-
-
-class CollectionRemoval(BaseModel):
-    """What was removed."""
-
-    removed: str
-
-
-class SnapshotResource(BaseModel):
-    """One file that holds the whole collection as it was."""
-
-    name: str
-    bytes: int
-
-
-class SnapshotAnswer(SnapshotResource):
-    """A snapshot that was just taken."""
-
-    version: int
-    items: int
-    absent: list[str]
-
-
-class SnapshotsAnswer(BaseModel):
-    """The snapshots that are here, oldest first."""
-
-    snapshots: list[SnapshotResource]

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-from app.collections.confidence import ConfidenceBasis
 from multifold.errors import needs_extra
-from multifold.types import Kind
+from multifold.types import ConfidenceBasis, Kind
 
 with needs_extra("serve"):
     from pydantic import BaseModel

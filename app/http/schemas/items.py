@@ -2,23 +2,12 @@
 
 from typing import Any
 
-from app.http.schemas.errors import ErrorSummary
 from multifold.errors import needs_extra
-from multifold.types import Kind
 
 with needs_extra("serve"):
     from pydantic import BaseModel, ConfigDict, Field
 
 MAX_PAGE = 1000
-
-
-class ObservationResource(BaseModel):
-    """One observation of an item: a caption with its text, or a photo or view with its address."""
-
-    kind: Kind
-    index: int
-    url: str | None = None
-    text: str | None = None
 
 
 class ItemBody(BaseModel):
@@ -44,32 +33,6 @@ class BulkBody(BaseModel):
     items: list[dict[str, Any]] = Field(min_length=1)
 
 
-class ItemWriteAnswer(BaseModel):
-    """An item as it was stored."""
-
-    id: str
-    version: int
-    observations: dict[Kind, int]
-    warnings: list[str] = []
-
-
-class BulkItemOutcome(BaseModel):
-    """What became of one item: written, or refused with the reason."""
-
-    id: str | None
-    written: ItemWriteAnswer | None = None
-    error: ErrorSummary | None = None
-
-
-class BulkAnswer(BaseModel):
-    """What became of each item, in their order."""
-
-    results: list[BulkItemOutcome]
-    written: int
-    refused: int
-    version: int
-
-
 class ItemPatchBody(BaseModel):
     """What to change of an item; the rest of it stays."""
 
@@ -79,23 +42,6 @@ class ItemPatchBody(BaseModel):
         None, description="a JSON merge patch: null takes a key away (RFC 7396)"
     )
     texts: list[str] | None = Field(None, description="captions in place of the former ones")
-
-
-class FileResource(BaseModel):
-    """An original that was kept."""
-
-    index: int
-    url: str
-    format: str
-
-
-class ItemResource(BaseModel):
-    """An item with all that was seen and said of it."""
-
-    id: str
-    payload: dict[str, Any]
-    observations: list[ObservationResource]
-    files: list[FileResource] = Field(description="the meshes that its views are of, as they came")
 
 
 class ItemFilterBody(BaseModel):
@@ -122,22 +68,3 @@ class ItemScrollBody(ItemFilterBody):
     )
     after: str | None = Field(None, description="the `next` of the page before")
     limit: int = Field(100, ge=1, le=MAX_PAGE)
-
-
-class ItemPage(BaseModel):
-    """Items, and where the next page begins; null after the last."""
-
-    items: list[ItemResource]
-    next: str | None
-
-
-class ItemCount(BaseModel):
-    """How many items there are."""
-
-    count: int
-
-
-class ItemRemoval(BaseModel):
-    """How many items a deletion removed."""
-
-    removed: int

@@ -1,12 +1,11 @@
-"""Searches, facets, and their answers."""
+"""What searches, facets, traversals, explanations, embeddings and feedback are asked with."""
 
 from typing import Any, Literal, TypeAlias
 
-from app.collections.confidence import ConfidenceBasis
-from app.http.schemas.errors import ErrorSummary
-from app.http.schemas.items import ObservationResource
+from index.store.schema import LONGEST_WHO
+from multifold.analysis.traversal import STEPS
 from multifold.errors import needs_extra
-from multifold.types import Pooling, Side, Target
+from multifold.types import ExplanationMethod, Kind, Pooling, Side, Target, Verdict
 
 with needs_extra("serve"):
     from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -94,71 +93,6 @@ class BatchSearchBody(BaseModel):
     searches: list[dict[str, Any]] = Field(min_length=1)
 
 
-class HitResource(BaseModel):
-    """An item found, and the observation of it that matched best."""
-
-    id: str
-    score: float = Field(description="index score: higher is closer; comparable within one answer and side")
-    confidence: float | None = Field(
-        None, description="the probability that this is what was meant; null where nothing is calibrated"
-    )
-    chance: float | None = Field(
-        None,
-        description="how rarely what does not belong together scores so high; where no confidence is known",
-    )
-    modality: Side
-    matched: ObservationResource
-    payload: dict[str, Any]
-    sides: dict[Side, float] | None = Field(
-        None, description="with `explain`: the index score of each of its sides, the mean of its observations"
-    )
-    words: list[str] = Field([], description="of the query, that stand in its name, captions or payload")
-    duplicates: list["DuplicateItem"] = Field(
-        [], description="others that show the same, if they were folded"
-    )
-
-
-class DuplicateItem(BaseModel):
-    """An item that shows the same as a hit."""
-
-    id: str
-    payload: dict[str, Any]
-
-
-class SearchTiming(BaseModel):
-    """Milliseconds from the first to the last step, waiting included."""
-
-    encode: float
-    search: float
-    total: float
-
-
-class SearchAnswer(BaseModel):
-    """Items, best first."""
-
-    hits: list[HitResource]
-    took_ms: SearchTiming
-    version: int = Field(description="sequence number of the collection that answered")
-    bundle: str
-    calibrated_by: ConfidenceBasis | None = Field(
-        None, description="what says how sure hits are: the bundle, the collection's captions, or only chance"
-    )
-    warnings: list[str] = []
-
-
-class BatchSearchOutcome(BaseModel):
-    """The answer to one search, or why there is none."""
-
-    answer: SearchAnswer | None = None
-    error: ErrorSummary | None = None
-
-
-class BatchSearchAnswer(BaseModel):
-    """Answers in the order of the searches."""
-
-    answers: list[BatchSearchOutcome]
-
-
 MAX_FACET_HITS = 2_000
 
 
@@ -178,23 +112,65 @@ class FacetsBody(BaseModel):
     limit: int = Field(20, ge=1, le=1000, description="most values of one key")
 
 
-class FacetValueCount(BaseModel):
-    """A value of the payload, and how many items have it."""
-
-    value: str | float | bool
-    count: int
+MOST_STEPS = 200
+MOST_WIDTHS = 16
 
 
-class FacetRange(BaseModel):
-    """The least and the greatest number of a key, and how many items have one."""
+class TraverseBody(QueryBody):
+    """What to walk from: exactly one of text, image, mesh and id."""
 
-    min: float
-    max: float
-    count: int
+    steps: int = Field(STEPS, ge=2, le=MOST_STEPS, description="steps to the root, both ends counted")
+    widths: list[FiniteFloat] = Field(
+        [],
+        max_length=MOST_WIDTHS,
+        description="K: a path for each, on which only captions whose cone holds count",
+    )
+    captions: Literal["all", "collection", "bundle"] = Field("all", description="whose captions may be met")
 
 
-class FacetsAnswer(BaseModel):
-    """The commonest values of each key, most first, and the range of each key that has numbers."""
+class ExplainBody(QueryBody):
+    """Why an item matches: the query, exactly one of text, image, mesh, id and vector, and the item."""
 
-    facets: dict[str, list[FacetValueCount]]
-    ranges: dict[str, FacetRange]
+    item: str = Field(description="the item that was found")
+    kind: Kind | None = Field(None, description="of the observation to explain; else the best one")
+    index: int | None = Field(None, ge=0, description="its place; needs the kind")
+    method: ExplanationMethod | None = Field(None, description="else the best that the bundle knows")
+    token: int | None = Field(
+        None, ge=0, description="maps of one pair of tokens alone, where an encoder compares several"
+    )
+    maps: bool = Field(True, description="false: scores only")
+
+
+class EmbeddingsBody(BaseModel):
+    """What to embed, as OpenAI's API has it, and of which modality."""
+
+    input: str | list[str] = Field(description="texts; or images or meshes as data URIs")
+    model: str | None = Field(None, description="the name of the bundle, or nothing")
+    modality: Side = "text"
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(None, description="nothing but the length that the vectors have")
+    mesh_format: str | None = Field(None, description="format of the meshes, if nothing else tells")
+    user: str | None = Field(None, description="passed over")
+
+
+class ShownObservation(BaseModel):
+    """An observation of an item."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Kind
+    index: int = Field(ge=0)
+
+
+class FeedbackBody(BaseModel):
+    """A verdict on a hit: whether the item is what the query meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: SearchBody = Field(description="what was searched, as /v1/search takes it")
+    item: str = Field(description="the item that is judged")
+    observation: ShownObservation | None = Field(None, description="the observation that was shown")
+    verdict: Verdict
+    by: str | None = Field(
+        None, min_length=1, max_length=LONGEST_WHO, description="who says so, in any name of your own"
+    )

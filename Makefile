@@ -24,7 +24,7 @@ SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)
   printf "  %3d of about %d  %s %s%s\n", ++count, about, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
   /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
 
-.PHONY: help serve check-serve pull test test-gpu docker-test sbom lint demo lock clean
+.PHONY: help serve check-serve pull test test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -79,6 +79,15 @@ docker-test:
 # What the environment is made of, as CycloneDX; images hold theirs in /srv/sbom.json.
 sbom: .venv/.serve
 	$(BIN)/python docker/sbom.py sbom.json
+
+# The pictures of the README. Needs chromium and chromedriver.
+pictures: .venv/.test $(DATA)/furniture/manifest.jsonl
+	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle bundles/furniture
+	$(BIN)/python -m tests.app.pictures $(DATA) docs/pictures
+
+# The tables of THIRD_PARTY.md, from what is installed here.
+third-party: .venv/.test
+	$(BIN)/python docker/third_party.py
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What a service can be told, by argument, by environment (MULTIFOLD_PORT=8001 …) or by a TOML file."""
+"""The settings of a service: by argument, by environment (MULTIFOLD_PORT=8001 …) or by a TOML file."""
 
 import os
 import tomllib
@@ -19,96 +19,90 @@ FeedbackPolicy: TypeAlias = Literal["off", "verdicts", "text", "all"]
 
 
 class SettingsError(MultifoldError):
-    """A setting that makes no sense; says which and why."""
+    """An invalid setting. The message names it and the reason."""
 
 
 class Settings(BaseSettings):
-    """One service: where its things lie, where it listens, and what it takes."""
+    """One service: its folders and stores, its address, its limits."""
 
-    model_config = SettingsConfigDict(env_prefix="MULTIFOLD_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="MULTIFOLD_", extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
-    data: Annotated[Path, Field(description="folder of the collection")] = Path("data")
-    database: Annotated[
-        SecretStr | None,
-        Field(description="postgresql:// address for the items; the folder, or a bucket, holds the pictures"),
-    ] = None
-    bucket: Annotated[
-        str | None,
-        Field(description="s3://NAME/PREFIX for the pictures; where that is, AWS_ENDPOINT_URL_S3 says"),
-    ] = None
-    milvus: Annotated[
-        str | None, Field(description="address of the Milvus that finds neighbours, http://milvus:19530")
-    ] = None
-    milvus_token: Annotated[
-        SecretStr, Field(description="what Milvus asks for: USER:PASSWORD or a token")
-    ] = SecretStr("")
-    bundle: Annotated[Path, Field(description="folder of the encoder")] = Path("bundles/furniture")
-    bundles: Annotated[
-        Path | None, Field(description="folder of more bundles, for collections of other encoders")
-    ] = None
-    keep_files: Annotated[
-        bool, Field(description="whether meshes are kept as they came, for another encoder")
-    ] = True
-    roots: Annotated[
-        str,
-        Field(
-            description="folders of this machine, separated by commas: what is uploaded is not copied "
-            "where an ingest noted that a file below them holds it"
-        ),
-    ] = ""
-    host: Annotated[str, Field(description="address to listen on")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8000
-    max_body: Annotated[int, Field(ge=1024, description="largest request body, in bytes")] = 16 * MIB
-    max_text: Annotated[int, Field(ge=1, description="longest text, in characters")] = 2000
-    max_files: Annotated[int, Field(ge=1, description="most files in one request")] = 64
-    max_batch: Annotated[int, Field(ge=1, description="most searches, items or inputs in one request")] = 256
-    max_pixels: Annotated[int, Field(ge=64, description="most pixels of one picture")] = 64_000_000
-    fetch: Annotated[
-        str,
-        Field(
-            description="hosts that files of items may be fetched from, separated by commas, with a port "
-            "where it is not the usual one; 'public' means every public host; none if empty"
-        ),
-    ] = ""
-    threads: Annotated[int, Field(ge=0, description="threads of the encoder; 0 leaves it to the runtime")] = 0
-    batch: Annotated[int, Field(ge=1, description="most requests that are encoded together")] = 32
-    queue: Annotated[int, Field(ge=1, description="most requests that wait for the same kind of work")] = 256
-    cache: Annotated[int, Field(ge=1, description="queries whose vectors are remembered")] = 4096
-    decoders: Annotated[int, Field(ge=1, description="threads that decode pictures")] = 2
-    workers: Annotated[int, Field(ge=1, description="threads that read and write items")] = 4
-    patience: Annotated[float, Field(gt=0, description="seconds after which a request is given up")] = 60.0
-    renderers: Annotated[int, Field(ge=1, description="processes that render uploaded meshes")] = 1
-    render_seconds: Annotated[float, Field(gt=0, description="longest time that one mesh may take")] = 20.0
-
-    lexical: Annotated[
-        Literal["auto", "off"], Field(description="whether a search looks for the words of its query too")
-    ] = "auto"
-    lexical_weight: Annotated[
-        float, Field(ge=0, le=100, description="what a rank by words counts beside one by the vector")
-    ] = 1.0
-
-    feedback: Annotated[
-        FeedbackPolicy,
-        Field(
-            description="whether people may judge hits, and what is kept of their queries: nothing "
-            "(verdicts), texts and ids of items (text), pictures and meshes too (all)"
-        ),
-    ] = "text"
-
-    probe_every: Annotated[
-        float,
-        Field(
-            ge=0, description="seconds between two looks whether known queries get their answers; 0: never"
-        ),
-    ] = 300.0
-
-    log: Annotated[
-        Literal["errors", "all"], Field(description="which requests are logged, as JSON, to the error output")
-    ] = "errors"
-    keys: Annotated[SecretStr, Field(description="API keys: read:KEY,write:KEY,admin:KEY")] = SecretStr("")
-    keys_file: Annotated[Path | None, Field(description="file of hashed API keys; see multifold keys")] = None
-    open_read: Annotated[bool, Field(description="with keys: whether reading needs none")] = False
-    cors: Annotated[str, Field(description="origins whose pages may ask, separated by commas")] = ""
+    # docs/settings.md is made from these lines: python -m tests.app.settings_page
+    data: Path = Path("data")
+    """Folder of the collections."""
+    database: SecretStr | None = None
+    """`postgresql://` address of a database that services share, instead of SQLite in the folder."""
+    bucket: str | None = None
+    """`s3://NAME/PREFIX` for originals and views. `AWS_ENDPOINT_URL_S3` names the server."""
+    milvus: str | None = None
+    """Address of a Milvus server that searches instead of this process, such as `http://milvus:19530`."""
+    milvus_token: SecretStr = SecretStr("")
+    """`USER:PASSWORD` or a token for Milvus."""
+    bundle: Path = Path("bundles/furniture")
+    """Folder of the encoder of the main collection."""
+    bundles: Path | None = None
+    """Folder with more bundles, for collections with other encoders."""
+    keep_files: bool = True
+    """Whether uploaded meshes are kept, so that another encoder can render them again."""
+    roots: str = ""
+    """Folders of this machine, separated by commas. Files below them are not copied by an ingest that goes
+    through the service."""
+    host: str = "127.0.0.1"
+    """Address to listen on. `0.0.0.0` means all interfaces."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """Port to listen on. 0 takes a free one."""
+    max_body: Annotated[int, Field(ge=1024)] = 16 * MIB
+    """Largest request body, in bytes."""
+    max_text: Annotated[int, Field(ge=1)] = 2000
+    """Longest text of a query or caption, in characters."""
+    max_files: Annotated[int, Field(ge=1)] = 64
+    """Most files in one request."""
+    max_batch: Annotated[int, Field(ge=1)] = 256
+    """Most searches, items or inputs in one request."""
+    max_pixels: Annotated[int, Field(ge=64)] = 64_000_000
+    """Most pixels of one picture."""
+    fetch: str = ""
+    """Hosts from which items may name files by URL, as `HOST` or `HOST:PORT`, separated by commas.
+    `public` means every public host."""
+    threads: Annotated[int, Field(ge=0)] = 0
+    """Threads per batch of the encoder. 0 leaves it to ONNX Runtime."""
+    batch: Annotated[int, Field(ge=1)] = 32
+    """Most requests that are encoded together."""
+    queue: Annotated[int, Field(ge=1)] = 256
+    """Most requests that wait for one kind of work. The next one gets status 429."""
+    cache: Annotated[int, Field(ge=1)] = 4096
+    """Query vectors that are cached for each encoder."""
+    decoders: Annotated[int, Field(ge=1)] = 2
+    """Threads that decode pictures of queries."""
+    workers: Annotated[int, Field(ge=1)] = 4
+    """Threads that read and write items."""
+    patience: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds after which a request is cancelled."""
+    renderers: Annotated[int, Field(ge=1)] = 1
+    """Processes that render uploaded meshes."""
+    render_seconds: Annotated[float, Field(gt=0)] = 20.0
+    """Longest time for rendering one mesh, in seconds."""
+    lexical: Literal["auto", "off"] = "auto"
+    """Whether a search also matches the words of its query."""
+    lexical_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
+    """Weight of a rank by words beside a rank by vectors."""
+    feedback: FeedbackPolicy = "text"
+    """What feedback stores of a query: nothing (`verdicts`), texts and item ids (`text`), or also pictures
+    and meshes (`all`). `off` refuses feedback."""
+    probe_every: Annotated[float, Field(ge=0)] = 300.0
+    """Seconds between two measurements of drift. 0 turns them off."""
+    log: Literal["errors", "all"] = "errors"
+    """Requests that are logged as JSON on the error output."""
+    keys: SecretStr = SecretStr("")
+    """API keys as `read:KEY,write:KEY,admin:KEY`. Without any key, the service is open."""
+    keys_file: Path | None = None
+    """File of hashed API keys, as `multifold keys` writes it."""
+    open_read: bool = False
+    """Whether reading needs no key where other requests need one."""
+    cors: str = ""
+    """Origins whose pages may call the API, separated by commas."""
 
     @property
     def place(self) -> CollectionLocation:

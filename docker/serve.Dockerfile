@@ -23,6 +23,7 @@ COPY training training
 COPY app app
 COPY benches benches
 COPY bundles bundles
+COPY LICENSE THIRD_PARTY.md ./
 COPY --chmod=755 docker/start docker/health.py docker/sbom.py docker/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app
 
@@ -55,7 +56,8 @@ HEALTHCHECK --interval=15s --timeout=10s --start-period=10m --retries=3 CMD ["py
 ENTRYPOINT ["/srv/docker/start"]
 ARG VERSION=0.1.0
 ARG REVISION=unknown
-LABEL org.opencontainers.image.title="Multifold" \
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.title="Multifold" \
       org.opencontainers.image.description="Multifold cross-modal retrieval: the service and its search page" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"

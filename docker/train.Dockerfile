@@ -22,6 +22,7 @@ COPY training training
 COPY app app
 COPY benches benches
 COPY bundles bundles
+COPY LICENSE THIRD_PARTY.md ./
 COPY docker/sbom.py docker/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app
 
@@ -47,7 +48,8 @@ ENTRYPOINT ["multifold"]
 CMD ["--help"]
 ARG VERSION=0.1.0
 ARG REVISION=unknown
-LABEL org.opencontainers.image.title="Multifold training" \
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.title="Multifold training" \
       org.opencontainers.image.description="Multifold cross-modal retrieval: training, export and all commands" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"

@@ -1,4 +1,4 @@
-"""What the docs show as a command is a command, and what they link to exists."""
+"""Commands, links, make targets and paths of the docs exist; their sentences and table cells are short."""
 
 import argparse
 import re
@@ -15,6 +15,12 @@ PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
 COMMAND = re.compile(r"^\s*(?:\$ )?(multifold [a-z].*?)(?:\s+#.*)?$", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)[^)]*\)")
+NOT_PROSE = re.compile(
+    r"^```.*?^```|^\s*\|.*?$|^#.*?$|<!--.*?-->|(?<=\n\n)(?:    \S.*\n)+", re.DOTALL | re.MULTILINE
+)
+BLOCK_START = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )")
+SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\[(`*"0-9])")
+MOST_WORDS, MEAN_WORDS, MOST_IN_A_CELL = 40, 20, 200
 TARGET = re.compile(r"^\s+make ([a-z-]+)", re.MULTILINE)
 
 
@@ -50,3 +56,40 @@ def test_a_make_target_exists(page: Path) -> None:
     makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
     targets = TARGET.findall(page.read_text(encoding="utf-8"))
     assert [target for target in targets if f"\n{target}:" not in makefile] == []
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a page without code blocks, tables and headings; code in a line counts as a word."""
+    prose = re.sub(r"`[^`]*`", "CODE", re.sub(r"\]\([^)]*\)", "]", NOT_PROSE.sub("\n\n", text)))
+    blocks = (re.sub(r"^\s*(?:[-*]|\d+\.) ", "", block) for block in BLOCK_START.split(prose))
+    return [one for block in blocks for one in SENTENCE_END.split(" ".join(block.split())) if words(one)]
+
+
+def words(sentence: str) -> int:
+    return len(re.findall(r"\S*\w\S*", sentence))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_sentences_are_short(page: Path) -> None:
+    found = sentences(page.read_text(encoding="utf-8"))
+    assert [one for one in found if words(one) > MOST_WORDS] == []
+    assert not found or sum(map(words, found)) / len(found) < MEAN_WORDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_table_cells_are_short(page: Path) -> None:
+    rows = re.findall(r"^\|(.*)\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    cells = [re.sub(r"\]\([^)]*\)", "]", cell) for row in rows for cell in row.split("|")]
+    assert [cell for cell in cells if len(cell) > MOST_IN_A_CELL] == []
+
+
+def test_the_changelog_is_a_list() -> None:
+    text = (HOUSE / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, *versions = re.split(r"^## ", text, flags=re.MULTILINE)
+    for version in versions:
+        titles = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        assert set(titles) <= {"Added", "Changed", "Fixed", "Removed"}
+        assert titles == sorted(titles)
+        body = version.partition("\n")[2]
+        loose = [line for line in body.splitlines() if line and not re.match(r"#{3,4} |- |  \S", line)]
+        assert loose == []

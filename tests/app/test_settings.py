@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import SettingsError, read_settings
+from app.settings import Settings, SettingsError, read_settings
+from tests.app.settings_page import PAGE, SECTIONS, settings_page
 
 
 def test_arguments_go_before_environment_before_file_before_defaults(
@@ -42,3 +43,8 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "0123456789" not in repr(settings)
     assert "0123456789" not in str(settings.model_dump().items())
     assert settings.known_keys().find("0123456789abcdef") is not None
+
+
+def test_the_page_of_settings_is_current() -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(Settings.model_fields)
+    assert PAGE.read_text(encoding="utf-8") == settings_page(), "run: python -m tests.app.settings_page"

@@ -1,0 +1,73 @@
+"""Write the tables of docs/settings.md from app/settings.py: python -m tests.app.settings_page."""
+
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import annotated_types
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from app.settings import Settings
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Address": ("host", "port", "cors"),
+    "Collections and encoders": ("data", "bundle", "bundles", "keep_files", "roots"),
+    "Shared stores": ("database", "bucket", "milvus", "milvus_token"),
+    "Access": ("keys", "keys_file", "open_read", "fetch"),
+    "Limits of a request": (
+        "max_body", "max_text", "max_files", "max_batch", "max_pixels", "patience", "render_seconds",
+    ),
+    "Threads, processes and memory": (
+        "threads", "batch", "queue", "cache", "decoders", "workers", "renderers",
+    ),
+    "Search": ("lexical", "lexical_weight"),
+    "Feedback and monitoring": ("feedback", "probe_every", "log"),
+}  # fmt: skip
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+BEGIN, END = "<!-- generated: python -m tests.app.settings_page -->\n", "\n<!-- end -->\n"
+
+
+def settings_page() -> str:
+    """The page with new tables."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    tables = (_table(title, names) for title, names in SECTIONS.items())
+    return before + BEGIN + "".join(tables) + END + rest.partition(END)[2]
+
+
+def _table(title: str, names: tuple[str, ...]) -> str:
+    head = f"\n## {title}\n\n| setting | environment | default | values | meaning |\n|---|---|---|---|---|\n"
+    return head + "".join(_row(name, Settings.model_fields[name]) for name in names)
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    meaning = " ".join((field.description or "").split())
+    values = ", ".join(_values(field))
+    return f"| `{name}` | `MULTIFOLD_{name.upper()}` | {_default(field.default)} | {values} | {meaning} |\n"
+
+
+def _default(value: Any) -> str:  # noqa: ANN401 (any setting's type)
+    value = value.get_secret_value() if isinstance(value, SecretStr) else value
+    shown = str(value).lower() if isinstance(value, bool) else value
+    return "none" if value in (None, "") else f"`{shown}`"
+
+
+def _values(field: FieldInfo) -> Iterator[str]:
+    if typing.get_origin(field.annotation) is typing.Literal:
+        yield from (f"`{value}`" for value in typing.get_args(field.annotation))
+    if field.annotation is bool:
+        yield "`true`, `false`"
+    for limit in field.metadata:
+        match limit:
+            case annotated_types.Ge():
+                yield f"at least {limit.ge}"
+            case annotated_types.Gt():
+                yield f"over {limit.gt}"
+            case annotated_types.Le():
+                yield f"at most {limit.le}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(settings_page(), encoding="utf-8")

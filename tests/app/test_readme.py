@@ -1,0 +1,80 @@
+"""The examples of the README work as they are printed, beside the demo and with a folder of one's own."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from multifold.cli import main
+from tests.app.house import House, box, house, png
+
+HOUSE = Path(__file__).parents[2]
+README = (HOUSE / "README.md").read_text(encoding="utf-8")
+BUNDLE = HOUSE / "bundles" / "furniture"
+ADDRESS = "http://127.0.0.1:8000"
+SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"!\[.+\]\((\S+)\)")
+
+
+def examples(title: str) -> dict[str, str]:
+    """The code of one section, by language."""
+    return dict(BLOCK.findall(dict(SECTION.findall(README))[title]))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("demo")
+    assert main(["data", "furniture", "--items", "6", "--seed", "44", str(folder / "furniture")]) == 0
+    manifest = str(folder / "furniture" / "manifest.jsonl")
+    assert main(["ingest", manifest, "--data", str(folder), "--bundle", str(BUNDLE), "--workers", "1"]) == 0
+    with house(folder, BUNDLE) as opened:
+        yield opened
+
+
+def test_the_snippets_search_a_running_demo(demo: House, capfd: pytest.CaptureFixture[str]) -> None:
+    code = examples("From Python, or with curl")
+    exec(compile(code["python"].replace(ADDRESS, demo.url), "README.md", "exec"), {})
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(re.fullmatch(r"furniture-44-\d+ \w+ \d+% /v1/items/\S+", line) for line in lines), lines
+    done = subprocess.run(["bash", "-euc", code["bash"].replace(ADDRESS, demo.url)], capture_output=True)
+    assert b'"hits":[{"id":"furniture-44-' in done.stdout
+
+
+@pytest.mark.slow
+def test_ones_own_folder_is_served_by_the_three_commands(tmp_path: Path) -> None:
+    activate, ingest, serve = examples("Your own folder")["bash"].splitlines()
+    assert activate == ". .venv/bin/activate"
+    things = tmp_path / "things"
+    things.mkdir()
+    (things / "box.glb").write_bytes(box("red"))
+    (things / "photo.png").write_bytes(png("green"))
+    (things / "photo.txt").write_text("a green wall")
+    script = f"{ingest}\n{serve} --port 0".replace("~/things", str(things))
+    script = script.replace("bundles/siglip2-b16-small", str(BUNDLE))
+    binaries = f"PATH={Path(sys.executable).parent}:$PATH"
+    with subprocess.Popen(
+        ["bash", "-euc", f"{binaries}\n{script.replace('multifold serve', 'exec multifold serve')}"],
+        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        printed = []
+        for line in process.stdout:
+            printed.append(line)
+            if line.startswith("ready at "):
+                break
+        process.terminate()
+    assert any("2 added" in line for line in printed), printed
+    assert printed[-1].startswith("ready at http://127.0.0.1:")
+
+
+def test_its_pictures_are_there_and_small() -> None:
+    pictures = PICTURE.findall(README)
+    assert len(pictures) >= 2
+    assert all(10_000 < (HOUSE / picture).stat().st_size < 150_000 for picture in pictures)
+    assert shutil.which("make") is None or "\npictures:" in (HOUSE / "Makefile").read_text()

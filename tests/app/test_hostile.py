@@ -24,11 +24,11 @@ DESCRIBED = json.loads(openapi_document())
 SCHEMAS = DESCRIBED["components"]["schemas"]
 POSTS = {
     "/v1/search": "SearchBody",
-    "/v1/search/batch": "BatchBody",
+    "/v1/search/batch": "BatchSearchBody",
     "/v1/items": "BulkBody",
-    "/v1/items/delete": "DeleteBody",
-    "/v1/items/scroll": "ScrollBody",
-    "/v1/items/count": "Chosen",
+    "/v1/items/delete": "ItemDeleteBody",
+    "/v1/items/scroll": "ItemScrollBody",
+    "/v1/items/count": "ItemFilterBody",
     "/v1/items/red-box/similar": "SimilarBody",
     "/v1/facets": "FacetsBody",
     "/v1/embeddings": "EmbeddingsBody",

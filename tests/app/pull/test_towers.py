@@ -171,7 +171,7 @@ def test_large_weights_lie_beside_the_graph(tmp_path: Path, monkeypatch: pytest.
     graph = folder / "onnx/text_model.onnx"
     model = onnx.load(graph)
     onnx.save(model, graph, save_as_external_data=True, location="text_model.onnx_data", size_threshold=100)
-    monkeypatch.setattr("app.pull.graphs.LARGE", 0)
+    monkeypatch.setattr("app.pull.graphs.LARGE_WEIGHTS", 0)
     bundle = pulled(folder, tmp_path / "bundle")
     assert "onnx/text_model.onnx_data" in bundle.provenance["source"]["files"]
     assert "image.onnx.data" in bundle.files

@@ -121,10 +121,7 @@ class BatchStream(Iterator[TrainingBatch]):
 
 
 def add_rivals(
-    items: Int64[np.ndarray, " i"],
-    rivals: Mapping[int, Sequence[int]],
-    most: int,
-    rng: np.random.Generator,
+    items: Int64[np.ndarray, " i"], rivals: Mapping[int, Sequence[int]], most: int, rng: np.random.Generator
 ) -> Int64[np.ndarray, " _"]:
     """Items of a step, each once; what room is left, or a third, is for those mistaken for them."""
     mixed = rng.permutation(items).tolist()

@@ -131,10 +131,7 @@ def parameter_groups(model: nn.Module, train: TrainSection) -> list[dict[str, ob
     """Weight decay is for matrices; gains, biases, positions and scalars go without."""
     matrices = [p for n, p in model.named_parameters() if p.ndim >= 2 and "positions" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim < 2 or "positions" in n]
-    return [
-        {"params": matrices, "weight_decay": train.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    return [{"params": matrices, "weight_decay": train.weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 def _tensors(past: BatchFeatures | None) -> list[torch.Tensor] | None:

@@ -60,11 +60,7 @@ def _add_furniture(parser: argparse.ArgumentParser) -> None:
         "--captions", type=int, default=CAPTIONS, help="captions an item, default: %(default)s"
     )
     parser.add_argument(
-        "--unsaid",
-        nargs="+",
-        choices=ATTRIBUTES,
-        default=[],
-        help="what captions are silent about",
+        "--unsaid", nargs="+", choices=ATTRIBUTES, default=[], help="what captions are silent about"
     )
     parser.add_argument("--workers", type=int, default=workers, help="processes, default: %(default)s")
     parser.add_argument("--allow-twins", action="store_true", help="let near-twins cross the splits")

@@ -100,13 +100,13 @@ def _row(
     cells = [
         f"{wrong:.0%}",
         "no" if outcome.reasons else "yes",
-        _cell(next(one for one in outcome.gain if one.cut == improvement.GAIN)),
+        _cell(next(one for one in outcome.gain if one.cut == improvement.GAIN_CUT)),
         _cell(_asked(encoders, shop.entries, new, recipe, args.cache)),
         _cell(_asked(encoders, unseen.entries, unseen.called, recipe, args.cache)),
         "<br>".join(
             _cell(one, one.direction.replace("_to_", " → "))
             for one in outcome.rest
-            if one.cut == improvement.GAIN
+            if one.cut == improvement.GAIN_CUT
         ),
         f"{spent:.0f}",
     ]
@@ -176,7 +176,7 @@ def _asked(
     views = np.asarray(prepare.views(recipe, entries, cache))
     texts = [(text,) if text else () for text in called]
     ours, theirs = (improvement.find_recalls(encoder, views, texts) for encoder in encoders)
-    return comparison.recall_difference("text_to_shape", ours, theirs, improvement.GAIN)
+    return comparison.recall_difference("text_to_shape", ours, theirs, improvement.GAIN_CUT)
 
 
 def _train_base(out: Path, cache: Path) -> Path:

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 from benches.learning.ablation import changed_recipe, studies
 from training import loop
 from training.commands import eval as evaluation
-from training.commands import train
 from training.distributed import SINGLE_PROCESS
 from training.recipes.library import merge
 
@@ -92,9 +91,7 @@ def train_geometry(name: str, folder: Path, args: argparse.Namespace) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     data = {"data": {"manifest": str(args.manifest)}}
     recipe = changed_recipe(merge(geometry_runs()[name], data), args.seed, args.steps)
-    return train.train_recipe(
-        recipe, folder, args.cache, (folder / loop.LAST).exists(), "cpu", SINGLE_PROCESS
-    )
+    return loop.train_recipe(recipe, folder, args.cache, (folder / loop.LAST).exists(), "cpu", SINGLE_PROCESS)
 
 
 def measure_geometry(path: Path, args: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import base64
 import html
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from math import log
 
@@ -13,9 +14,8 @@ from PIL import Image
 from multifold.analysis.explanation import HeatMap, WordShares
 from multifold.analysis.traversal import ROOT_LABEL, CaptionPath
 from multifold.types import Pixels
-from training.evaluate.traversal import DistanceHistogram
 
-LINE_COLOURS = (
+LINE_COLOURS = [
     "#2563eb",
     "#d97706",
     "#059669",
@@ -26,7 +26,7 @@ LINE_COLOURS = (
     "#dc2626",
     "#64748b",
     "#92400e",
-)
+]
 WIDTH, HEIGHT, LEFT, TOP = 440, 260, 44, 14
 LEGEND = 230
 
@@ -90,6 +90,16 @@ def _x(share: float) -> float:
 
 def _y(share: float) -> float:
     return TOP + (1 - share) * HEIGHT
+
+
+@dataclass(frozen=True)
+class DistanceHistogram:
+    """Shares of one side's things in equal bins of their distance to the root."""
+
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+    mean: float
+    deviation: float
 
 
 HEAT_MAP_SIZE = 448  # pixels along a side of a picture with a heat map

@@ -41,6 +41,13 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
+def list_recipes() -> str:
+    """The shipped recipes with their descriptions."""
+    width = max(map(len, shipped_names()))
+    lines = [f"  {name:{width}}  {load_recipe(name).about}" for name in shipped_names()]
+    return "recipes, for `multifold train NAME`:\n\n" + "\n".join(lines)
+
+
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Raw:
     """`over` laid over `base`, section by section.
 

@@ -99,7 +99,6 @@ def _rootward(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigur
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """A few places, all over the set."""
     return sorted({*np.linspace(0, count - 1, most).astype(int).tolist()}) if count else []
 
 

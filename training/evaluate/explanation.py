@@ -27,7 +27,7 @@ Curve = Float64[np.ndarray, " k"]
 
 @dataclass(frozen=True)
 class MatchingPair:
-    """A picture and a text that belong together, and their index vectors, signs applied."""
+    """A matching picture and text, with their index vectors, signs applied."""
 
     picture: Pixels
     text: str
@@ -37,7 +37,7 @@ class MatchingPair:
 
 @dataclass(frozen=True)
 class DeletionCurves:
-    """Scores as more and more is deleted, by method; shares of the whole score at even steps."""
+    """Scores during the deletion, by method, as shares of the whole score at even steps."""
 
     curves: Mapping[str, Sequence[float]]
 
@@ -48,7 +48,6 @@ class DeletionCurves:
 
 
 def matching_pairs(encoder: Encoder, pictures: Sequence[Pixels], texts: Sequence[str]) -> list[MatchingPair]:
-    """Pictures with their texts."""
     sides = (encoder.pixels(np.stack(pictures)), encoder.texts(texts).features)
     vectors = [apply_signs(encoder.vectors(features), encoder.query_signs) for features in sides]
     return [MatchingPair(*both) for both in zip(pictures, texts, *vectors, strict=True)]
@@ -142,6 +141,6 @@ def _left(encoder: Encoder, features: np.ndarray, other: Vector) -> Curve:
 
 
 def _mean(curves: Mapping[str, Sequence[Curve]]) -> DeletionCurves:
-    """Mean curves, as shares of the mean score of what is whole."""
+    """Mean curves, as shares of the mean undeleted score."""
     means = {name: np.mean(ones, axis=0) for name, ones in curves.items()}
     return DeletionCurves({name: (curve / abs(curve[0])).round(4).tolist() for name, curve in means.items()})

@@ -35,8 +35,6 @@ class NothingLearnedError(MultifoldError):
 
 @dataclass(frozen=True)
 class FeedbackLesson:
-    """What the encoder is trained on, and what the outcome is judged by."""
-
     train: list[ManifestEntry]
     collection: list[ManifestEntry]
     held_out: list[tuple[str, ...]]  # good texts of each item of the collection, kept out of the training

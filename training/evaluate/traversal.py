@@ -39,7 +39,7 @@ def mean_captions_met(
     widths: Sequence[float | None],
     steps: int = STEPS,
 ) -> dict[float | None, float]:
-    """How many captions are met between a thing and the root, on average, for each width of the cones."""
+    """The mean number of captions between a thing and the root, for each width of the cones."""
     found = [traverse(encoder, feature, pool, steps, widths) for feature in features]
     return {k: float(np.mean([len(paths[place].met) for paths in found])) for place, k in enumerate(widths)}
 
@@ -47,7 +47,7 @@ def mean_captions_met(
 def histograms(
     encoder: Encoder, sides: Mapping[str, Features], bins: int = BINS
 ) -> dict[str, DistanceHistogram]:
-    """How far each side lies from the root, in bins that all sides share."""
+    """The distances of each side to the root, in bins that all sides share."""
     apart = {side: distances_to_root(encoder, features) for side, features in sides.items()}
     most = max(float(values.max()) for values in apart.values())
     return {side: _histogram(values, bins, most) for side, values in apart.items()}
@@ -63,7 +63,7 @@ def classify(encoder: Encoder, features: Features, names: Sequence[str]) -> list
 def hierarchy(
     encoder: Encoder, features: Features, true: Sequence[str], tree: ClassTree
 ) -> HierarchyMeasures:
-    """How wrong the wrong classes are; the classes are those that there are things of."""
+    """Measures of the classification errors; the classes are those that occur."""
     return measure(tree, classify(encoder, features, sorted(set(true))), true)
 
 

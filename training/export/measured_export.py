@@ -26,7 +26,6 @@ FURNITURE = DataSection(furniture_items=600)  # a tenth is held out: what open w
 
 
 def export_variant(args: argparse.Namespace) -> Bundle:
-    """A smaller variant of a bundle."""
     original = open_encoder(Path(args.source))
     recipe = schema.parse_recipe(original.bundle.provenance["recipe"], args.source)
     items = _held_out_items(_measured_on(recipe, args.held_out), args.cache)

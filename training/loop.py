@@ -89,7 +89,7 @@ def train(
 
 
 def step(run: TrainingRun, batch: TrainingBatch) -> float:
-    """One step down; the loss before it."""
+    """One optimizer step; returns the loss before it."""
     train = run.recipe.train
     run.ranks.begin(train.seed, run.step)
     run.model.geometry.resample(run.draws)
@@ -124,7 +124,7 @@ def _validate(run: TrainingRun, held_out: ValidationSet, journal: RunLog | Silen
 
 
 def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: Path) -> str:
-    """Write down whose step it was; what is left to go on with."""
+    """Write down the items of the step; the sentence that names the file."""
     if not run.ranks.is_first:
         return "the first process tells more"
     items = batch.view_items.unique().tolist()
@@ -137,7 +137,7 @@ def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: P
 
 
 def _finish(run: TrainingRun, out: Path) -> Path:
-    """The best step, or else the last, becomes the checkpoint; nothing is left to go on with."""
+    """The best step, or else the last, becomes the checkpoint; the unfinished run is removed."""
     if not run.ranks.is_first:
         return out / DONE
     if (out / BEST).exists():

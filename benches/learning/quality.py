@@ -46,7 +46,6 @@ Report: TypeAlias = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("manifest", type=Path)
     parser.add_argument(
         "--geometries", nargs="+", choices=[*geometry_runs()], default=[*geometry_runs()], metavar="NAME"
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make what is missing, then print the tables."""
+    """Make the missing runs, then print the tables."""
     for name in () if args.table else args.geometries:
         folder = run_folder(args.out, name)
         if not (folder / REPORT).exists():
@@ -75,17 +74,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def geometry_runs() -> Mapping[str, Any]:
-    """The geometries, and what each changes in the recipe."""
     return studies()[GEOMETRIES]
 
 
 def run_folder(out: Path, name: str) -> Path:
-    """Where the checkpoint and the report of a geometry lie."""
     return out / re.sub(r"\W+", "-", name)
 
 
 def train_geometry(name: str, folder: Path, args: argparse.Namespace) -> Path:
-    """Its checkpoint; a training that was broken off goes on."""
+    """Its checkpoint; an unfinished training continues."""
     if (folder / loop.DONE).exists():
         return folder / loop.DONE
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +103,7 @@ def measure_geometry(path: Path, args: argparse.Namespace) -> None:
 
 
 def quality_tables(told: Mapping[str, Report]) -> list[str]:
-    """Markdown, a row a geometry, in percent with 95 % intervals; columns that nobody has are left out."""
+    """Markdown, a row a geometry, in percent with 95 % intervals; empty columns are left out."""
     cells = {
         name: _retrieval(one["retrieval"]) | _classes(one.get("classes", {})) for name, one in told.items()
     }

@@ -1,7 +1,7 @@
 """Photos with captions: Flickr8k, Flickr30K and COCO, in the forms in which their captions are passed around.
 
 dataset_flickr30k.json         Karpathy's: splits and five sentences an image; COCO's `restval` is train
-saidtrain2017.json        COCO's own: images and annotations
+captions_train2017.json        COCO's own: images and annotations
 results_20130124.token         Flickr's own: `name.jpg#0`, a tab, the caption
 results.csv, captions.txt      tables: image, (number,) caption, by commas or by bars
 """

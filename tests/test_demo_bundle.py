@@ -20,7 +20,8 @@ from renderers.contracts import LOOK, RenderEngineError
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
-from training.data import furniture
+from training.data.furniture.generator import make
+from training.data.furniture.gltf import glb
 from training.evaluate.explanation import delete_cells, delete_words, matching_pairs
 from training.retrieval import directions
 
@@ -85,10 +86,10 @@ def test_its_thresholds_keep_their_promises() -> None:
 def test_it_knows_furniture_that_it_never_saw(tmp_path: Path) -> None:
     encoder = open_encoder(FOLDER)
     spec = encoder.bundle.views
-    pieces = [furniture.make(FRESH_SEED, index) for index in range(FRESH_ITEMS)]
+    pieces = [make(FRESH_SEED, index) for index in range(FRESH_ITEMS)]
     views = []
     for piece in pieces:
-        (tmp_path / "piece.glb").write_bytes(furniture.glb(piece))
+        (tmp_path / "piece.glb").write_bytes(glb(piece))
         drawn = SoftwareRenderer().render(load_model(tmp_path / "piece.glb"), rig(spec.rig), spec.size)
         views.append(np.stack([pixels(Image.fromarray(view), encoder.bundle.image) for view in drawn]))
     captions = [[caption.text for caption in piece.captions] for piece in pieces]
@@ -101,7 +102,7 @@ def test_it_knows_furniture_that_it_never_saw(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["egl", "osmesa"])
 def test_it_knows_furniture_by_the_views_of_other_engines(name: str) -> None:
     encoder = open_encoder(FOLDER)
-    pieces = [furniture.glb(furniture.make(FRESH_SEED, index)) for index in range(12)]
+    pieces = [glb(make(FRESH_SEED, index)) for index in range(12)]
     try:
         seen = seen_by(encoder, name, pieces)
     except RenderEngineError as error:

@@ -21,7 +21,7 @@ from training.recipes.schema import AugmentSection, TrainSection
 def augmentation_maps(
     wanted: AugmentSection, count: int, rng: np.random.Generator
 ) -> Float32[Tensor, "b 2 3"] | None:
-    """For each picture, where its pixels are taken from: coordinates run from −1 to 1."""
+    """For each picture, the coordinates (from −1 to 1) that its pixels are taken from."""
     if wanted == AugmentSection():
         return None
     angle = np.deg2rad(rng.uniform(-wanted.turn, wanted.turn, count))
@@ -35,7 +35,6 @@ def augmentation_maps(
 
 
 def apply_maps(pixels: UInt8[Tensor, "b h w 3"], where: Float32[Tensor, "b 2 3"]) -> UInt8[Tensor, "b h w 3"]:
-    """The pictures as they are seen through these maps."""
     planes = pixels.permute(0, 3, 1, 2).float()
     grid = affine_grid(where, list(planes.shape), align_corners=False)
     seen = grid_sample(planes, grid, mode="bilinear", padding_mode="border", align_corners=False)
@@ -55,7 +54,7 @@ class TrainingItems:
     judged: Mapping[int, Sequence[int]] = field(default_factory=dict)  # rows of `tokens` that people judged
 
     def fingerprint(self) -> str:
-        """Changes when items or captions are others: a run goes on with the data that it began with."""
+        """A digest of items and captions: a run continues with the data that it began with."""
         digest = hashlib.sha256(json.dumps([list(self.ids), list(self.captions)]).encode())
         digest.update(str(self.pixels.shape).encode())
         digest.update(np.ascontiguousarray(self.tokens).tobytes())
@@ -76,7 +75,7 @@ class TrainingBatch:
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
 
     def on(self, device: torch.device) -> "TrainingBatch":
-        """The batch where the model is, its views moved there."""
+        """The batch on a device, its views augmented there."""
         pixels = self.pixels.to(device)
         if self.places is not None:
             pixels = apply_maps(pixels, self.places.to(device))
@@ -85,7 +84,7 @@ class TrainingBatch:
 
 
 class BatchStream(Iterator[TrainingBatch]):
-    """Endless passes over the items, reshuffled each time, everything decided by the seed."""
+    """Endless passes over the items, reshuffled each time, determined by the seed."""
 
     def __init__(
         self, groups: TrainingItems, train: TrainSection, ranks: ProcessRank = SINGLE_PROCESS
@@ -110,23 +109,20 @@ class BatchStream(Iterator[TrainingBatch]):
         return _batch(self.groups, items, self.train, self.rng, self.ranks)
 
     def state(self) -> dict[str, Any]:
-        """Where it stands, for `restore`."""
+        """The position in the data, for `restore`."""
         rng = json.dumps(self.rng.bit_generator.state)
         return {"rng": rng, "order": torch.from_numpy(self.order), "at": self.at}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on as if it had never stopped."""
+        """Continue from a position."""
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.order, self.at = state["order"].numpy(), state["at"]
 
 
 def add_rivals(
-    items: Int64[np.ndarray, " i"],
-    rivals: Mapping[int, Sequence[int]],
-    most: int,
-    rng: np.random.Generator,
+    items: Int64[np.ndarray, " i"], rivals: Mapping[int, Sequence[int]], most: int, rng: np.random.Generator
 ) -> Int64[np.ndarray, " _"]:
-    """Items of a step, each once; what room is left, or a third, is for those mistaken for them."""
+    """Unique items of a step; the room left, or a third of it, is for items mistaken for them."""
     mixed = rng.permutation(items).tolist()
     kept = mixed[: max(1, most - most // 3)]
     found = [int(rng.choice(rivals[item])) for item in kept if rivals.get(item)]
@@ -138,7 +134,6 @@ def add_rivals(
 def stream_batches(
     groups: TrainingItems, train: TrainSection, ranks: ProcessRank = SINGLE_PROCESS
 ) -> BatchStream:
-    """What a run with these options sees, step after step."""
     return BatchStream(groups, train, ranks)
 
 
@@ -168,7 +163,6 @@ def _batch(
 def _captions(
     groups: TrainingItems, item: int, most: int, rng: np.random.Generator
 ) -> Int64[np.ndarray, " _"]:
-    """Captions of an item; where people judged some, those, and as many others."""
     rows = np.arange(*groups.captions[item])
     if item not in groups.judged:
         return _some(rows, most, rng)
@@ -184,7 +178,7 @@ def _some(places: Int64[np.ndarray, " n"], most: int, rng: np.random.Generator) 
 def _shift(
     pictures: UInt8[np.ndarray, "b h w 3"], most: int, corners: Int64[np.ndarray, "b 2"]
 ) -> UInt8[np.ndarray, "b h w 3"]:
-    """Each picture moved a little, its border repeated. Never mirrored: captions say left and right."""
+    """Each picture shifted a little, its border repeated. Never mirrored: captions say left and right."""
     size = pictures.shape[1]
     padded = np.pad(pictures, ((0, 0), (most, most), (most, most), (0, 0)), mode="edge")
     return np.stack([p[y : y + size, x : x + size] for p, (y, x) in zip(padded, corners, strict=True)])

@@ -21,7 +21,7 @@ from training.towers.tokenizers import TrainedTokenizer
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a run leaves behind."""
+    """The result of a run."""
 
     recipe: Recipe
     tokenizer: TrainedTokenizer
@@ -30,7 +30,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class CheckpointContent:
-    """The same, its model still a table of weights."""
+    """The content of a checkpoint file, its model a table of weights."""
 
     recipe: Recipe
     tokenizer: TrainedTokenizer
@@ -39,7 +39,7 @@ class CheckpointContent:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = None) -> None:
-    """Write the checkpoint, whole or not at all."""
+    """Write the checkpoint atomically."""
     content: dict[str, Any] = {
         "recipe": checkpoint.recipe.model_dump(mode="json"),
         "tokenizer": asdict(checkpoint.tokenizer),
@@ -52,13 +52,13 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] |
 
 
 def copy_checkpoint(source: Path, path: Path) -> None:
-    """The same checkpoint in another place, whole or not at all."""
+    """Copy a checkpoint atomically."""
     with open(source, "rb") as given, replace_file(path) as file:
         shutil.copyfileobj(given, file)
 
 
 def read_checkpoint(path: Path) -> CheckpointContent:
-    """What a checkpoint says, no model built of it; nothing in it is executed."""
+    """The content of a checkpoint file, no model built of it; nothing in it is executed."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def read_checkpoint(path: Path) -> CheckpointContent:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint into a model that is ready to answer."""
+    """Read a checkpoint into a model in eval mode."""
     stored = read_checkpoint(path)
     model = build_model(stored.recipe, stored.tokenizer.vocabulary, pretrained=False)
     model.load_state_dict(stored.weights)
@@ -80,14 +80,13 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def starting_tokenizer(recipe: Recipe, texts: Iterable[str]) -> TrainedTokenizer:
-    """What the texts are read with: as the checkpoint did, or as the tower wants it, learned from `texts`."""
+    """The checkpoint's tokenizer, or the one that the tower needs, learned from `texts`."""
     if recipe.train.start is None:
         return towers.tokenizer_for(recipe.text, texts)
     return read_checkpoint(Path(recipe.train.start)).tokenizer
 
 
 def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
-    """The recipe's model, with the checkpoint's weights if it names one."""
     if recipe.train.start is None:
         return build_model(recipe, vocabulary)
     fresh = build_model(recipe, vocabulary, pretrained=False)
@@ -96,7 +95,7 @@ def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
 
 
 def _fill(fresh: TwoTowerModel, stored: CheckpointContent, recipe: Recipe) -> None:
-    """All weights of the towers; the geometry's own numbers only where it is the same geometry."""
+    """All weights of the towers; the geometry's parameters only where it is the same geometry."""
     wanted, given = fresh.state_dict(), stored.weights
     if recipe.geometry != stored.recipe.geometry:
         given = {name: weight for name, weight in given.items() if "geometry." not in name}

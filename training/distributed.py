@@ -19,16 +19,16 @@ COLLECTIVE_TIMEOUT = timedelta(
 
 
 class ProcessRank:
-    """One process; several are `Many`."""
+    """One process alone; `DistributedRank` is one of several."""
 
     rank, count = 0, 1
 
     def share(self, length: int) -> slice:
-        """Which of so many things are this rank's."""
+        """The part of so many things that this rank works on."""
         return slice(0, length)
 
     def gather(self, mine: Float[Tensor, "m n"], _length: int) -> Float[Tensor, "b n"]:
-        """The features of all ranks, in order; `mine` are those of my share."""
+        """The features of all ranks, in order; `mine` are those of this rank's share."""
         return mine
 
     def total(self, mine: Tensor) -> Tensor:
@@ -46,12 +46,11 @@ class ProcessRank:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """The first rank goes ahead, the others follow and find what it has made."""
+        """The first rank runs the block before the others, which use its results."""
         yield
 
     @property
     def is_first(self) -> bool:
-        """Whether this one writes."""
         return self.rank == 0
 
 
@@ -59,8 +58,6 @@ SINGLE_PROCESS = ProcessRank()
 
 
 class DistributedRank(ProcessRank):
-    """One of several processes."""
-
     def __init__(self) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
 
@@ -91,7 +88,7 @@ class DistributedRank(ProcessRank):
             dist.broadcast(tensor.data, 0)
 
     def begin(self, seed: int, step: int) -> None:
-        """Draws differ between ranks, and a run that goes on repeats them without anything being kept."""
+        """Random numbers differ between ranks, and a resumed run repeats them without stored state."""
         torch.manual_seed((seed * 1_000_003 + step) * 4096 + self.rank)
 
     @contextmanager
@@ -104,7 +101,7 @@ class DistributedRank(ProcessRank):
 
 
 class _Gather(torch.autograd.Function):
-    """Features of all ranks; going back, every rank gets the gradient of its own, summed over all losses."""
+    """Features of all ranks; in backward every rank gets the gradient of its own, summed over all losses."""
 
     @staticmethod
     def forward(ctx: Any, mine: Tensor, sizes: list[int], rank: int) -> Tensor:  # noqa: ANN401 (torch's)
@@ -125,7 +122,7 @@ class _Gather(torch.autograd.Function):
 
 @contextmanager
 def join_processes(device: str) -> Iterator[tuple[ProcessRank, str]]:
-    """The ranks that torchrun has started, or none but this process; and where this one computes."""
+    """The ranks that torchrun started, or this process alone, and its device."""
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) < 2:
         yield SINGLE_PROCESS, _chosen(device)
         return

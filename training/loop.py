@@ -12,20 +12,41 @@ from torch import nn
 
 from multifold.durable import remove_temporary_files
 from multifold.errors import MultifoldError
-from training import checkpoint
+from training import checkpoint, prepare, validation
 from training.batches import TrainingBatch, TrainingItems
 from training.distributed import SINGLE_PROCESS, ProcessRank
-from training.recipes.schema import Recipe
+from training.recipes.schema import Recipe, with_steps_for
 from training.run import TrainingRun
 from training.run_log import RunLog, SilentRunLog
 from training.towers.tokenizers import TrainedTokenizer
-from training.validation import ValidationSet, score
+from training.validation import ValidationSet
 
 LAST, BEST, DONE = "last.pt", "best.pt", "checkpoint.pt"
 
 
 class DivergedError(MultifoldError):
     """The loss is no number any more."""
+
+
+def train_recipe(
+    recipe: Recipe, out: Path, cache: Path, resume: bool, device: str, ranks: ProcessRank
+) -> Path:
+    """Prepare the data and train; the path of the checkpoint."""
+    with ranks.first_alone():
+        items = prepare.entries(recipe, cache, recipe.data.train_split)
+        recipe = with_steps_for(recipe, len(items))
+        texts = [text for entry in items for text in entry.texts]
+        stored = checkpoint.read_checkpoint(out / LAST) if resume else None
+        tokenizer = checkpoint.starting_tokenizer(recipe, texts) if stored is None else stored.tokenizer
+        if ranks.is_first:
+            print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
+        groups = prepare.groups(recipe, items, tokenizer, cache)
+        held_out = validation.load_validation_set(recipe, tokenizer, cache) if ranks.is_first else None
+    if ranks.is_first:
+        steps = recipe.train.steps - (0 if stored is None or stored.run is None else stored.run["step"])
+        shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
+        print(f"training for {steps} steps of {recipe.train.items} items on {device}{shared}")
+    return train(recipe, groups, tokenizer, out, held_out, resume, device, ranks)
 
 
 def train(
@@ -68,7 +89,7 @@ def train(
 
 
 def step(run: TrainingRun, batch: TrainingBatch) -> float:
-    """One step down; the loss before it."""
+    """One optimizer step; returns the loss before it."""
     train = run.recipe.train
     run.ranks.begin(train.seed, run.step)
     run.model.geometry.resample(run.draws)
@@ -97,13 +118,13 @@ def _due(run: TrainingRun, every: int) -> bool:
 def _validate(run: TrainingRun, held_out: ValidationSet, journal: RunLog | SilentRunLog, out: Path) -> None:
     numbers = held_out.measure(run.model)
     journal.validation(run.step, numbers)
-    if (found := score(numbers, run.recipe.validation.measure)) > run.best:
+    if (found := validation.score(numbers, run.recipe.validation.measure)) > run.best:
         run.best = found
         checkpoint.save_checkpoint(out / BEST, run.checkpoint)
 
 
 def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: Path) -> str:
-    """Write down whose step it was; what is left to go on with."""
+    """Write down the items of the step; the sentence that names the file."""
     if not run.ranks.is_first:
         return "the first process tells more"
     items = batch.view_items.unique().tolist()
@@ -116,7 +137,7 @@ def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: P
 
 
 def _finish(run: TrainingRun, out: Path) -> Path:
-    """The best step, or else the last, becomes the checkpoint; nothing is left to go on with."""
+    """The best step, or else the last, becomes the checkpoint; the unfinished run is removed."""
     if not run.ranks.is_first:
         return out / DONE
     if (out / BEST).exists():

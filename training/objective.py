@@ -23,7 +23,7 @@ from training.towers import TwoTowerModel
 
 
 class Objective:
-    """The loss of a step, or this rank's part of it; keeps the teacher and the memory."""
+    """The loss of a step, or this rank's part of it; holds the teacher and the memory."""
 
     def __init__(self, recipe: Recipe, model: TwoTowerModel, ranks: ProcessRank = SINGLE_PROCESS) -> None:
         _check(recipe, model.geometry)
@@ -35,7 +35,7 @@ class Objective:
         self.memory = FeatureMemory(recipe.loss.memory) if recipe.loss.memory else None
 
     def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
-        """The weighted sum of all that the recipe asks for; `progress` is the share of the training done."""
+        """The weighted sum of all terms of the recipe; `progress` is the share of the training done."""
         options = self.recipe.loss
         train = self.recipe.train
         seen = encode_batch(model, batch, train.text_parts, train.chunk, self.ranks)
@@ -49,7 +49,6 @@ class Objective:
         return total
 
     def after_step(self, model: TwoTowerModel) -> None:
-        """Let the teacher follow."""
         if self.teacher is not None:
             self.teacher.follow(model)
 
@@ -87,7 +86,7 @@ class BatchComparison:
     def with_past(
         self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures
     ) -> Float[Tensor, ""]:
-        """The same, with what was seen before as more columns in both directions."""
+        """The same, with past features as more columns in both directions."""
         there = self._beside(seen, taught, past)
         back = self._beside(seen.swapped, None if taught is None else taught.swapped, past.swapped)
         return self.loss.forward * there + (1 - self.loss.forward) * back
@@ -122,7 +121,7 @@ def sum_comparisons(
     taught: BatchFeatures | None,
     memory: FeatureMemory | None,
 ) -> Float[Tensor, ""]:
-    """Views and captions each by themselves or as one of their item: each way with its weight."""
+    """Views and captions, each alone or pooled by item: every comparison with its weight."""
     if memory is not None and memory.past is not None:
         return options.text_image * compare.with_past(seen, taught, memory.past)
     ways = (
@@ -147,7 +146,7 @@ def entailment(
     progress: float,
     ranks: ProcessRank = SINGLE_PROCESS,
 ) -> Float[Tensor, ""]:
-    """How far pictures lie outside the cones of their own texts, on average."""
+    """The mean distance of pictures outside the cones of their own texts."""
     assert isinstance(geometry, EntailmentGeometry)
     end = options.k if options.k_end is None else options.k_end
     mine = ranks.share(len(seen.texts.items))

@@ -26,7 +26,6 @@ from training.towers.tokenizers import TrainedTokenizer
 
 
 def entries(recipe: Recipe, cache: Path, split: str) -> list[ManifestEntry]:
-    """The items of one split that have texts."""
     path = manifest_path(recipe, cache)
     found = [entry for entry in manifest.read(path, split) if entry.texts]
     if not found:
@@ -37,25 +36,24 @@ def entries(recipe: Recipe, cache: Path, split: str) -> list[ManifestEntry]:
 def held_out(
     recipe: Recipe, cache: Path, split: str, most: int
 ) -> tuple[list[ManifestEntry], UInt8[np.ndarray, "i v h w 3"]]:
-    """What a model is measured on: items of a split that it does not learn from, and their views."""
+    """Held-out items of a split, and their views."""
     items = entries(recipe, cache, split)[:most]
     return items, views(recipe, items, cache)
 
 
 def views(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
-    """What the recipe's image tower sees of items."""
     return load_views(items, view_spec(recipe), image_spec(recipe), cache)
 
 
 def reader(recipe: Recipe, tokenizer: TrainedTokenizer) -> Tokenizer:
-    """What turns texts into what the recipe's text tower reads."""
+    """The tokenizer of the recipe's text tower."""
     return Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
 
 
 def groups(
     recipe: Recipe, items: Sequence[ManifestEntry], tokenizer: TrainedTokenizer, cache: Path
 ) -> TrainingItems:
-    """What the loop draws its batches from."""
+    """The items and tokens that the loop draws its batches from."""
     tokens = reader(recipe, tokenizer)
     ends = np.cumsum([len(entry.texts) for entry in items]).tolist()
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
@@ -74,17 +72,14 @@ def groups(
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:
-    """How the recipe's image tower wants its pictures."""
     return towers.image_spec(recipe.image)
 
 
 def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
-    """How the recipe's text tower wants its texts."""
     return towers.text_spec(recipe.text, tokenizer)
 
 
 def view_spec(recipe: Recipe) -> ViewSpec:
-    """How the recipe's shapes are rendered."""
     wanted = recipe.views
     return ViewSpec(
         rig=wanted.rig,
@@ -97,7 +92,7 @@ def view_spec(recipe: Recipe) -> ViewSpec:
 
 
 def manifest_path(recipe: Recipe, cache: Path) -> Path:
-    """The recipe's manifest; that of shards, and the furniture set, are made on the spot."""
+    """The recipe's manifest; that of shards, and the furniture set, are generated on demand."""
     data = recipe.data
     if data.manifest is not None:
         return (

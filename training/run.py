@@ -55,11 +55,10 @@ class TrainingRun:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The model as it is."""
         return Checkpoint(self.recipe, self.tokenizer, self.model)
 
     def save(self, path: Path) -> None:
-        """Keep the run so that it can go on; the first rank keeps it for all."""
+        """Store the run so that it can be resumed; the first rank writes for all."""
         if not self.ranks.is_first:
             return
         teacher, memory = self.objective.teacher, self.objective.memory
@@ -80,7 +79,7 @@ class TrainingRun:
         checkpoint.save_checkpoint(path, self.checkpoint, state)
 
     def restore(self, path: Path) -> None:
-        """Go on from where it was kept, with the same recipe and the same data."""
+        """Resume a stored run, with the same recipe and the same data."""
         stored = checkpoint.read_checkpoint(path)
         if stored.run is None:
             raise MultifoldError(f"{path} holds a model, and no run that could go on; name it as train.start")
@@ -114,7 +113,7 @@ class TrainingRun:
 
 
 def learning_rate(step: int, train: TrainSection) -> float:
-    """Linear warm-up, then half a cosine down to nothing."""
+    """Linear warm-up, then half a cosine down to zero."""
     if step < train.warmup:
         return (step + 1) / train.warmup
     done = (step - train.warmup) / max(1, train.steps - train.warmup)
@@ -122,19 +121,15 @@ def learning_rate(step: int, train: TrainSection) -> float:
 
 
 def make_optimizer(model: nn.Module, train: TrainSection) -> torch.optim.Optimizer:
-    """What the recipe asks for."""
     make = torch.optim.AdamW if train.optimizer == "adamw" else torch.optim.Adam
     return make(parameter_groups(model, train), lr=train.rate, betas=train.betas, eps=train.eps)
 
 
 def parameter_groups(model: nn.Module, train: TrainSection) -> list[dict[str, object]]:
-    """Weight decay is for matrices; gains, biases, positions and scalars go without."""
+    """Weight decay is for matrices; gains, biases, positions and scalars have none."""
     matrices = [p for n, p in model.named_parameters() if p.ndim >= 2 and "positions" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim < 2 or "positions" in n]
-    return [
-        {"params": matrices, "weight_decay": train.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    return [{"params": matrices, "weight_decay": train.weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 def _tensors(past: BatchFeatures | None) -> list[torch.Tensor] | None:
@@ -151,7 +146,7 @@ def _sides(kept: list[torch.Tensor] | None, device: torch.device) -> BatchFeatur
 
 
 def _check_chunks(model: nn.Module, train: TrainSection, ranks: ProcessRank) -> None:
-    """The statistics of a chunk, or of a rank's share, are not those of the batch."""
+    """Batch statistics of a chunk, or of a rank's share, are not those of the batch."""
     learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
     if (train.chunk or ranks.count > 1) and any(part.training for part in learning):
         shared, instead = ("chunks", ", or chunk = 0") if train.chunk else ("several processes", "")

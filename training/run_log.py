@@ -18,7 +18,7 @@ MEGABYTE = 2**20
 
 
 class RunLog:
-    """Open while a run is under way; what stands in it beyond the run's step is cut off."""
+    """The log of a run; entries beyond the run's step are cut off."""
 
     def __init__(self, folder: Path, run: TrainingRun) -> None:
         train = run.recipe.train
@@ -31,7 +31,6 @@ class RunLog:
         self.marked = (run.seconds, run.step)
 
     def step(self, run: TrainingRun, loss: float) -> None:
-        """After each step: the bar always, a line from time to time."""
         run.seconds = self.before + time.monotonic() - self.begun
         self.bar.update(self.items)
         if run.step % self.every and run.step != self.last:
@@ -50,7 +49,6 @@ class RunLog:
         self._write(run.step, {**numbers, **cost})
 
     def validation(self, step: int, numbers: Mapping[str, float]) -> None:
-        """What was measured on the held-out items."""
         self._write(step, {f"val/{name}": value for name, value in numbers.items()})
 
     def _write(self, step: int, numbers: Mapping[str, float]) -> None:
@@ -72,7 +70,7 @@ class RunLog:
 
 
 class SilentRunLog:
-    """What the other processes of a run tell: nothing."""
+    """The log of the other processes of a run: nothing."""
 
     def step(self, run: TrainingRun, loss: float) -> None:
         """After each step."""
@@ -88,7 +86,7 @@ class SilentRunLog:
 
 
 def peak_memory() -> int:
-    """The most that this process has held so far, in megabytes: of the GPU if it uses one."""
+    """The peak memory of this process in megabytes: of the GPU if it uses one."""
     if torch.cuda.is_available() and (held := torch.cuda.max_memory_allocated()):
         return held // MEGABYTE
     unit = 1 if sys.platform == "darwin" else 1024
@@ -103,7 +101,7 @@ def _opened(path: Path, step: int) -> Any:  # noqa: ANN401 (an open file)
 
 
 def _lines(path: Path) -> list[str]:
-    """The whole lines: a process that was killed may have left half of one."""
+    """The whole lines: a killed process may have left half of one."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     return [line.strip() for line in lines if line.endswith("}\n")]
 

@@ -18,25 +18,21 @@ from training.towers import TwoTowerModel
 
 @dataclass(frozen=True)
 class SideFeatures:
-    """Features of one modality, and the item of each."""
-
     features: Float[Tensor, "b n"]
     items: Int64[Tensor, " b"]
 
     def before(self, other: "SideFeatures") -> "SideFeatures":
-        """This, and behind it the other."""
+        """This, followed by the other."""
         return SideFeatures(torch.cat([self.features, other.features]), torch.cat([self.items, other.items]))
 
 
 @dataclass(frozen=True)
 class BatchFeatures:
-    """What is compared with what."""
-
     images: SideFeatures
     texts: SideFeatures
 
     def before(self, other: "BatchFeatures") -> "BatchFeatures":
-        """This, and behind it the other."""
+        """This, followed by the other."""
         return BatchFeatures(self.images.before(other.images), self.texts.before(other.texts))
 
     @property
@@ -45,21 +41,20 @@ class BatchFeatures:
         return BatchFeatures(self.texts, self.images)
 
     def first(self, count: int) -> "BatchFeatures":
-        """The first of each side."""
         return BatchFeatures(
             *(SideFeatures(s.features[:count], s.items[:count]) for s in (self.images, self.texts))
         )
 
 
 class FeatureMemory:
-    """What was seen in the last steps; for each side's rows, more columns of the other side."""
+    """Features of the last steps: for each side's rows, more columns of the other side."""
 
     def __init__(self, length: int) -> None:
         self.length = length
         self.past: BatchFeatures | None = None
 
     def keep(self, seen: BatchFeatures) -> None:
-        """Newest first, without gradient; what is beyond the length is forgotten."""
+        """Newest first, without gradient, up to the length."""
         fresh = BatchFeatures(
             *(SideFeatures(side.features.detach(), side.items) for side in (seen.images, seen.texts))
         )
@@ -74,7 +69,7 @@ def encode_batch(
     chunk: int = 0,
     ranks: ProcessRank = SINGLE_PROCESS,
 ) -> BatchFeatures:
-    """Both towers over a batch; in chunks of so many observations, if it is asked for."""
+    """Both towers over a batch, in chunks of so many observations if wanted."""
     images = precise(encode_in_chunks(model.image, batch.pixels.split(chunk or len(batch.pixels))))
     texts = precise(encode_texts(model.text, batch.tokens, text_parts, chunk))
     return BatchFeatures(
@@ -109,7 +104,7 @@ def encode_in_chunks(tower: nn.Module, parts: Sequence[Tensor]) -> Float[Tensor,
 
 
 def pool_items(side: SideFeatures, pool: Literal["mean", "max"], normalised: bool) -> SideFeatures:
-    """Each item's observations become one feature."""
+    """Each item's observations pooled into one feature."""
     items, of = side.items.unique(return_inverse=True)
     features = normalize(side.features.float(), dim=-1) if normalised else side.features
     index = of[:, None].expand_as(features)

@@ -19,7 +19,7 @@ class Teacher:
 
     @torch.no_grad()
     def follow(self, model: TwoTowerModel) -> None:
-        """Move towards the student."""
+        """Move towards the student's weights."""
         for weight, new in zip(self.model.parameters(), model.parameters(), strict=True):
             weight.lerp_(new, 1 - self.options.momentum)
         for buffer, seen in zip(self.model.buffers(), model.buffers(), strict=True):
@@ -30,7 +30,7 @@ class Teacher:
 
     @contextmanager
     def teaching(self) -> Iterator[TwoTowerModel]:
-        """The teacher as it answers: without gradient, in the mode that was asked for."""
+        """The teacher's model without gradient, in the recipe's mode."""
         with torch.no_grad():
             self.model.train(self.options.mode == "train")
             yield self.model

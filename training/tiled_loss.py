@@ -25,12 +25,10 @@ class FeaturePair:
     logits: Logits
 
     def matrix(self) -> Float[Tensor, "q g"]:
-        """Every query with everything in the gallery."""
         return self.logits(self.query, self.gallery)
 
     @property
     def swapped(self) -> "FeaturePair":
-        """The other direction."""
         return FeaturePair(self.gallery, self.query, self.logits)
 
 

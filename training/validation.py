@@ -21,14 +21,12 @@ CHOOSES = ("text_to_shape", "shape_to_text")
 
 @dataclass(frozen=True)
 class ValidationSet:
-    """Items that nobody learns from."""
-
     views: UInt8[np.ndarray, "i v h w 3"]
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
 
     def measure(self, model: TwoTowerModel) -> dict[str, float]:
-        """Recalls of every direction; the model goes back to learning afterwards."""
+        """Recalls of every direction; the model returns to its mode afterwards."""
         learning = model.training
         encoder = TorchEncoder(model, self.reader)
         asked = directions(encoder, encode(encoder, self.views, self.captions))
@@ -52,5 +50,5 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
 
 
 def score(numbers: Mapping[str, float], measure: str) -> float:
-    """One number to choose by."""
+    """The number that the best step is chosen by."""
     return sum(numbers[f"{direction}/{measure}"] for direction in CHOOSES) / len(CHOOSES)

@@ -67,7 +67,6 @@ def _line(
 def _ingest(
     engine: FaissEngine, scene: VectorSet, start: int, size: int = ARRIVING, pause: float = PAUSE
 ) -> None:
-    """The rows from `start` on come in, and are sealed."""
     begun = time.perf_counter()
     for turn, first in enumerate(range(start, len(scene.rows), size)):
         time.sleep(max(0.0, begun + turn * pause - time.perf_counter()))

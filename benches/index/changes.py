@@ -27,13 +27,13 @@ EFFORT = 128
 def true_thresholds(
     scene: VectorSet, limit: int, rows: RowView | None = None, allowed: Ids | None = None
 ) -> Thresholds:
-    """What the last of the true `limit` rows scores, for each query."""
+    """The score of the last of the true `limit` rows, for each query."""
     view = view_of(np.arange(len(scene.rows)), scene.rows) if rows is None else rows
     return exact_search.nearest_rows("ip", view, scene.queries, limit, allowed)[0][:, -1:]
 
 
 def measure_changes(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
-    """A clean index, one with a tenth of its rows deleted, and one with a tenth of them fresh as well."""
+    """A clean index, one with a tenth of its rows deleted, and one with a tenth of them new as well."""
     engine = build_engine(scene, TYPE, 0.99)
     rng, count = np.random.default_rng(2), len(scene.rows)
     yield "| state | recall@10 | time of one query, in batches of 16 |\n|---|---|---|"
@@ -55,7 +55,6 @@ def _state(name: str, engine: FaissEngine, scene: VectorSet) -> str:
 
 
 def measure_filters(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
-    """Recall and time at shares of allowed rows."""
     engine = build_engine(scene, TYPE, 0.99)
     rng, count = np.random.default_rng(3), args.rows
     yield "| allowed | rows | recall@10 | one query, p50 |\n|---|---|---|---|"
@@ -71,7 +70,7 @@ def measure_filters(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]
 
 
 def measure_lorentz(args: argparse.Namespace, _: VectorSet) -> Iterator[str]:
-    """HNSW on hyperboloids as they are and through the reduction, and what the engine makes of them."""
+    """HNSW on hyperboloids, direct and through the reduction, and our engine's choice."""
     yield f"{args.rows} points with {CURVED_DIM} coordinates; a graph of 32 links, efSearch {EFFORT}.\n"
     yield "| curvature | radius | as they are | reduced | our engine at 0.99 |\n|---|---|---|---|---|"
     for curvature in CURVATURES:

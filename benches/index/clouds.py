@@ -32,7 +32,7 @@ NEAREST, RESCORED = 10, 100
 
 @dataclass(frozen=True)
 class CloudSet:
-    """Items, and queries that are a few points of an item as another side shows them."""
+    """Items, and queries that are a few noisy points of an item."""
 
     items: Cloud
     queries: CloudQueries
@@ -40,7 +40,6 @@ class CloudSet:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to measure."""
     parser.add_argument("--items", type=int, default=2_000)
     parser.add_argument("--points", type=int, default=16)
     parser.add_argument("--dim", type=int, default=64)
@@ -48,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table."""
     made = make_clouds(args.items, args.points, args.dim, args.queries)
     print(f"{args.items} clouds of {args.points} points of {args.dim} numbers, {args.queries} queries.\n")
     for line in cloud_table(made):
@@ -71,7 +69,6 @@ def make_clouds(items: int, points: int, dim: int, queries: int, seed: int = 0) 
 
 
 def kernel_sums(queries: CloudQueries, items: Cloud) -> Scores:
-    """The mean of the kernel over all pairs of points."""
     return _each(queries, items, lambda dots: np.exp((dots - 1) / SIGMA**2).mean(axis=(0, 2)))
 
 
@@ -118,7 +115,7 @@ def muvera_vectors(cloud: Cloud, floats: int, splits: int, projected: int, *, qu
 
 
 def cloud_table(made: CloudSet) -> Iterator[str]:
-    """Recall of each kind of vector by its bytes, against the score that it stands for."""
+    """Recall of each kind of vector by its bytes, against the exact score."""
     yield "| vector | bytes | its ten best found | among its best 100 | partner first |"
     yield "|---|---|---|---|---|"
     exact = {"kernel sum": kernel_sums, "chamfer": chamfer}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benches.index.generated_vectors import VectorSet
+from benches.reporting import head, row, time_calls
 from index.collection import Collection
 from index.contracts import CPU_LADDER, IndexPlan
 from index.engines.faiss_index import set_threads
@@ -33,8 +34,7 @@ def measure_collection_filters(args: argparse.Namespace, scene: VectorSet) -> It
             Path(folder), PlainSpace("ip", args.dim), plan=plan, probes=probes
         ) as collection:
             _fill(collection, scene)
-            yield "| lets through | recall@10 | known filter | new after an upsert | new filter |"
-            yield "|---|---|---|---|---|"
+            yield head("lets through", "recall@10", "known filter", "new after an upsert", "new filter")
             searches = _Searches(collection, scene)
             yield f"| everything, no filter | {searches.recall(None):.3f} | {searches.known(None)} | – | – |"
             for share in SHARES:
@@ -58,27 +58,25 @@ def _item(number: int, feature: Vector, place: float) -> Item:
 
 
 class _Searches:
-    """Searches of one collection, one query at a time."""
-
     def __init__(self, collection: Collection, scene: VectorSet) -> None:
         set_threads(1)
         self._collection, self._scene = collection, scene
         self._rng = np.random.default_rng(5)
 
     def row(self, share: float) -> str:
-        """Recall, and the times of a filter that is known, changed behind its back, and new."""
+        """Recall, and the times of a cached filter, of one that is outdated, and of a new one."""
         where = self._filter(share)
         fresh = self._median(lambda turn: self._search(turn, self._filter(share)), ROUNDS)
         changed = self._median(lambda turn: self._search(turn, where), ROUNDS, before=self._touch)
         return f"{self.recall(where):.3f} | {self.known(where)} | {changed} | {fresh}"
 
     def known(self, where: Filter | None) -> str:
-        """The time of a search behind a filter that was used before."""
+        """The time of a search with a cached filter."""
         self._search(0, where)
         return self._median(lambda turn: self._search(turn, where), CALLS)
 
     def recall(self, where: Filter | None) -> float:
-        """The share of the exact hits that are found, twins too; of none, all are."""
+        """The share of the exact hits that are found, equal scores included; 1 where there are none."""
         good = total = 0
         for turn in range(len(self._scene.queries)):
             exact = self._collection.search(self._query(turn), where, exact=True)
@@ -103,33 +101,17 @@ class _Searches:
     def _median(
         self, call: Callable[[int], object], rounds: int, before: Callable[[int], None] | None = None
     ) -> str:
-        times = []
-        for turn in range(rounds):
-            if before is not None:
-                before(turn)
-            start = time.thread_time()
-            call(turn)
-            times.append(time.thread_time() - start)
-        return f"{np.median(times) * 1e3:.2f} ms"
+        return f"{np.median(time_calls(call, rounds, before, time.thread_time)) * 1e3:.2f} ms"
 
 
 def _facets(collection: Collection) -> Iterator[str]:
-    yield "| counted | everything | half of it | a hundredth |"
-    yield "|---|---|---|---|"
-    halves = [None, *(parse_filter({"u": {"lt": share}}) for share in (0.5, 0.01))]
+    yield head("counted", "everything", "half of it", "a hundredth")
+    filters = [None, *(parse_filter({"u": {"lt": share}}) for share in (0.5, 0.01))]
     jobs: dict[str, Callable[[Filter | None], object]] = {
         "items": collection.count,
         f"the {KINDS} values of a key": lambda where: collection.facets(["kind"], where),
         "the ten commonest of as many values as items": lambda where: collection.facets(["name"], where, 10),
     }
     for name, job in jobs.items():
-        yield f"| {name} | {' | '.join(_timed(job, where) for where in halves)} |"
-
-
-def _timed(job: Callable[[Filter | None], object], where: Filter | None) -> str:
-    times = []
-    for _ in range(ROUNDS):
-        start = time.thread_time()
-        job(where)
-        times.append(time.thread_time() - start)
-    return f"{np.median(times) * 1e3:.1f} ms"
+        times = [time_calls(lambda _: job(where), ROUNDS, clock=time.thread_time) for where in filters]  # noqa: B023
+        yield row(name, *(f"{np.median(one) * 1e3:.1f} ms" for one in times))

@@ -29,8 +29,6 @@ LONGEST = 1.5  # seconds that a writer lives after its first change
 
 @dataclass
 class DurabilityTally:
-    """What the rounds have shown."""
-
     acknowledged: int = 0
     unheard: int = 0  # changes found whole that nobody had heard of yet
     lost: int = 0
@@ -39,7 +37,6 @@ class DurabilityTally:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How often."""
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
 
@@ -65,20 +62,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def change_number(number: int) -> tuple[list[Item], list[str]]:
-    """What the change writes, or what it deletes."""
+    """The items that the change writes, or the ids that it deletes."""
     rng = np.random.default_rng(number)
     names = [f"item {n}" for n in rng.choice(NAMES, int(rng.integers(1, 16)), replace=False)]
     return ([], names) if rng.random() < 0.3 else ([_item(name, rng) for name in names], [])
 
 
 def expected_state(state: Mapping[str, Item], number: int) -> dict[str, Item]:
-    """The state after one more change."""
     items, gone = change_number(number)
     return {name: item for name, item in state.items() if name not in gone} | {one.id: one for one in items}
 
 
 def write_changes(folder: Path, number: int) -> None:
-    """Make changes for ever, and say which have been acknowledged."""
+    """Make changes without end, and print the number of each acknowledged one."""
     with Collection.open(folder, SPACE, plan=PLAN) as collection:
         while True:
             number += 1
@@ -109,7 +105,7 @@ def _killed(folder: Path, number: int, seconds: float) -> int:
 def _examined(
     folder: Path, state: dict[str, Item], number: int, tally: DurabilityTally
 ) -> tuple[dict[str, Item], int]:
-    """Compare with what was foretold; returns the state that was found."""
+    """Compare with the expected state; returns the actual one."""
     with Collection.open(folder, SPACE, plan=PLAN) as collection:
         found = {name: item for name in collection.ids() if (item := collection.get(name)) is not None}
         after = expected_state(state, number + 1)

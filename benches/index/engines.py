@@ -26,7 +26,7 @@ Search: TypeAlias = Callable[[Vectors, int], Int64[np.ndarray, "q k"]]
 
 @dataclass(frozen=True)
 class ComparedEngine:
-    """One way to search, and what it took to get there."""
+    """One way to search, and the cost of building it."""
 
     name: str
     search: Search
@@ -37,7 +37,7 @@ class ComparedEngine:
 
 
 def build_engine(scene: VectorSet, type: str, recall: float, metric: Metric = "ip") -> FaissEngine:  # noqa: A002
-    """Our engine over the scene's rows, sealed."""
+    """Our engine over all rows, sealed."""
     count, dim = scene.rows.shape
     plan = IndexPlan(type, "cpu", recall, seal_at=count, flat_below=0)
     engine = FaissEngine(dim, metric, plan, ask=lambda _: scene.probes)
@@ -47,7 +47,6 @@ def build_engine(scene: VectorSet, type: str, recall: float, metric: Metric = "i
 
 
 def our_engine(engine: FaissEngine) -> ComparedEngine:
-    """Our engine, as everybody calls it."""
     (report,) = engine.reports()
     return ComparedEngine(
         f"ours, {report.type}",
@@ -58,7 +57,7 @@ def our_engine(engine: FaissEngine) -> ComparedEngine:
 
 
 def bare_faiss(engine: FaissEngine, scene: VectorSet) -> ComparedEngine | None:
-    """The very index that the engine built, with FAISS's own refinement at the same effort."""
+    """The FAISS index that the engine built, with FAISS's own refinement at the same effort."""
     ann, (report,) = engine.parts[0].ann, engine.reports()
     if ann is None:
         return None
@@ -92,7 +91,7 @@ Answer = Int64[np.ndarray, "q k"]
 
 @dataclass(frozen=True)
 class OtherEngine:
-    """An engine of somebody else; `effort` sets how hard it looks, where it can look less hard."""
+    """An engine of another project; `effort` sets its search width, where it has one."""
 
     name: str
     search: Search
@@ -117,7 +116,7 @@ class OtherEngine:
 
 @contextmanager
 def other_engines(scene: VectorSet, names: list[str]) -> Iterator[list[OtherEngine]]:
-    """Those that are asked for and installed, filled with the rows."""
+    """Those of the named engines that are installed, filled with the rows."""
     with ExitStack() as stack:
         there = [name for name in names if importlib.util.find_spec(PACKAGES[name]) is not None]
         yield [stack.enter_context(MAKERS[name](scene)) for name in there]
@@ -125,7 +124,6 @@ def other_engines(scene: VectorSet, names: list[str]) -> Iterator[list[OtherEngi
 
 @contextmanager
 def usearch(scene: VectorSet) -> Iterator[OtherEngine]:
-    """usearch's graph."""
     from usearch.index import Index
 
     index = Index(
@@ -170,7 +168,7 @@ def hnswlib(scene: VectorSet) -> Iterator[OtherEngine]:
 
 @contextmanager
 def qdrant(scene: VectorSet) -> Iterator[OtherEngine]:
-    """The local engine of qdrant-client: every row is looked at, in numpy."""
+    """The local engine of qdrant-client: brute force in numpy."""
     from qdrant_client import QdrantClient, models
 
     count, dim = scene.rows.shape
@@ -194,7 +192,7 @@ def qdrant(scene: VectorSet) -> Iterator[OtherEngine]:
 
 @contextmanager
 def milvus(scene: VectorSet) -> Iterator[OtherEngine]:
-    """milvus-lite, asked for its HNSW index; what it makes of that is its own affair."""
+    """milvus-lite, asked for its HNSW index, whatever it makes of that."""
     from pymilvus import DataType, MilvusClient
 
     count, dim = scene.rows.shape

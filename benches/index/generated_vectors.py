@@ -52,7 +52,7 @@ class VectorSetError(MultifoldError):
 
 
 def encoded_vectors(folder: Path, space: Space, queries: int, seed: int = 0) -> VectorSet:
-    """The views of things, and captions of them as queries."""
+    """The view vectors of items, and caption vectors as queries."""
     if space.metric != "ip":
         raise VectorSetError(f"{space.vector_id} compares by distance; this is about inner products.")
     seen, said = [], []

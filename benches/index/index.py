@@ -34,7 +34,6 @@ BATCHES = 128  # searches of so many
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to measure."""
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("--queries", type=int, default=512)
@@ -49,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables."""
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.features is None:
         scene = SCENES[args.scene](args.rows, args.dim, args.queries)
@@ -64,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compare_engines(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
-    """Every racer at every recall and limit."""
+    """Every engine at every recall and limit."""
     yield f"{args.rows} rows of {args.dim}, {args.queries} queries that no index was tuned with.\n"
     yield HEAD
     yield "|---|---|---|---|---|---|---|---|---|"

@@ -2,20 +2,21 @@
 
     multifold bench largest --items 1000000 --dim 128 --data FOLDER
 
-Features are generated: every item lies near one of many centres, its observations near the item, and what is
-said lies apart from what is seen. A folder that is full is only asked. Times are wall time.
+Features are generated: every item is near one of many centres, its observations near the item, and captions
+are shifted from views. An existing full folder is only searched. Times are wall time.
 """
 
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
+from benches.reporting import quantiles, time_calls
 from index.collection import Collection
 from index.contracts import AUTO, IndexPlan
 from index.maintenance.stats import collect_stats
@@ -24,19 +25,18 @@ from index.store.filters import Filter, parse_filter
 from multifold.types import Features, Item, Observation, Pooling, Query
 
 CENTRES = 4096
-ITEM, SEEN, SAID = 0.8, 0.4, 0.8  # how far items lie from a centre, and what was seen and said from its item
-GAP = 0.5  # how far what was said is shifted, all the same way
+ITEM, VIEW, CAPTION = 0.8, 0.4, 0.8  # distances of items to a centre, of views and captions to their item
+GAP = 0.5  # by which captions are shifted, all the same way
 KINDS = 100  # values of the key that is filtered by
 WORDS = 2000
-CAPTION = 8  # words
+WORDS_OF_CAPTION = 8
 TOGETHER = 256  # items of one upsert
 SEARCHES = 1000
-ASKED = 100  # queries that are also answered by a look at every row
+EXACT = 100  # queries that are also answered by exact search
 CHANGES = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How large it becomes, and where."""
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--views", type=int, default=6)
     parser.add_argument("--captions", type=int, default=5)
@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def measure_largest(args: argparse.Namespace, folder: Path, aside: Path) -> Iterator[str]:
-    """What is done, and what it takes."""
     world = GeneratedCollection(args.dim, args.views, args.captions)
     yield f"{args.items} items, {args.views} views and {args.captions} captions each, {args.dim} numbers.\n"
     yield "| | |\n|---|---|"
@@ -92,34 +91,34 @@ class GeneratedCollection:
         """Some items; another edition of them has other features."""
         rng = np.random.default_rng([first, edition])
         near = self._near(rng, count)
-        seen, said = (
+        views, captions = (
             near[:, None] + spread * rng.standard_normal((count, size, near.shape[1]), np.float32)
-            for size, spread in zip(self._sizes, (SEEN, SAID), strict=True)
+            for size, spread in zip(self._sizes, (VIEW, CAPTION), strict=True)
         )
-        texts = rng.integers(WORDS, size=(count, self._sizes[1], CAPTION))
+        texts = rng.integers(WORDS, size=(count, self._sizes[1], WORDS_OF_CAPTION))
         kinds = rng.integers(KINDS, size=count).tolist()
         return [
             Item(
                 f"item-{first + place:07}",
-                (*self._views(seen[place]), *self._captions(said[place] + self._gap, texts[place].tolist())),
+                (
+                    *(Observation("view", number, feature) for number, feature in enumerate(views[place])),
+                    *self._captions(captions[place] + self._gap, texts[place].tolist()),
+                ),
                 {"kind": f"kind {kinds[place]}", "price": first + place},
             )
             for place in range(count)
         ]
 
     def query(self, number: int, pool: Pooling = "mean") -> Query:
-        """What nobody has said yet of what may be there."""
+        """A caption vector near some centre, of no item."""
         rng = np.random.default_rng([number, CENTRES])
         near = self._near(rng, 1)[0]
-        said = near + self._gap + SAID * rng.standard_normal(len(near), np.float32)
-        return Query(np.asarray(said / np.linalg.norm(said), np.float32), "shape", pool=pool)
+        caption = near + self._gap + CAPTION * rng.standard_normal(len(near), np.float32)
+        return Query(np.asarray(caption / np.linalg.norm(caption), np.float32), "shape", pool=pool)
 
     def _near(self, rng: np.random.Generator, count: int) -> Float32[np.ndarray, "c d"]:
         chosen = self._centres[rng.integers(CENTRES, size=count)]
         return chosen + ITEM * rng.standard_normal(chosen.shape, np.float32)
-
-    def _views(self, features: Features) -> Iterator[Observation]:
-        return (Observation("view", place, feature) for place, feature in enumerate(features))
 
     def _captions(self, features: Features, texts: Sequence[Sequence[int]]) -> Iterator[Observation]:
         for place, (feature, words) in enumerate(zip(features, texts, strict=True)):
@@ -131,17 +130,17 @@ def _opened(args: argparse.Namespace, folder: Path) -> Collection:
 
 
 def _fill(collection: Collection, world: GeneratedCollection, wanted: int) -> Iterator[str]:
-    known, times = collection.count(), list[float]()
+    present, times = collection.count(), list[float]()
     start = time.perf_counter()
-    for first in tqdm(range(known, wanted, TOGETHER), "writing", unit_scale=TOGETHER, disable=None):
+    for first in tqdm(range(present, wanted, TOGETHER), "writing", unit_scale=TOGETHER, disable=None):
         items = world.items(first, min(TOGETHER, wanted - first))
         before = time.perf_counter()
         collection.upsert(items)
         times.append(time.perf_counter() - before)
     if times:
         yield f"| written, {TOGETHER} items at a time | {_seconds(start)} |"
-        yield f"| items a second | {(wanted - known) / sum(times):,.0f} |"
-        yield f"| one write of them | {_quantiles(times)} |"
+        yield f"| items a second | {(wanted - present) / sum(times):,.0f} |"
+        yield f"| one write of them | {quantiles(times)} |"
     start = time.perf_counter()
     reports = collection.settle()
     yield f"| then sealed | {_seconds(start)} |"
@@ -152,22 +151,22 @@ def _fill(collection: Collection, world: GeneratedCollection, wanted: int) -> It
 
 
 def _searches(collection: Collection, world: GeneratedCollection) -> Iterator[str]:
-    asked: dict[str, tuple[Pooling, Filter | None]] = {
+    kinds: dict[str, tuple[Pooling, Filter | None]] = {
         "one search, views as one": ("mean", None),
         "one search, each view": ("max", None),
         f"one search, one kind of {KINDS}": ("mean", parse_filter({"kind": "kind 7"})),
     }
-    for name, (pool, where) in asked.items():
+    for name, (pool, where) in kinds.items():
 
-        def ask(number: int, pool: Pooling = pool, where: Filter | None = where) -> list[float]:
+        def search(number: int, pool: Pooling = pool, where: Filter | None = where) -> list[float]:
             return [hit.score for hit in collection.search(world.query(number, pool), where)]
 
-        ask(SEARCHES)
-        yield f"| {name} | {_timed(ask, SEARCHES)} |"
+        search(SEARCHES)
+        yield f"| {name} | {quantiles(time_calls(search, SEARCHES))} |"
         shares = []
-        for number in range(ASKED):
+        for number in range(EXACT):
             best = [hit.score for hit in collection.search(world.query(number, pool), where, exact=True)]
-            shares.append(np.mean([score >= best[-1] for score in ask(number)]))
+            shares.append(np.mean([score >= best[-1] for score in search(number)]))
         yield f"| its recall@10 | {np.mean(shares):.3f} |"
 
 
@@ -180,24 +179,10 @@ def _changes(collection: Collection, world: GeneratedCollection, items: int) -> 
     def remove(turn: int) -> None:
         collection.delete([f"item-{spread[CHANGES + turn]:07}"])
 
-    yield f"| one item replaced | {_timed(write, CHANGES)} |"
-    yield f"| one item deleted | {_timed(remove, CHANGES)} |"
+    yield f"| one item replaced | {quantiles(time_calls(write, CHANGES))} |"
+    yield f"| one item deleted | {quantiles(time_calls(remove, CHANGES))} |"
     for number in spread[CHANGES:]:
         collection.upsert(world.items(number, 1))
-
-
-def _timed(call: Callable[[int], object], count: int) -> str:
-    times = []
-    for turn in range(count):
-        start = time.perf_counter()
-        call(turn)
-        times.append(time.perf_counter() - start)
-    return _quantiles(times)
-
-
-def _quantiles(times: Sequence[float]) -> str:
-    middle, late = np.percentile(times, [50, 99]) * 1e3
-    return f"p50 {middle:.2f} ms, p99 {late:.2f} ms"
 
 
 def _seconds(start: float) -> str:

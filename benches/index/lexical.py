@@ -35,7 +35,6 @@ class LexicalBenchError(MultifoldError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--data", type=Path, required=True, help="folder of a collection of the bundle")
     add_bundle(parser)
     parser.add_argument("--items", type=int, default=600, help="at most so many")
@@ -43,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print both tables."""
     encoder = open_encoder(args.bundle)
     with Collection.open(args.data, encoder, read_only=True) as collection:
         whole = _items(collection, args.items)
@@ -78,7 +76,7 @@ KINDS: dict[str, Callable[[Item], str]] = {
 
 
 class QueryRanks:
-    """Where the items that are asked for stand in the answers."""
+    """The ranks of the expected items in the hits."""
 
     def __init__(self, collection: Collection, names: Sequence[str]) -> None:
         self._collection, self._names = collection, names
@@ -114,7 +112,7 @@ def _share(found: Float64[np.ndarray, " q"]) -> str:
 
 
 def _items(collection: Collection, most: int) -> list[Item]:
-    """Those with a caption to spare."""
+    """Items with more than one caption."""
     found: list[Item] = []
     while len(found) < most and (page := collection.scroll(found[-1].id if found else None, 500)):
         found += page
@@ -125,7 +123,7 @@ def _items(collection: Collection, most: int) -> list[Item]:
 
 
 def _held_out(item: Item, number: str) -> tuple[Item, Observation]:
-    """The item without its last caption; its payload is what a folder would give it, and a part number."""
+    """The item without its last caption; its payload is that of a folder, with a part number."""
     held = _captions(item)[-1]
     rest = tuple(one for one in item.observations if one is not held)
     return Item(item.id, rest, {"path": f"pieces/{item.id}.glb", "part": number}), held
@@ -136,7 +134,7 @@ def _captions(item: Item) -> list[Observation]:
 
 
 def _numbers(seed: int) -> Iterator[str]:
-    """Part numbers, as makers write them."""
+    """Part numbers, as manufacturers write them."""
     rng = random.Random(seed)  # noqa: S311 (no secret)
     while True:
         yield f"{''.join(rng.choices(LETTERS, k=2))}-{rng.randrange(1000, 10_000)}/{rng.choice('abcdef')}"

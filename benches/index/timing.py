@@ -20,7 +20,7 @@ Times = Float64[np.ndarray, " racers calls"]
 def time_in_turns(
     racers: Sequence[ComparedEngine], queries: Vectors, limit: int, batch: int, rounds: int
 ) -> Times:
-    """Seconds a query that each racer needs in each call; call by call they take turns."""
+    """Seconds a query of each engine in each call; call by call they take turns."""
     set_threads(1)
     times = np.empty((len(racers), rounds))
     for turn in range(rounds):

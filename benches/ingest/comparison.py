@@ -14,7 +14,7 @@ LAST_BITS = 64  # steps between neighbouring numbers of a vector's largest: batc
 
 
 def differences(one: Collection, other: Collection, encoder: Encoder) -> Iterator[str]:
-    """A sentence for each item that both do not have alike, and for each picture that is not sound."""
+    """A sentence for each item that differs, and for each picture that is damaged."""
     for left, right in zip_longest(_items(one), _items(other)):
         if left is None or right is None or left.id != right.id:
             yield f"{_id(left)} stands where the other has {_id(right)}"

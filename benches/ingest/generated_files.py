@@ -24,7 +24,7 @@ FOLDERS = 40
 
 @dataclass
 class GeneratedFiles:
-    """What lies there: ids of items that can be read, names of what cannot, and how many files."""
+    """The readable items, the unreadable ones, and the number of files."""
 
     good: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)  # ids of items, and paths of captions
@@ -34,12 +34,12 @@ class GeneratedFiles:
 
     @property
     def skipped(self) -> set[str]:
-        """What a report must name with a reason."""
+        """The names that a report must give a reason for."""
         return self.broken | self.foreign
 
 
 def make_files(root: Path, files: int, broken: float, seed: int) -> GeneratedFiles:
-    """So many files in folders; each item is a photo or a mesh, every third with captions beside it."""
+    """That many files in folders; each item is a photo or a mesh, every third with captions."""
     rng, heap = random.Random(seed), GeneratedFiles()  # noqa: S311 (no secret)
     for number in range(FOLDERS):
         _make_odd(root / f"shelf{number}", number, heap)
@@ -54,7 +54,7 @@ def make_files(root: Path, files: int, broken: float, seed: int) -> GeneratedFil
 
 
 def change_captions(root: Path, heap: GeneratedFiles, seed: int) -> Iterator[str]:
-    """Give some items other words; names each."""
+    """Give some items another caption; names each."""
     rng = random.Random(seed)  # noqa: S311
     for name in rng.sample(sorted(heap.good), max(1, len(heap.good) // 100)):
         (root / f"{name}.txt").write_text("another caption\n")
@@ -62,7 +62,6 @@ def change_captions(root: Path, heap: GeneratedFiles, seed: int) -> Iterator[str
 
 
 def _make_odd(folder: Path, number: int, heap: GeneratedFiles) -> None:
-    """What lies about in every folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"old{number}.fbx").write_bytes(b"Kaydara FBX Binary")
     (folder / f"notes{number}.dat").write_bytes(b"\0")
@@ -104,7 +103,7 @@ def _mesh(path: Path, rng: random.Random) -> None:
 
 
 def _say(path: Path, number: int, heap: GeneratedFiles, rng: random.Random, broken: float) -> None:
-    """Captions beside an item; of those that are broken, the item goes in without them."""
+    """Captions beside an item; where they are broken, the item is added without them."""
     text = f"a thing number {rng.randrange(10_000)} of {rng.choice(('wood', 'steel', 'glass'))}"
     kind = CAPTION_KINDS[rng.randrange(len(CAPTION_KINDS))]
     file = path.with_name(f"{path.name}.{kind}")

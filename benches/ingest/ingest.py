@@ -47,7 +47,6 @@ with Collection.open(Path(sys.argv[1]), encoder, read_only=True) as collection:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"))
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--broken", type=float, default=0.05, help="share of the items that cannot be read")
@@ -58,7 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make, take in, kill, compare, time; prints what came out."""
     with tempfile.TemporaryDirectory(prefix="multifold-ingest-") as folder:
         home = Path(folder).resolve()
         files, encoder = home / "files", open_drawing_encoder(args.bundle, 1)
@@ -135,7 +133,7 @@ def _tell_run(made: GeneratedFiles, whole: IngestOutcome) -> None:
 
 
 def _tell_memory(made: GeneratedFiles, memory: Sequence[MemoryMoment], home: Path, encoder: Encoder) -> None:
-    """The most in each quarter, and how the second half grows with the items."""
+    """The maximum in each quarter, and the growth with the number of items in the second half."""
     quarters = [part for part in np.array_split(np.array(memory, dtype=object), 4) if len(part)]
     for what in ("itself", "others"):
         most = ", ".join(f"{max(getattr(one, what) for one in part):.0f}" for part in quarters)
@@ -152,7 +150,7 @@ def _tell_memory(made: GeneratedFiles, memory: Sequence[MemoryMoment], home: Pat
 
 
 def _held(home: Path, encoder: Encoder) -> float:
-    """MiB that a thousand items take once their collection is open, in a process of its own."""
+    """MiB that a thousand items take in an opened collection, in a process of its own."""
     given = [sys.executable, "-c", OPENED, str(home / "clean"), str(encoder.bundle.folder)]
     told = subprocess.run(given, check=True, capture_output=True, text=True).stdout  # noqa: S603 (ourselves)
     before, after, items = map(int, told.split())
@@ -172,7 +170,7 @@ def _tell_stages(took: dict[str, StageTime], whole: IngestOutcome) -> None:
 
 
 def _beside(home: Path, args: argparse.Namespace) -> None:
-    """Searches of a service while files go in through it."""
+    """Searches of a service while files are added to its collection."""
     made = generated_files.make_files(home / "more", args.beside, args.broken, args.seed + 1)
     settings = Settings(data=home / "clean", bundle=args.bundle)
     with run_service(settings) as service, Client(service.url) as client:

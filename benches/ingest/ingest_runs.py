@@ -25,7 +25,7 @@ class IngestBenchError(MultifoldError):
 
 @dataclass(frozen=True)
 class MemoryMoment:
-    """Memory in MiB after so many seconds: of the ingest itself, and of the processes that it started."""
+    """Memory in MiB after so many seconds: of the ingest itself, and of its child processes."""
 
     seconds: float
     itself: float
@@ -34,7 +34,7 @@ class MemoryMoment:
 
 @dataclass(frozen=True)
 class IngestOutcome:
-    """What one run reported, and what it took."""
+    """The report of one run, and its cost."""
 
     added: list[str]
     changed: list[str]
@@ -47,13 +47,10 @@ class IngestOutcome:
 
 
 class IngestRuns:
-    """Ingests of folders into collections of this home."""
-
     def __init__(self, home: Path, bundle: Path, workers: int) -> None:
         self._home, self._bundle, self._workers = home, bundle, workers
 
     def report(self, name: str, what: str = "files") -> IngestOutcome:
-        """Run it to its end."""
         told = self._home / "report.json"
         started, before = time.monotonic(), _cpu()
         with self._started(name, what, "--report", str(told)) as running:
@@ -67,7 +64,6 @@ class IngestRuns:
         return IngestOutcome(*lists, raw["unchanged"], seconds, cpu, memory)
 
     def killed(self, name: str, items: int) -> None:
-        """Kill it once so many items are there."""
         with self._started(name, "files") as running:
             while running.poll() is None and _count(self._home / name) < items:
                 time.sleep(0.02)
@@ -98,7 +94,7 @@ def _count(data: Path) -> int:
 
 
 def _memory_of(running: subprocess.Popen[bytes], started: float) -> Iterator[MemoryMoment]:
-    """Resident memory of a process and those it started, again and again until it ends."""
+    """Resident memory of a process and its children, polled until it ends."""
     while running.poll() is None:
         itself, *others = map(resident_bytes, process_tree(running.pid))
         yield MemoryMoment(time.monotonic() - started, itself / MEBIBYTE, sum(others) / MEBIBYTE)

@@ -25,14 +25,14 @@ from renderers.sandbox import Sandbox
 
 @dataclass(frozen=True)
 class StageTime:
-    """Seconds for all items, by the clock and of all processors."""
+    """Seconds for all items, wall time and processor time."""
 
     clock: float
     cpu: float
 
 
 def time_stages(files: Path, home: Path, encoder: Encoder, workers: int, sample: int) -> dict[str, StageTime]:
-    """What each stage takes for all items, from a sample of them; the walk is over all files."""
+    """The time of each stage for all items, from a sample of them; the walk is over all files."""
     took: dict[str, StageTime] = {}
     with _timing(took, "walk"):
         plan = _plan(files, home)

@@ -38,7 +38,6 @@ Changes: TypeAlias = Mapping[str, Mapping[str, Any]]  # section of the recipe ->
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--study", nargs="+", choices=sorted(studies()), default=sorted(studies()))
     parser.add_argument("--runs", nargs="+", metavar="RUN", help="only these of the studies' runs")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -57,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the runs that are missing, then print a table of each study."""
+    """Make the missing runs, then print a table of each study."""
     args.out.mkdir(parents=True, exist_ok=True)
     log = args.out / "results.jsonl"
     found = read_runs(log)
@@ -76,14 +75,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _missing(args: argparse.Namespace, found: Sequence[AblationRun]) -> list[tuple[str, str, int]]:
-    """Study, name and seed of the runs that are asked for and not made yet, seed by seed."""
+    """Study, name and seed of the missing runs, seed by seed."""
     there = {(result.study, result.name, result.seed) for result in found}
     asked = ((study, name, seed) for seed in args.seeds for study in args.study for name in studies()[study])
     return [one for one in asked if one not in there and (args.runs is None or one[1] in args.runs)]
 
 
 def studies() -> dict[str, dict[str, dict[str, Any]]]:
-    """Study -> name of a run -> what it changes in the recipe."""
+    """Study -> name of a run -> its changes to the recipe."""
     return tomllib.loads(STUDIES.read_text(encoding="utf-8"))
 
 
@@ -96,7 +95,7 @@ def changed_recipe(changes: Changes, seed: int, steps: int | None) -> Recipe:
 
 
 def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.Namespace) -> AblationRun:
-    """Train and test once; what the run goes on from is trained before, and not counted."""
+    """Train and test once; the run that it continues is trained before, and not counted."""
     if AFTER in changes:
         before = train_base(changes[AFTER], seed, args)
         changes = merge(changes, {"train": {"start": str(before)}})
@@ -107,7 +106,7 @@ def measure(study: str, name: str, changes: Changes, seed: int, args: argparse.N
 
 
 def train_base(changes: Changes, seed: int, args: argparse.Namespace) -> Path:
-    """The checkpoint that a run goes on from, trained if it is not there; runs of one seed share it."""
+    """The checkpoint that a run continues, trained if missing; runs of one seed share it."""
     recipe = changed_recipe(changes, seed, args.steps)
     folder: Path = args.out / f"base-{hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()[:12]}"
     path = folder / "checkpoint.pt"

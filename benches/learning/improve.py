@@ -47,14 +47,13 @@ BASE = (
 
 @dataclass(frozen=True)
 class SilentSet:
-    """Furniture with silent captions, and how each piece is called by its colour and kind."""
+    """Furniture with captions that name no colours, and the query for each piece by colour and kind."""
 
     entries: list[ManifestEntry]
     called: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--users", type=int, default=200)
     parser.add_argument("--searches", type=int, default=2, help="of each user")
     parser.add_argument("--wrong", type=float, nargs="+", default=[0.0, 0.2, 1.0], metavar="SHARE")
@@ -67,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train the base if it is not there, simulate, improve, ask."""
+    """Train the base if it is missing, simulate feedback, improve, compare."""
     base = _train_base(args.out / "base", args.cache)
     recipe = checkpoint.read_checkpoint(base).recipe
     shop, unseen = _make_set(args, 1, args.items), _make_set(args, 2, UNSEEN_ITEMS)
@@ -100,13 +99,13 @@ def _row(
     cells = [
         f"{wrong:.0%}",
         "no" if outcome.reasons else "yes",
-        _cell(next(one for one in outcome.gain if one.cut == improvement.GAIN)),
+        _cell(next(one for one in outcome.gain if one.cut == improvement.GAIN_CUT)),
         _cell(_asked(encoders, shop.entries, new, recipe, args.cache)),
         _cell(_asked(encoders, unseen.entries, unseen.called, recipe, args.cache)),
         "<br>".join(
             _cell(one, one.direction.replace("_to_", " → "))
             for one in outcome.rest
-            if one.cut == improvement.GAIN
+            if one.cut == improvement.GAIN_CUT
         ),
         f"{spent:.0f}",
     ]
@@ -123,7 +122,7 @@ def _cell(one: RecallDifference, name: str = "") -> str:
 def simulate_feedback(
     base: Path, recipe: Recipe, shop: SilentSet, wrong: float, args: argparse.Namespace
 ) -> tuple[list[ManifestEntry], set[str]]:
-    """The collection as its feedback is exported, and all that was asked."""
+    """The collection with its feedback as exported, and all queries."""
     rng = np.random.default_rng(args.seed)
     coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.called[place]]
     targets = coloured[: args.users * args.searches]
@@ -155,7 +154,7 @@ def _with(entry: ManifestEntry, good: Sequence[str], rivals: Sequence[str]) -> M
 def _scores(
     base: Path, recipe: Recipe, shop: SilentSet, targets: Sequence[int], cache: Path
 ) -> Float32[np.ndarray, "t g"]:
-    """What the base makes of each user's text, over the whole collection."""
+    """The base's scores of each user's query, over the whole collection."""
     trained = checkpoint.load_checkpoint(base)
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     views = np.asarray(prepare.views(recipe, shop.entries, cache))
@@ -176,7 +175,7 @@ def _asked(
     views = np.asarray(prepare.views(recipe, entries, cache))
     texts = [(text,) if text else () for text in called]
     ours, theirs = (improvement.find_recalls(encoder, views, texts) for encoder in encoders)
-    return comparison.recall_difference("text_to_shape", ours, theirs, improvement.GAIN)
+    return comparison.recall_difference("text_to_shape", ours, theirs, improvement.GAIN_CUT)
 
 
 def _train_base(out: Path, cache: Path) -> Path:
@@ -199,6 +198,6 @@ def _make_set(args: argparse.Namespace, seed: int, count: int) -> SilentSet:
 
 
 def _called(meta: Mapping[str, Any]) -> str:
-    """A piece as people search for it; none if it has no colour as a whole."""
+    """A query for a piece; empty if it has no colour as a whole."""
     phrase = f"{meta['colour']} {meta['kind']}"
     return f"{article(phrase)} {phrase}" if f"whole.colour={meta['colour']}" in meta["facts"] else ""

@@ -31,13 +31,11 @@ BATCHES = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--rounds", type=int, default=6, help="turns of each, default: %(default)s")
     parser.add_argument("--steps", type=int, default=3, help="a turn, default: %(default)s")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table."""
     torch.set_num_threads(1)
     print("| recipe | items a step | bare, items/s | the loop, items/s | share |\n|---|---|---|---|---|")
     for name in RECIPES:
@@ -51,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compare_loops(recipe: Recipe, rounds: int, steps: int) -> tuple[float, float]:
-    """Median processor seconds of a step: bare, and ours."""
+    """Median processor seconds of a step: of the bare loop, and of ours."""
     tokens = towers.tokenizer_for(recipe.text, [SENTENCE])
     under_way = TrainingRun(recipe, noise_items(recipe), tokens, torch.device("cpu"))
     with tempfile.TemporaryDirectory() as folder, RunLog(Path(folder), under_way) as journal:
@@ -64,7 +62,7 @@ def compare_loops(recipe: Recipe, rounds: int, steps: int) -> tuple[float, float
 
 
 def bare_step(under_way: TrainingRun) -> Callable[[], None]:
-    """The least that learns."""
+    """The minimal training step."""
     batches = cycle([next(under_way.batches).on(under_way.device) for _ in range(BATCHES)])
 
     def step() -> None:
@@ -76,7 +74,6 @@ def bare_step(under_way: TrainingRun) -> Callable[[], None]:
 
 
 def our_step(under_way: TrainingRun, journal: RunLog) -> Callable[[], None]:
-    """What `multifold train` does."""
 
     def step() -> None:
         batch = next(under_way.batches)

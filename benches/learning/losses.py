@@ -31,12 +31,10 @@ BLOCK = 256  # rows at once in the tiled version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--repeats", type=int, default=60, help="of each measurement of time")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print both tables."""
     torch.set_num_threads(1)
     print(f"{ITEMS} items, {VIEWS * ITEMS} × {CAPTIONS * ITEMS} logits, one thread\n")
     print("| loss | median ms | × InfoNCE |\n|---|---|---|")
@@ -82,7 +80,7 @@ def loss_versions() -> Mapping[str, Callable[[Tensor], Tensor]]:
 
 
 def time_losses(losses: Mapping[str, Callable[[Tensor], Tensor]], repeats: int) -> dict[str, float]:
-    """Median seconds of forward and backward, each in its turn."""
+    """Median seconds of forward and backward, in turns."""
     taken: dict[str, list[float]] = {name: [] for name in losses}
     start = torch.randn(VIEWS * ITEMS, CAPTIONS * ITEMS) * 10
     for _ in range(repeats):
@@ -103,7 +101,7 @@ def measure_in_process(rows: int, block: int) -> tuple[float, float]:
 
 
 def measure_step(rows: int, block: int) -> tuple[float, float]:
-    """What `apart` measures: groups of four rows and four columns, features of length 256."""
+    """One step on groups of four rows and four columns, features of length 256."""
     torch.set_num_threads(1)
     groups = torch.arange(rows) // 4
     query, gallery = (torch.randn(rows, 256, requires_grad=True) for _ in range(2))

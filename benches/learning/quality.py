@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 from benches.learning.ablation import changed_recipe, studies
 from training import loop
 from training.commands import eval as evaluation
-from training.commands import train
 from training.distributed import SINGLE_PROCESS
 from training.recipes.library import merge
 
@@ -47,7 +46,6 @@ Report: TypeAlias = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("manifest", type=Path)
     parser.add_argument(
         "--geometries", nargs="+", choices=[*geometry_runs()], default=[*geometry_runs()], metavar="NAME"
@@ -63,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make what is missing, then print the tables."""
+    """Make the missing runs, then print the tables."""
     for name in () if args.table else args.geometries:
         folder = run_folder(args.out, name)
         if not (folder / REPORT).exists():
@@ -76,25 +74,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def geometry_runs() -> Mapping[str, Any]:
-    """The geometries, and what each changes in the recipe."""
     return studies()[GEOMETRIES]
 
 
 def run_folder(out: Path, name: str) -> Path:
-    """Where the checkpoint and the report of a geometry lie."""
     return out / re.sub(r"\W+", "-", name)
 
 
 def train_geometry(name: str, folder: Path, args: argparse.Namespace) -> Path:
-    """Its checkpoint; a training that was broken off goes on."""
+    """Its checkpoint; an unfinished training continues."""
     if (folder / loop.DONE).exists():
         return folder / loop.DONE
     folder.mkdir(parents=True, exist_ok=True)
     data = {"data": {"manifest": str(args.manifest)}}
     recipe = changed_recipe(merge(geometry_runs()[name], data), args.seed, args.steps)
-    return train.train_recipe(
-        recipe, folder, args.cache, (folder / loop.LAST).exists(), "cpu", SINGLE_PROCESS
-    )
+    return loop.train_recipe(recipe, folder, args.cache, (folder / loop.LAST).exists(), "cpu", SINGLE_PROCESS)
 
 
 def measure_geometry(path: Path, args: argparse.Namespace) -> None:
@@ -109,7 +103,7 @@ def measure_geometry(path: Path, args: argparse.Namespace) -> None:
 
 
 def quality_tables(told: Mapping[str, Report]) -> list[str]:
-    """Markdown, a row a geometry, in percent with 95 % intervals; columns that nobody has are left out."""
+    """Markdown, a row a geometry, in percent with 95 % intervals; empty columns are left out."""
     cells = {
         name: _retrieval(one["retrieval"]) | _classes(one.get("classes", {})) for name, one in told.items()
     }

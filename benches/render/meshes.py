@@ -23,7 +23,6 @@ Meshes = Sequence[trimesh.Trimesh]
 
 
 def write_meshes(folder: Path, texture_side: int = 2048) -> dict[str, Path]:
-    """Every mesh of the benchmark, by name."""
     makers: Mapping[str, Callable[[], Meshes]] = {
         "textured sphere, 20k faces": lambda: [_sphere(100, _painted(texture_side // 2))],
         "textured sphere, 200k faces": lambda: [_sphere(316, _painted(texture_side // 2))],
@@ -174,7 +173,7 @@ def _bumps(side: int) -> Image.Image:
 
 
 def _as_jpeg(pixels: UInt8[np.ndarray, "h w 3"]) -> Image.Image:
-    """trimesh writes a picture in the format it was read from."""
+    """The picture as a JPEG; trimesh writes a picture in the format that it was read from."""
     data = io.BytesIO()
     Image.fromarray(pixels).save(data, "JPEG", quality=90)
     return Image.open(io.BytesIO(data.getvalue()))

@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measured(engine: str, meshes: dict[str, Path], args: argparse.Namespace) -> Times:
-    """What one engine takes, in a process of its own."""
     command = [sys.executable, "-m", "benches.render.engine_times", engine, args.rig, str(args.size)]
     words = [*command, str(args.rounds), *map(str, meshes.values())]
     settings = {**os.environ, **HEAP_SETTINGS}  # those of the workers that draw for us
@@ -68,7 +67,7 @@ def _measured(engine: str, meshes: dict[str, Path], args: argparse.Namespace) ->
 
 
 def report(found: dict[str, Times], args: argparse.Namespace) -> str:
-    """Markdown: drawing alone, then with loading, then what it means."""
+    """Markdown: drawing alone, then with loading, then a projection."""
     views = len(cameras.rig(args.rig))
     drawn = {
         engine: {mesh: views / draw for mesh, (_, draw) in times.items()} for engine, times in found.items()
@@ -103,7 +102,7 @@ def _table(title: str, speeds: dict[str, dict[str, float]]) -> list[str]:
 
 
 def _load_table(found: dict[str, Times]) -> list[str]:
-    """What loading takes, which is the same for all engines."""
+    """Times of loading, which are the same for all engines."""
     lines = ["", "| mesh | loading, ms |", "|---|---|"]
     for mesh in next(iter(found.values())):
         load = min(times[mesh][0] for times in found.values())

@@ -12,7 +12,7 @@ LENGTH = b"content-length:"
 
 @dataclass
 class LoadResult:
-    """What clients met: seconds of each answer, and the first lines of refusals."""
+    """Seconds of each answer, and the first lines of refusals."""
 
     seconds: float
     latencies: list[float] = field(default_factory=list)
@@ -21,7 +21,6 @@ class LoadResult:
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
         return len(self.latencies) / self.seconds
 
     def quantile(self, share: float) -> float:
@@ -31,7 +30,6 @@ class LoadResult:
 
 
 def post_request(path: str, body: bytes, kind: str) -> bytes:
-    """A request as it goes over the wire."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
     )
@@ -39,7 +37,7 @@ def post_request(path: str, body: bytes, kind: str) -> bytes:
 
 
 def run_load(host: str, port: int, requests: list[bytes], clients: int, seconds: float) -> LoadResult:
-    """So many clients for so long, all from one list of requests."""
+    """Run so many clients for so long, all with one list of requests."""
     return asyncio.run(_run(host, port, requests, clients, seconds))
 
 
@@ -65,7 +63,7 @@ class _Client(asyncio.Protocol):
         self._transport = transport
 
     def begin(self, end: float) -> None:
-        """Ask until then; what is answered later does not count."""
+        """Send requests until then; later answers do not count."""
         self._end = end
         self._ask()
 

@@ -19,6 +19,7 @@ from itertools import islice, product
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
+from benches.reporting import head
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import SIDES
 
@@ -70,14 +71,12 @@ Times: TypeAlias = tuple[float, float, float, float, float]  # asked, sent, answ
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("url", help="address of a running service with items in it")
     parser.add_argument("--turns", type=int, default=20, help="queries of each kind")
     parser.add_argument("--target", default="shape", choices=SIDES, help="what is asked for")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print the table."""
     if not shutil.which("chromedriver"):
         raise MultifoldError("chromedriver is missing: install chromium and chromium-driver.")
     words = _words()
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             "open, warm cache": lambda query: opened(query, cold=False),
             "ask": lambda query: browser.execute_script(ASK, query),
         }
-        print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+        print(head(*COLUMNS))
         for name, way in ways.items():
             times = [_measured(browser, way, query) for query in islice(words, args.turns)]
             print(f"| {name} | {' | '.join(_row(times))} |")

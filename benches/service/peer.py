@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benches.reporting import head
 from benches.service import load
 from benches.service.load import LoadResult
 from benches.service.sample_collection import noise_photo, text_queries
@@ -38,7 +39,6 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("addresses", nargs=2, metavar="URL", help="whose /embeddings are asked")
     parser.add_argument("--kinds", nargs="+", default=["text", "image"], choices=["text", "image"])
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
@@ -47,13 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print the table."""
     first, second = [_peer(address) for address in args.addresses]
     inputs = {"text": _texts(), "image": _pictures()}
     for kind in args.kinds:
         alike = (first.vectors(kind, inputs[kind][:SAME]) * second.vectors(kind, inputs[kind][:SAME])).sum(1)
         print(f"{kind}: the least cosine between their vectors is {alike.min():.5f}")
-    print(f"\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    print("\n" + head(*COLUMNS))
     for kind in args.kinds:
         asked = [[one.request(kind, said) for said in inputs[kind]] for one in (first, second)]
         for count in args.clients:
@@ -67,29 +66,25 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class EmbeddingServer:
-    """A server of embeddings."""
-
     url: httpx.URL
     model: str
 
     def body(self, kind: str, inputs: Sequence[str]) -> dict[str, Any]:
-        """What it is asked."""
         return {"model": self.model, "input": list(inputs), "modality": kind}
 
     def request(self, kind: str, said: str) -> bytes:
-        """As it goes over the wire."""
         path = f"{self.url.path.rstrip('/')}/embeddings"
         return load.post_request(path, json.dumps(self.body(kind, [said])).encode(), "application/json")
 
     def vectors(self, kind: str, inputs: Sequence[str]) -> Vectors:
-        """Of unit length."""
+        """Vectors of unit length."""
         answer = _asked(httpx.post(f"{self.url}/embeddings", json=self.body(kind, inputs), timeout=60))
         found = np.array([one["embedding"] for one in answer.json()["data"]], np.float32)
         unit: Vectors = found / np.linalg.norm(found, axis=1, keepdims=True)
         return unit
 
     def loaded(self, asked: list[bytes], clients: int, seconds: float) -> LoadResult:
-        """What so many clients meet."""
+        """The result of so many clients."""
         met = load.run_load(self.url.host, self.url.port or 80, asked, clients, seconds)
         if met.refusals or not met.latencies:
             raise MultifoldError(

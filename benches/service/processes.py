@@ -13,7 +13,7 @@ PARENT, TIMES = 1, slice(11, 15)  # fields behind the name: our own time and tha
 
 
 def process_tree(process: int) -> list[int]:
-    """A process and all that it started, as far as they run."""
+    """A process and all its running descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
@@ -38,7 +38,7 @@ def resident_bytes(process: int) -> int:
 
 
 def _stat(process: int) -> list[str]:
-    """What follows the name, which may hold blanks; nothing once it has ended."""
+    """The fields after the name, which may hold blanks; nothing once the process has ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -16,30 +16,24 @@ from multifold.errors import MultifoldError
 
 @dataclass(frozen=True)
 class RunningService:
-    """A service in a process of its own."""
-
     process: int
     port: int
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
         return f"http://127.0.0.1:{self.port}"
 
     def cpu(self) -> float:
-        """Seconds of processor time that it has used."""
+        """Seconds of processor time."""
         return processor_time([self.process])
 
     def resident(self) -> int:
-        """Bytes of memory."""
         return resident_bytes(self.process)
 
     def files(self) -> int:
-        """How many files and connections are open."""
         return len(os.listdir(self._proc / "fd"))
 
     def threads(self) -> int:
-        """How many threads it has."""
         return len(os.listdir(self._proc / "task"))
 
     @property
@@ -49,7 +43,7 @@ class RunningService:
 
 @contextlib.contextmanager
 def run_service(settings: Settings, **environment: str) -> Iterator[RunningService]:
-    """The service of these settings' data, bundle and threads, ready."""
+    """A running service with the data, bundle and threads of these settings."""
     words = ["serve", "--data", str(settings.data), "--bundle", str(settings.bundle), "--port", "0"]
     process = subprocess.Popen(  # noqa: S603 (ourselves)
         [*PROGRAM, *words],

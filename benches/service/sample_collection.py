@@ -19,14 +19,14 @@ QUERIES = 512
 
 @dataclass(frozen=True)
 class BenchQuery:
-    """One query: as the library takes it, and as it goes over the wire."""
+    """One query: for the library, and as a request over the wire."""
 
     said: str | bytes
     wire: bytes
 
 
 def fill_collection(folder: Path, encoder: Encoder, count: int, views: int) -> None:
-    """Items whose views scatter around features that this encoder made; those that are there stay."""
+    """Items whose views scatter around features that this encoder made; existing ones stay."""
     rng = np.random.default_rng(0)
     features = encoder.texts([query.said for query in text_queries() if isinstance(query.said, str)]).features
     spread = features.std(axis=0)
@@ -46,7 +46,6 @@ def _item(number: int, features: Features, spread: Feature, count: int, rng: np.
 
 
 def text_queries() -> list[BenchQuery]:
-    """Sentences, all of them different."""
     colours, things = ("red", "blue", "oak", "black"), ("chair", "table", "sofa", "shelf")
     said = [
         f"a {colours[n % 4]} {things[n // 4 % 4]} with {2 + n % 5} {colours[n // 16 % 4]} legs, number {n}"
@@ -61,13 +60,12 @@ def text_queries() -> list[BenchQuery]:
 
 
 def photo_queries(encoder: Encoder) -> list[BenchQuery]:
-    """Photos of twice the size that the encoder looks at."""
+    """Photos of twice the size of the encoder's input."""
     rng = np.random.default_rng(1)
     return [_asked_with(noise_photo(rng, 2 * encoder.bundle.image.size)) for _ in range(QUERIES // 4)]
 
 
 def noise_photo(rng: np.random.Generator, size: int) -> bytes:
-    """A JPEG of coarse noise."""
     coarse = Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).resize((size, size))
     out = io.BytesIO()
     coarse.save(out, "JPEG")

@@ -17,7 +17,7 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class MeasuredFigures:
-    """What was measured, for one thread or core."""
+    """Measured figures, of one thread or core."""
 
     row_bytes: float = 2572.0  # IVF2048,SQ8 on 512 numbers, the float32 vector included
     store_bytes: float = 2424.0  # SQLite's file, an observation of 512 numbers
@@ -36,8 +36,6 @@ class MeasuredFigures:
 
 @dataclass(frozen=True)
 class ItemKind:
-    """What an item has."""
-
     name: str
     pictures: int
     captions: int
@@ -49,7 +47,7 @@ class ItemKind:
 
     @property
     def rows(self) -> int:
-        """Each side keeps its observations and their mean."""
+        """Each side has its observations and their mean."""
         return self.observations + 2
 
 
@@ -58,7 +56,6 @@ SHAPE = ItemKind("a shape with 12 views and 5 captions", 12, 5, drawn=True)
 
 
 def memory_gb(figures: MeasuredFigures, thing: ItemKind, items: float) -> float:
-    """GB of all rows."""
     return items * thing.rows * figures.row_bytes / GB
 
 
@@ -131,7 +128,6 @@ def format_number(number: float) -> str:
 
 
 def size_tables(figures: MeasuredFigures, things: Sequence[ItemKind] = (PHOTO, SHAPE)) -> str:
-    """All of them."""
     return "\n\n".join("\n".join(size_table(figures, thing)) for thing in things)
 
 
@@ -142,7 +138,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables."""
     print(
         size_tables(
             MeasuredFigures(**{one.name: float(getattr(args, one.name)) for one in fields(MeasuredFigures)})

@@ -23,6 +23,7 @@ import numpy as np
 from app.collections import confidence
 from app.encoding.observations import open_configured_encoder
 from app.settings import Settings
+from benches.reporting import head
 from benches.service import load
 from benches.service.load import LoadResult
 from benches.service.running_service import RunningService, run_service
@@ -36,7 +37,6 @@ from multifold.types import LexicalQuery, Query, Side, Vector, Vectors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"))
     parser.add_argument("--data", type=Path, help="folder that keeps the collection, to be used again")
     parser.add_argument("--items", type=int, default=2000, help="items of a few views and a caption")
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data=args.data or Path(folder), bundle=args.bundle, threads=1)
         encoder = open_configured_encoder(settings)
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         ):
             print(f"{collection.count()} items, {collection.observations()['view']} views; ", end="")
             print(f"{args.turns} turns of {args.seconds:g} s\n")
-            print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+            print(head(*COLUMNS))
             pair = ServiceComparison(BareLibrary(encoder, collection), service, clients, args.seconds)
             for kind in args.kinds:
                 queries = text_queries() if kind == "text" else photo_queries(encoder)
@@ -98,8 +97,6 @@ class ServiceTurn:
 
 @dataclass(frozen=True)
 class BareLibrary:
-    """The encoder and the index, without a service."""
-
     encoder: Encoder
     collection: Collection
 
@@ -134,7 +131,7 @@ class BareLibrary:
 
 @dataclass(frozen=True)
 class ServiceComparison:
-    """Both, one after the other."""
+    """Both in turns."""
 
     bare: BareLibrary
     service: RunningService
@@ -142,11 +139,10 @@ class ServiceComparison:
     seconds: float
 
     def turn(self, kind: str, queries: Sequence[BenchQuery], count: int) -> tuple[ServiceTurn, ServiceTurn]:
-        """A turn of each."""
         return self.bare.turn(kind, queries, count, self.seconds), self._served(queries, count)
 
     def _served(self, queries: Sequence[BenchQuery], count: int) -> ServiceTurn:
-        """So many clients, each asking as soon as it is answered."""
+        """So many clients, each sending the next request as soon as it is answered."""
         cpu, wires = self.service.cpu(), [query.wire for query in queries]
         asking = self.clients.submit(
             load.run_load, "127.0.0.1", self.service.port, wires, count, self.seconds

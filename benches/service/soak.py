@@ -23,6 +23,7 @@ import numpy as np
 
 from app.encoding.observations import open_configured_encoder
 from app.settings import Settings
+from benches.reporting import head
 from benches.service.running_service import RunningService, run_service
 from benches.service.sample_collection import fill_collection, noise_photo, text_queries
 from multifold.client.client import Client, ServiceError
@@ -40,7 +41,6 @@ class WrongAnswerError(MultifoldError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"))
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--readers", type=int, default=6)
@@ -48,12 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load it, print what it needs, and say whether anything failed or grew."""
+    """Load the service, print its needs, and say whether anything failed or grew."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data=Path(folder), bundle=args.bundle, threads=1)
         fill_collection(settings.data, open_configured_encoder(settings), ITEMS, VIEWS)
         with run_service(settings, MULTIFOLD_CACHE="64") as service:
-            print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+            print(head(*COLUMNS), flush=True)
             met, samples = run_soak(service, 60 * args.minutes, args.readers, args.writers)
     grown = find_growth(samples)
     for trouble in [*met.errors, *grown]:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass
 class SoakLog:
-    """What the clients met; filled by many threads."""
+    """What the clients recorded; shared by many threads."""
 
     answers: int = 0
     writes: int = 0
@@ -73,7 +73,7 @@ class SoakLog:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def timed(self, act: Callable[[], object], *, writes: bool) -> None:
-        """Do it, and note how it went."""
+        """Run it, and record time and error."""
         start, trouble = time.perf_counter(), None
         try:
             act()
@@ -86,7 +86,7 @@ class SoakLog:
             self.errors += [trouble] if trouble else []
 
     def slow(self) -> float:
-        """The time under which 95 of 100 answers stayed, since this was asked last."""
+        """The 95th percentile since the last call."""
         with self._lock:
             seconds, self.seconds = sorted(self.seconds), []
         return seconds[int(0.95 * len(seconds))] if seconds else 0.0
@@ -94,7 +94,7 @@ class SoakLog:
 
 @dataclass(frozen=True)
 class SoakSample:
-    """What the service needs at one moment."""
+    """The needs of the service at one moment."""
 
     memory: int
     files: int

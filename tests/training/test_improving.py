@@ -18,8 +18,8 @@ from tests.training import small
 from training import checkpoint
 from training.batches import add_rivals
 from training.checkpoint import Checkpoint
-from training.commands.improve import NoCheckpointError, starting_checkpoint
 from training.data import feedback
+from training.export.improved_bundle import NoCheckpointError, starting_checkpoint
 from training.improvement import ImprovementOutcome, NothingLearnedError, blend, prepare_lesson, recipe_for
 from training.retrieval.comparison import RecallDifference
 from training.towers import build_model

@@ -30,7 +30,7 @@ def test_what_was_known_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     recipe = checkpoint.read_checkpoint(base).recipe
     collection, _ = bench.simulate_feedback(base, recipe, bench._make_set(args, 1, args.items), 0.0, args)
     lesson = improvement.prepare_lesson(collection, recipe, tmp_path)
-    judged = replace(lesson, learn=[one for one in lesson.learn if feedback.good_texts(one)])
+    judged = replace(lesson, train=[one for one in lesson.train if feedback.good_texts(one)])
 
     def learned(lesson: FeedbackLesson, name: str) -> ImprovementOutcome:
         (tmp_path / name).mkdir()

@@ -51,11 +51,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "bert, cloud": ({**SMALL_IMAGE, "tokens": "all"}, {**BERT, "tokens": "all"}, CLOUD),
     "vit": (VIT_IMAGE, VIT_TEXT, CLIP),
     "vit, class tokens": ({**VIT_IMAGE, "tokens": 3}, {**VIT_TEXT, "tokens": 3}, MULTI),
-    "vit, cloud": (
-        {**VIT_IMAGE, "tokens": "all"},
-        {**VIT_TEXT, "tokens": "all", "pads": "own"},
-        CLOUD,
-    ),
+    "vit, cloud": ({**VIT_IMAGE, "tokens": "all"}, {**VIT_TEXT, "tokens": "all", "pads": "own"}, CLOUD),
     "resnet": (RESNET_IMAGE, SMALL_TEXT, CLIP),
     "siglip": (SIGLIP_IMAGE, SIGLIP_TEXT, {"name": "clip", "dim": 64}),
 }

@@ -9,16 +9,10 @@ import argparse
 import json
 from pathlib import Path
 
-from multifold.analysis.explanation import METHODS, Explainer, HeatMap, WordShares, isolate_part
-from multifold.bundle.canary import open_encoder
-from multifold.bundle.preprocess import decode, pixels
-from multifold.types import Pixels
-from training.evaluate import figures, report
-from training.evaluate.explanation import matching_pairs
+METHODS = ("points", "grad-cam", "occlusion")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--image", type=Path, required=True)
     parser.add_argument("--text", required=True)
@@ -30,36 +24,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explain one pair, print its words, write what is asked for."""
+    from multifold.analysis.explanation import Explainer, isolate_part
+    from multifold.bundle.canary import open_encoder
+    from multifold.bundle.preprocess import decode, pixels
+    from training.evaluate import figures
+    from training.evaluate.explanation import matching_pairs
+    from training.evaluate.report import ReportFigure, ReportSection, report_html
+
     encoder = open_encoder(args.bundle)
-    seen = pixels(decode(args.image.read_bytes()), encoder.bundle.image)
-    (match,) = matching_pairs(encoder, [seen], [args.text])
-    vectors = [match.text_vector, match.seen_vector]
+    picture = pixels(decode(args.image.read_bytes()), encoder.bundle.image)
+    (match,) = matching_pairs(encoder, [picture], [args.text])
+    vectors = [match.text_vector, match.picture_vector]
     if args.token is not None:
         vectors = [isolate_part(vector, args.token, encoder.bundle.geometry.tokens) for vector in vectors]
     explainer = Explainer(encoder)
-    heat = explainer.picture(seen, vectors[0], args.method)
+    heat = explainer.picture(picture, vectors[0], args.method)
     words = explainer.text(args.text, vectors[1], args.method)
     print(f"picture by {heat.method}, words by {words.method}:")
     for word, share in words.words:
         print(f"  {share:+.4f}  {word}")
     if args.json is not None:
-        told = {
+        shares = {
             "picture": {"method": heat.method, "grid": heat.grid.tolist()},
             "words": {"method": words.method, "shares": [*words.words]},
         }
-        args.json.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        args.json.write_text(json.dumps(shares, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if args.html is not None:
-        args.html.write_text(
-            report.report_html("Why they match", explanation_sections(seen, heat, words)), encoding="utf-8"
-        )
+        pictures = [ReportFigure(figures.heat_map_html(picture, heat), f"by {heat.method}")]
+        texts = [ReportFigure(figures.words_html(words), f"by {words.method}")]
+        sections = [ReportSection("Picture", pictures), ReportSection("Words", texts)]
+        args.html.write_text(report_html("Why they match", sections), encoding="utf-8")
     return 0
-
-
-def explanation_sections(seen: Pixels, heat: HeatMap, words: WordShares) -> list[report.ReportSection]:
-    """The picture and the words, as sections of a page."""
-    return [
-        report.ReportSection(
-            "Picture", [report.ReportFigure(figures.heat_map_html(seen, heat), f"by {heat.method}")]
-        ),
-        report.ReportSection("Words", [report.ReportFigure(figures.words_html(words), f"by {words.method}")]),
-    ]

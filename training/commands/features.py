@@ -3,24 +3,20 @@
     multifold features things.jsonl bundles/things features/
     multifold features things.jsonl bundles/things features/ --cluster ray://head:10001 --workers 64
 
-Stopped, it goes on where it was. A broken item is told and left out. --cluster needs Ray (extra `cluster`).
+A stopped run continues where it was. A broken item is reported and left out.
+--cluster needs Ray (extra `cluster`).
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from multifold.machine import cores
-from training.data.extraction import extract as workers
-from training.data.extraction.extract import PROBLEMS, ExtractionOrder, extract_features
-from training.data.extraction.parts import ManifestPart, PartFeatures
 
 ITEMS, SHOWN = 256, 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("manifest", type=Path)
     parser.add_argument("bundle", type=Path)
     parser.add_argument("out", type=Path, help="folder of the shards")
@@ -30,20 +26,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Work out the features, tell what was left out."""
-    order = ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
-    done = extract_features(order, partial(_work, args))
-    for name, problem in [*done.problems.items()][:SHOWN]:
-        print(f"left out {name}: {problem}")
-    if len(done.problems) > SHOWN:
-        print(f"… and {len(done.problems) - SHOWN} more, all in {args.out / PROBLEMS}")
-    print(f"{done.rows:,} features in {args.out}\nnext: multifold index import {args.out} --data DATA")
-    return 0
+    """Work out the features, report what was left out."""
+    from training.data.extraction.extract import (
+        PROBLEMS,
+        ExtractionOrder,
+        extract_features,
+        work_in_processes,
+    )
 
-
-def _work(args: argparse.Namespace, parts: Sequence[ManifestPart]) -> Iterator[PartFeatures]:
     if args.cluster is None:
-        return workers.work_in_processes(args.bundle, parts, args.workers)
-    from training.data.extraction import cluster
+        work = partial(work_in_processes, args.bundle, workers=args.workers)
+    else:
+        from training.data.extraction.cluster import work_on_cluster
 
-    return cluster.work_on_cluster(args.bundle, parts, args.workers, args.cluster)
+        work = partial(work_on_cluster, args.bundle, workers=args.workers, address=args.cluster)
+    order = ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
+    report = extract_features(order, work)
+    for name, problem in [*report.problems.items()][:SHOWN]:
+        print(f"left out {name}: {problem}")
+    if len(report.problems) > SHOWN:
+        print(f"… and {len(report.problems) - SHOWN} more, all in {args.out / PROBLEMS}")
+    print(f"{report.rows:,} features in {args.out}\nnext: multifold index import {args.out} --data DATA")
+    return 0

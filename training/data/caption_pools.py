@@ -13,7 +13,6 @@ EVERYDAY_FILE = Path(__file__).parent / "everyday.json"
 
 
 def load_pool(name: str) -> tuple[str, ...]:
-    """The pool of that name, or the lines of a file."""
     if name == "furniture":
         return furniture_pool()
     if name == "everyday":
@@ -26,7 +25,7 @@ def load_pool(name: str) -> tuple[str, ...]:
 
 
 def furniture_pool() -> tuple[str, ...]:
-    """What the grammar says in few words: a thing, and its colour or its material."""
+    """Short phrases of the grammar: a thing, and its colour or its material."""
     materials = (made.words[0] for made in palette.MATERIALS.values())
     said = ("", *palette.COLOURS, *materials)
     phrases = (f"{word} {noun}".strip() for word, noun in product(said, (*NAMELESS_NOUNS, *kinds.KINDS)))
@@ -34,7 +33,7 @@ def furniture_pool() -> tuple[str, ...]:
 
 
 def everyday_pool() -> tuple[str, ...]:
-    """Nouns, adjectives and sentences of our own, framed as is usual for photos."""
+    """Nouns, adjectives and sentences, framed as is usual for photos."""
     words = json.loads(EVERYDAY_FILE.read_text(encoding="utf-8"))
     nouns = (f"a photo of {article(noun)} {noun}" for noun in words["nouns"])
     return (*words["sentences"], *nouns, *(f"this photo is {adjective}" for adjective in words["adjectives"]))

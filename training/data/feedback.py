@@ -14,12 +14,11 @@ KEY = "feedback"
 
 
 def good_texts(entry: ManifestEntry) -> tuple[str, ...]:
-    """The texts that people found an item good for."""
     return _strings(entry, "good")
 
 
 def sample_places(entries: Sequence[ManifestEntry], share: float) -> Int64[np.ndarray, " p"]:
-    """Every item, and those that were judged so often that they are this share of the whole."""
+    """Every item, judged ones repeated until they are this share of the whole."""
     judged = [place for place, entry in enumerate(entries) if good_texts(entry)]
     others = len(entries) - len(judged)
     times = max(1, round(share / (1 - share) * others / len(judged))) if judged else 1
@@ -38,7 +37,7 @@ def rival_places(entries: Sequence[ManifestEntry]) -> Mapping[int, Sequence[int]
 
 
 def is_held_out_text(text: str, share: float) -> bool:
-    """Whether a text is one of those that nobody learns from; the same on every machine."""
+    """Whether a text is held out; the same on every machine."""
     plain = " ".join(text.split()).casefold()
     return int.from_bytes(hashlib.sha256(plain.encode()).digest()[:8], "big") / 2**64 < share
 
@@ -46,7 +45,7 @@ def is_held_out_text(text: str, share: float) -> bool:
 def hold_out_texts(
     entries: Sequence[ManifestEntry], share: float
 ) -> tuple[list[ManifestEntry], list[tuple[str, ...]]]:
-    """The items without the texts that are held out, and what was held out of each."""
+    """The items without the held-out texts, and the held-out texts of each."""
     kept, apart = [], []
     for entry in entries:
         out = tuple(text for text in good_texts(entry) if is_held_out_text(text, share))

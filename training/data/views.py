@@ -41,7 +41,7 @@ def load_views(
 
 
 def _render(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, path: Path) -> None:
-    """Draw the meshes and open the pictures, into a file that takes its name when it is complete."""
+    """Draw the meshes and open the pictures, into a file that is renamed when it is complete."""
     shape = (len(entries), count_views(entries, views), image.size, image.size, 3)
     unfinished = path.with_suffix(".partial")
     out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.uint8, shape=shape)
@@ -77,7 +77,7 @@ def _drawn(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError:
 
 
 def count_views(entries: Sequence[ManifestEntry], views: ViewSpec) -> int:
-    """How many views an item has: those of the rig, or as many pictures as the richest item brings."""
+    """The number of views of an item: those of the rig, or the largest number of pictures."""
     for entry in entries:
         if entry.mesh is None and not entry.images:
             raise ViewsError(f"item {entry.id} has neither a mesh nor a picture to look at")
@@ -85,13 +85,13 @@ def count_views(entries: Sequence[ManifestEntry], views: ViewSpec) -> int:
 
 
 def _fill(row: UInt8[np.ndarray, "v h w 3"], seen: Sequence[UInt8[np.ndarray, "h w 3"]]) -> None:
-    """An item with fewer pictures than others shows them in turn."""
+    """An item with fewer pictures than others repeats them."""
     for place in range(len(row)):
         row[place] = seen[place % len(seen)]
 
 
 def open_picture(picture: Path, image: ImageSpec) -> UInt8[np.ndarray, "h w 3"]:
-    """A picture as the encoder sees it; the error names it."""
+    """A preprocessed picture; the error names its file."""
     try:
         return pixels(decode(tar_shards.read_bytes(picture)), image)
     except (MultifoldError, OSError) as error:
@@ -131,7 +131,6 @@ class LazyViews:
         self._rows = {place: row for row, place in enumerate(meshed)}
 
     def __getitem__(self, chosen: tuple[Places, Places]) -> UInt8[np.ndarray, "b h w 3"]:
-        """These views of these items."""
         pairs = zip(*(places.tolist() for places in chosen), strict=True)
         return np.stack([*map_ahead(self._one, pairs, cores(), 2 * cores() + 1)])
 
@@ -147,7 +146,7 @@ class LazyViews:
 def training_views(
     entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
 ) -> UInt8[np.ndarray, "i v h w 3"] | LazyViews:
-    """What a training sees of its items."""
+    """The views of a training, in memory or lazily read from shards."""
     if any(is_tar_member(path) for entry in entries if entry.mesh is None for path in entry.images):
         return LazyViews(entries, views, image, cache)
     return np.asarray(load_views(entries, views, image, cache))

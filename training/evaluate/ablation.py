@@ -18,7 +18,7 @@ SAMPLES = 4000
 
 @dataclass(frozen=True)
 class AblationRun:
-    """One run: what it cost, and for each test item the share of its queries that hit."""
+    """The cost of one run, and for each test item the share of its queries that hit."""
 
     study: str
     name: str
@@ -30,7 +30,7 @@ class AblationRun:
 
 
 def ablation_sections(log: Path | None) -> list[ReportSection]:
-    """A table of each study that has been run; none where no results are named."""
+    """A table of each study in the results; none without a results file."""
     if log is None:
         return []
     runs = read_runs(log)
@@ -47,7 +47,6 @@ def ablation_sections(log: Path | None) -> list[ReportSection]:
 
 
 def read_runs(log: Path) -> list[AblationRun]:
-    """What has been measured so far."""
     if not log.exists():
         return []
     return [AblationRun(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
@@ -75,7 +74,7 @@ def ablation_rows(
 def _pairs(
     found: Sequence[AblationRun], name: str, against: str | None
 ) -> list[tuple[AblationRun, AblationRun | None]]:
-    """Each run of a name, beside the run of the same seed that it is held against."""
+    """Each run of a name with the run of the same seed that it is compared with."""
     others = {run.seed: run for run in found if run.name == against}
     mine = [run for run in found if run.name == name and name != against]
     return [(run, others.get(run.seed)) for run in mine if against is None or run.seed in others]

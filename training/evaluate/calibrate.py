@@ -37,7 +37,7 @@ DIGITS = 6
 def calibrate(
     encoder: RetrievalEncoder, observed: HeldOutFeatures
 ) -> tuple[dict[str, CalibrationCurve], dict[str, Any]]:
-    """A curve for each pair of sides and pool, and what there is to tell of it."""
+    """A curve for each pair of sides and pool, and its measurements."""
     curves: dict[str, CalibrationCurve] = {}
     told: dict[str, Any] = {}
     for asked, target, pool, direction in _directions(encoder, observed):
@@ -51,7 +51,7 @@ def calibrate(
 
 
 def write_curves(folder: Path, curves: Mapping[str, CalibrationCurve], **about: object) -> Bundle:
-    """Keep the curves in a bundle; its vectors and its other files stay what they are."""
+    """Store the curves in a bundle; its vectors and its other files stay as they are."""
     return bundles.save(replace(bundles.load(folder), calibration=calibration.describe(curves, **about)))
 
 
@@ -63,7 +63,6 @@ def calibrate_bundle(folder: Path, entries: Sequence[ManifestEntry], cache: Path
 
 
 def fit_curve(direction: RetrievalDirection) -> CalibrationCurve:
-    """The curve of one direction."""
     return calibration.fit(direction.scores, direction.relevant, len(np.unique(direction.items)))
 
 
@@ -80,7 +79,7 @@ def _directions(
 
 
 def _trust(direction: RetrievalDirection) -> dict[str, Any]:
-    """Reliability of the hits that are shown, and of the first alone; false accepts, promised and counted."""
+    """Reliability of the first ten hits and of the first; false accepts, predicted and counted."""
     gallery = direction.scores.shape[1]
     confidence = np.zeros(direction.scores.shape)
     promised = []
@@ -123,7 +122,7 @@ def _short(value: Any) -> Any:  # noqa: ANN401 (a number, or several)
 
 
 def _rounded(curve: CalibrationCurve) -> CalibrationCurve:
-    """Few digits, so that a bundle says the same on every machine."""
+    """Few digits, so that a bundle is the same on every machine."""
     strangers = tuple(round(score, DIGITS) for score in curve.strangers)
     return replace(
         curve, slope=round(curve.slope, 4), intercept=round(curve.intercept, 4), strangers=strangers

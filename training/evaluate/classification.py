@@ -14,7 +14,7 @@ from training.retrieval.features import FeatureBank
 
 
 def measure_classes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
-    """What the items' labels allow; shapes where there are any, else photos."""
+    """Classification by the items' labels; of shapes where there are any, else of photos."""
     labels = [measures.category_of(entry, args.label) for entry in test.entries]
     told = {
         "zero-shot": zero_shot.classify(subject.encoder, subject.geometry, _classified_bank(test), labels)
@@ -27,7 +27,7 @@ def _classified_bank(test: TestSet) -> FeatureBank:
 
 
 def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
-    """Each item by its mean: of index vectors; of checkpoints also of what stands before the projection."""
+    """Each item by the mean of its index vectors; for checkpoints also by its features before projection."""
     from training.evaluate import linear_probe
     from training.retrieval.encoder import TorchEncoder
 

@@ -1,4 +1,4 @@
-"""Example queries of a test set in pictures: what they find, why, and what lies on the way to the root."""
+"""Example queries of a test set in pictures: hits, explanations, and captions on the way to the root."""
 
 from html import escape
 
@@ -30,15 +30,15 @@ TRAVERSAL_CAPTION = "Captions of the bundle's pool that are met on a straight li
 
 
 def example_sections(encoder: RetrievalEncoder, test: TestSet, *, equal_texts: bool) -> list[ReportSection]:
-    """What can be shown of this set; explanations and traversals are for bundles."""
+    """The example figures of this set; explanations and traversals are for bundles."""
     if test.views is None or not len(test.observed.text):
         return []
-    told = [ReportSection("What captions find", [hits_figure(encoder, test, test.views, equal_texts)])]
+    sections = [ReportSection("What captions find", [hits_figure(encoder, test, test.views, equal_texts)])]
     if isinstance(encoder, Encoder):
-        told.append(ReportSection("Why they match", [_why(encoder, test, test.views)]))
+        sections.append(ReportSection("Why they match", [_why(encoder, test, test.views)]))
         if encoder.bundle.pool() and encoder.bundle.geometry.root is not None:
-            told.append(ReportSection("From shapes to the root", [_rootward(encoder, test, test.views)]))
-    return told
+            sections.append(ReportSection("From shapes to the root", [_rootward(encoder, test, test.views)]))
+    return sections
 
 
 def hits_figure(
@@ -50,8 +50,8 @@ def hits_figure(
     queries = observed.text.only(mask)
     scores, columns = score_gallery(encoder, queries, observed.shape, "mean")
     marked = relevant_columns(observed, queries, columns, equal_texts)
-    seen = observed.shape
-    by_view = similarities(encoder, encoder.vectors(queries.features), encoder.vectors(seen.features))
+    vectors = [encoder.vectors(bank.features) for bank in (queries, observed.shape)]
+    by_view = similarities(encoder, *vectors)
     by_view = by_view.reshape(len(queries), len(columns), -1)
     texts = [text for texts in observed.captions for text in texts]
     rows = []
@@ -71,23 +71,18 @@ def hits_figure(
 
 
 def _why(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:
-    """Heat maps and words of a few items that are seen and said."""
+    """Heat maps and words of a few items that have a mesh and a caption."""
     entries = [entry for entry in test.entries if entry.mesh is not None]
-    said = [place for place, entry in enumerate(entries) if entry.texts]
-    chosen = [said[place] for place in _spread(len(said), EXPLAINED)]
-    found = matching_pairs(
-        encoder,
-        [np.array(views[place, 0]) for place in chosen],
-        [entries[place].texts[0] for place in chosen],
-    )
+    captioned = [place for place, entry in enumerate(entries) if entry.texts]
+    places = [captioned[place] for place in _spread(len(captioned), EXPLAINED)]
+    pictures = [np.array(views[place, 0]) for place in places]
+    pairs = matching_pairs(encoder, pictures, [entries[place].texts[0] for place in places])
     explainer = Explainer(encoder)
     cells = []
-    for match in found:
-        heat, words = (
-            explainer.picture(match.seen, match.text_vector),
-            explainer.text(match.text, match.seen_vector),
-        )
-        cells.append(f"<div>{figures.heat_map_html(match.seen, heat)}{figures.words_html(words)}</div>")
+    for pair in pairs:
+        heat = explainer.picture(pair.picture, pair.text_vector)
+        words = explainer.text(pair.text, pair.picture_vector)
+        cells.append(f"<div>{figures.heat_map_html(pair.picture, heat)}{figures.words_html(words)}</div>")
     methods = {"picture": explainer.methods("image")[0], "text": explainer.methods("text")[0]}
     return ReportFigure(f'<div class="why">{"".join(cells)}</div>', WHY_CAPTION.format(**methods))
 
@@ -98,13 +93,12 @@ def _rootward(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigur
     strips = []
     for place in _spread(len(shapes), EXPLAINED):
         (path,) = traverse(encoder, shapes.features[place], pool)
-        face = Image.fromarray(np.array(views[place, 0]))
-        strips.append(figures.traversal_strip(path, face, test.entries[shapes.owners[place]].id))
+        picture = Image.fromarray(np.array(views[place, 0]))
+        strips.append(figures.traversal_strip(path, picture, test.entries[shapes.owners[place]].id))
     return ReportFigure("".join(strips), TRAVERSAL_CAPTION)
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """A few places, all over the set."""
     return sorted({*np.linspace(0, count - 1, most).astype(int).tolist()}) if count else []
 
 

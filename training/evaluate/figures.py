@@ -4,6 +4,7 @@ import base64
 import html
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from math import log
 
@@ -13,9 +14,8 @@ from PIL import Image
 from multifold.analysis.explanation import HeatMap, WordShares
 from multifold.analysis.traversal import ROOT_LABEL, CaptionPath
 from multifold.types import Pixels
-from training.evaluate.traversal import DistanceHistogram
 
-LINE_COLOURS = (
+LINE_COLOURS = [
     "#2563eb",
     "#d97706",
     "#059669",
@@ -26,7 +26,7 @@ LINE_COLOURS = (
     "#dc2626",
     "#64748b",
     "#92400e",
-)
+]
 WIDTH, HEIGHT, LEFT, TOP = 440, 260, 44, 14
 LEGEND = 230
 
@@ -44,7 +44,7 @@ def recall_chart(lines: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def reliability_chart(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Shares over confidence, and where they would be the same."""
+    """Share of right hits over confidence, with the diagonal."""
     ticks = [(share / 4, f"{share / 4:.0%}") for share in range(5)]
     perfect = f'<path class="axis" d="M{_x(0.0):.1f} {_y(0.0):.1f}L{_x(1.0):.1f} {_y(1.0):.1f}"/>'
     return line_chart([(line, name) for name, line in lines.items()], ticks, perfect)
@@ -92,12 +92,22 @@ def _y(share: float) -> float:
     return TOP + (1 - share) * HEIGHT
 
 
+@dataclass(frozen=True)
+class DistanceHistogram:
+    """Shares of one side's things in equal bins of their distance to the root."""
+
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+    mean: float
+    deviation: float
+
+
 HEAT_MAP_SIZE = 448  # pixels along a side of a picture with a heat map
 SIDE_COLOURS = ("#2f6db3", "#c2562b", "#4d8a3d")
 
 
 def traversal_strip(path: CaptionPath, picture: Image.Image | None, title: str) -> str:
-    """A thing, and what is met on its way to the root."""
+    """A thing, and the captions on its way to the root."""
     face = "" if picture is None else f'<img src="{data_uri(picture)}" alt="">'
     width = "" if path.k is None else f", cones of width {path.k:g}"
     met = [(f"{one.position:.2f}", one.text) for one in path.met] + [("1.00", ROOT_LABEL)]
@@ -125,14 +135,13 @@ def distances_chart(sides: Mapping[str, DistanceHistogram], width: int = 640, he
 
 
 def data_uri(picture: Image.Image) -> str:
-    """A picture as an address that holds it."""
     out = io.BytesIO()
     picture.save(out, "WEBP", quality=85)
     return f"data:image/webp;base64,{base64.b64encode(out.getvalue()).decode()}"
 
 
 def heat_map_image(seen: Pixels, found: HeatMap) -> Image.Image:
-    """The picture, dimmed where it does not matter."""
+    """The picture, darker where it is less important."""
     shares = found.grid.clip(min=0) / max(float(found.grid.max()), 1e-12)
     mask = Image.fromarray((255 * (0.2 + 0.8 * shares)).astype(np.uint8)).resize(
         (HEAT_MAP_SIZE, HEAT_MAP_SIZE), Image.Resampling.NEAREST
@@ -145,12 +154,11 @@ def heat_map_image(seen: Pixels, found: HeatMap) -> Image.Image:
 
 
 def heat_map_html(seen: Pixels, found: HeatMap) -> str:
-    """A heat map as a piece of HTML."""
     return f'<img src="{data_uri(heat_map_image(seen, found))}" alt="heat map by {found.method}">'
 
 
 def words_html(found: WordShares) -> str:
-    """Words, the darker the more they matter, as a piece of HTML."""
+    """Words as HTML, darker the more important they are."""
     most = max((share for _, share in found.words), default=0.0)
     shades = [max(share, 0.0) / most if most > 0 else 0.0 for _, share in found.words]
     told = zip(found.words, shades, strict=True)

@@ -39,7 +39,7 @@ def fit_probe(train: Labelled, val: Labelled, test: Labelled, *, balanced: bool 
 
 
 def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Features:
-    """What a tower's head reads, as one vector a picture."""
+    """The input of a tower's head, as one vector a picture."""
     tower = encoder.model.image
     assert isinstance(tower, Tower)
     with torch.inference_mode():
@@ -52,7 +52,7 @@ def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Feat
 
 
 def _best(share: Callable[[int], float], count: int) -> int:
-    """The best place, looked for with ever smaller steps."""
+    """The best place, searched with decreasing steps."""
     known: dict[int, float] = {}
     places = list(range(0, count, STRIDE))
     step = STRIDE

@@ -16,7 +16,7 @@ EVERYTHING: tuple[Key, ...] = tuple((name, pool) for name, pools in POOLS.items(
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is asked; the items and texts of the published gallery; whether equal texts are all right."""
+    """What is measured; the sizes of the published gallery; whether all equal texts are relevant."""
 
     about: str
     keys: tuple[Key, ...] = EVERYTHING
@@ -55,7 +55,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
 
 
 def find_protocol(name: str) -> Protocol:
-    """A protocol by its name."""
     if name not in PROTOCOLS:
         raise MultifoldError(f"there is no protocol {name!r}; there are {', '.join(PROTOCOLS)}")
     return PROTOCOLS[name]
@@ -81,7 +80,7 @@ NO_CATEGORY = "(none)"
 def measure_retrieval(
     protocol: Protocol, entries: Sequence[ManifestEntry], ask: Ask, label: str | None
 ) -> dict[str, Any]:
-    """Every direction and pool that can be asked: numbers, a curve, and recalls by category."""
+    """Every available direction and pool: numbers, a curve, and recalls by category."""
     told: dict[str, Any] = {}
     for name, pool in protocol.keys:
         asked = ask(name, pool)
@@ -99,7 +98,6 @@ def measure_retrieval(
 
 
 def category_of(entry: ManifestEntry, label: str) -> str:
-    """What an item's metadata says under a key."""
     return str(entry.meta.get(label, NO_CATEGORY))
 
 

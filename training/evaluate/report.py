@@ -18,20 +18,16 @@ STYLESHEET = Path(__file__).with_name("report.css")
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Rows under a head."""
-
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
 
     def markdown(self) -> str:
-        """As GitHub shows it."""
         lines = [self.head, ["---"] * len(self.head), *self.rows]
         return "\n".join(
             "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in lines
         )
 
     def html(self) -> str:
-        """As browsers show it."""
         head = "".join(f"<th>{escape(cell)}</th>" for cell in self.head)
         rows = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in self.rows]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -51,7 +47,7 @@ ReportPart: TypeAlias = str | ReportTable | ReportFigure
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A heading and what stands under it; whoever has something to report makes one."""
+    """A heading and its content."""
 
     title: str
     parts: Sequence[ReportPart]
@@ -73,7 +69,7 @@ def report_markdown(title: str, sections: Sequence[ReportSection]) -> str:
 
 
 def report_html(title: str, sections: Sequence[ReportSection]) -> str:
-    """One file that fetches nothing."""
+    """The report as one self-contained file."""
     body = "".join(_section(section) for section in sections)
     style, name = STYLESHEET.read_text(encoding="utf-8"), escape(title)
     return PAGE_TEMPLATE.format(title=name, style=style, body=body)

@@ -27,7 +27,7 @@ Measured = Mapping[str, Any]
 
 
 def report_sections(measured: Measured, further: Sequence[ReportSection] = ()) -> list[ReportSection]:
-    """All that there is to tell, in order; `further` are sections of others: pictures, an ablation."""
+    """All sections in order; `further` are sections of others: pictures, an ablation."""
     told = [_retrieval(measured)]
     if any("categories" in one for _, _, one in _rows(measured)):
         told.append(_categories(measured))

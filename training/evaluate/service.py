@@ -34,14 +34,14 @@ DIRECTIONS: Mapping[str, tuple[Side, Side]] = {
 
 @dataclass
 class QueryScores:
-    """Scores of the items that a query has met so far."""
+    """Scores of the items that a query has found so far."""
 
     right: frozenset[int]
     scores: dict[int, float] = field(default_factory=dict)
     done: bool = False
 
     def add(self, found: Sequence[tuple[int, float]]) -> None:
-        """A further page; it is the last one if no right item is to come that matters."""
+        """Add a page of hits; it is the last one if no relevant item is to come that matters."""
         self.scores.update(found)
         met = sorted((self.scores[item] for item in self.right & self.scores.keys()), reverse=True)[:ENOUGH]
         whole = len(met) == min(ENOUGH, len(self.right))
@@ -49,7 +49,7 @@ class QueryScores:
 
 
 def features_unknown(entries: Sequence[ManifestEntry]) -> HeldOutFeatures:
-    """What is known of items without looking at them: who has what, and which texts are equal."""
+    """Banks without features: which item has what, and which texts are equal."""
     captions = [entry.texts for entry in entries]
 
     def blank(counts: Sequence[int]) -> FeatureBank:
@@ -66,7 +66,6 @@ def features_unknown(entries: Sequence[ManifestEntry]) -> HeldOutFeatures:
 def direction(
     client: Client, entries: Sequence[ManifestEntry], name: str, pool: Pooling, *, equal_texts: bool = False
 ) -> RetrievalDirection | None:
-    """One direction by the service's own search; None if nobody can ask or answer."""
     observed = features_unknown(entries)
     asking, answering = DIRECTIONS[name]
     queries, columns = getattr(observed, asking), getattr(observed, answering).first()
@@ -99,7 +98,7 @@ def _ask(
     at_once: int,
     what: str,
 ) -> None:
-    """Page by page, until nothing that matters is to come; strangers get columns as they are met."""
+    """Page by page, until no relevant hit is to come; items outside the test set get columns of their own."""
     for start in tqdm(range(0, len(asked), at_once), desc=what, unit="batch", disable=None):
         waiting = [(search, sheet) for search, sheet in asked[start : start + at_once] if sheet.right]
         offset = 0
@@ -114,7 +113,7 @@ def _ask(
 
 
 def _row(sheet: QueryScores, gallery: int) -> Float32[np.ndarray, " g"]:
-    """Scores of all items; those that were not met stand behind the last that was."""
+    """Scores of all items; those that were not found are below the last hit."""
     row = np.full(gallery, min(sheet.scores.values(), default=0.0) - 1, np.float32)
     for item, score in sheet.scores.items():
         row[item] = score

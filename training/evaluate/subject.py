@@ -22,7 +22,7 @@ from training.retrieval.features import NO_FEATURES, FeatureBank, HeldOutFeature
 
 @dataclass(frozen=True)
 class EvaluatedEncoder:
-    """An encoder, and how it wants to see."""
+    """An encoder, and how its pictures are preprocessed."""
 
     encoder: RetrievalEncoder
     image: ImageSpec
@@ -32,7 +32,6 @@ class EvaluatedEncoder:
 
 
 def open_evaluated(path: Path) -> EvaluatedEncoder:
-    """A bundle's folder, or a checkpoint's file."""
     if path.is_dir():
         return evaluated_bundle(path)
     if not path.is_file():
@@ -41,7 +40,7 @@ def open_evaluated(path: Path) -> EvaluatedEncoder:
 
 
 def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
-    """A verified bundle; no torch is needed."""
+    """A verified bundle; needs no torch."""
     encoder = open_encoder(folder)
     bundle = encoder.bundle
     about = {"bundle": bundle.name, "bundle_id": bundle.bundle_id, "vector_id": bundle.vector_id}
@@ -67,8 +66,6 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class TestSet:
-    """Items, and what the encoder makes of them."""
-
     __test__ = False  # no test for pytest
 
     entries: Sequence[ManifestEntry]
@@ -77,7 +74,7 @@ class TestSet:
 
 
 def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry], cache: Path) -> TestSet:
-    """Encode all there is of these items; views are rendered once and kept in the cache."""
+    """Encode all observations of these items; views are rendered once and cached."""
     captions = [entry.texts for entry in entries]
     meshed = [entry for entry in entries if entry.mesh is not None]
     views = load_views(meshed, subject.views, subject.image, cache) if meshed else None

@@ -1,30 +1,35 @@
-"""Traversals of many things, as EuCLIP and MERU count them, and how far each side lies from the root."""
+"""Traversals: captions on the way to the root, means over many things, distances of each side to the root."""
 
+import argparse
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from PIL import Image
+from tqdm import tqdm
 
-from multifold.analysis.hierarchy import ClassTree, HierarchyMeasures, measure
-from multifold.analysis.traversal import STEPS, CaptionPath, CaptionPool, distances_to_root, traverse
+from multifold import manifest
+from multifold.analysis import traversal
+from multifold.analysis.hierarchy import ClassTree, HierarchyMeasures, measure, read_tree
+from multifold.analysis.traversal import STEPS, CaptionPool, distances_to_root, traverse
+from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
+from multifold.errors import MultifoldError
+from multifold.manifest import ManifestEntry
 from multifold.scores import similarities
-from multifold.types import Features
+from multifold.types import Feature, Features, pool_mean
+from training.data import caption_pools
+from training.data.views import load_views
+from training.evaluate import figures
+from training.evaluate.figures import DistanceHistogram
+from training.evaluate.report import ReportFigure, ReportSection, report_html
 
 BINS = 40
+STRIPS = 12  # paths of a manifest that are drawn
 PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
-
-
-@dataclass(frozen=True)
-class DistanceHistogram:
-    """Shares of one side's things in equal bins of their distance to the root."""
-
-    edges: tuple[float, ...]
-    shares: tuple[float, ...]
-    mean: float
-    deviation: float
 
 
 def mean_captions_met(
@@ -34,7 +39,7 @@ def mean_captions_met(
     widths: Sequence[float | None],
     steps: int = STEPS,
 ) -> dict[float | None, float]:
-    """How many captions are met between a thing and the root, on average, for each width of the cones."""
+    """The mean number of captions between a thing and the root, for each width of the cones."""
     found = [traverse(encoder, feature, pool, steps, widths) for feature in features]
     return {k: float(np.mean([len(paths[place].met) for paths in found])) for place, k in enumerate(widths)}
 
@@ -42,7 +47,7 @@ def mean_captions_met(
 def histograms(
     encoder: Encoder, sides: Mapping[str, Features], bins: int = BINS
 ) -> dict[str, DistanceHistogram]:
-    """How far each side lies from the root, in bins that all sides share."""
+    """The distances of each side to the root, in bins that all sides share."""
     apart = {side: distances_to_root(encoder, features) for side, features in sides.items()}
     most = max(float(values.max()) for values in apart.values())
     return {side: _histogram(values, bins, most) for side, values in apart.items()}
@@ -58,13 +63,8 @@ def classify(encoder: Encoder, features: Features, names: Sequence[str]) -> list
 def hierarchy(
     encoder: Encoder, features: Features, true: Sequence[str], tree: ClassTree
 ) -> HierarchyMeasures:
-    """How wrong the wrong classes are; the classes are those that there are things of."""
+    """Measures of the classification errors; the classes are those that occur."""
     return measure(tree, classify(encoder, features, sorted(set(true))), true)
-
-
-def as_json(path: CaptionPath) -> dict[str, Any]:
-    """A path as plain data, from the special to the general."""
-    return asdict(path)
 
 
 def _histogram(values: Float64[np.ndarray, " b"], bins: int, most: float) -> DistanceHistogram:
@@ -73,3 +73,89 @@ def _histogram(values: Float64[np.ndarray, " b"], bins: int, most: float) -> Dis
     return DistanceHistogram(
         tuple(edges.tolist()), tuple(shares.tolist()), float(values.mean()), float(values.std())
     )
+
+
+def traverse_command(args: argparse.Namespace) -> None:
+    """What `multifold traverse` does for one thing or for a manifest."""
+    encoder = open_encoder(args.bundle)
+    texts = encoder.bundle.pool() if args.captions is None else caption_pools.load_pool(args.captions)
+    if not texts:
+        raise MultifoldError(
+            f"bundle {encoder.bundle.name} brings no captions to meet; name some: --captions"
+        )
+    pool = traversal.caption_pool(encoder, texts)
+    widths: list[float | None] = [None, *args.widths]
+    report = _traverse_one if args.manifest is None else _traverse_manifest
+    numbers, sections = report(args, encoder, pool, widths)
+    if args.json is not None:
+        text = json.dumps({"bundle": str(args.bundle), **numbers}, indent=2, ensure_ascii=False)
+        args.json.write_text(text + "\n", encoding="utf-8")
+    if args.html is not None:
+        args.html.write_text(report_html("Towards the root", sections), encoding="utf-8")
+
+
+def _traverse_one(
+    args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: list[float | None]
+) -> tuple[dict[str, Any], list[ReportSection]]:
+    picture: Image.Image | None = None
+    if args.text is not None:
+        feature: Feature = encoder.texts([args.text]).features[0]
+    else:
+        images = () if args.image is None else (args.image,)
+        views = np.array(_load_views(args, encoder, [ManifestEntry("it", images=images, mesh=args.mesh)])[0])
+        feature, picture = pool_mean(encoder.pixels(views)), Image.fromarray(views[0])
+    paths = traverse(encoder, feature, pool, args.steps, widths)
+    title = args.text or str(args.image or args.mesh)
+    for path in paths:
+        print(f"{title}{'' if path.k is None else f', cones of width {path.k:g}'}")
+        for caption in path.met:
+            print(f"  {caption.position:.2f}  {caption.text}")
+        print(f"  1.00  {traversal.ROOT_LABEL}")
+    strips = [ReportFigure(figures.traversal_strip(path, picture, title)) for path in paths]
+    return {"query": title, "paths": [asdict(path) for path in paths]}, [ReportSection("Paths", strips)]
+
+
+def _traverse_manifest(
+    args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: list[float | None]
+) -> tuple[dict[str, Any], list[ReportSection]]:
+    entries = [one for one in manifest.read(args.manifest, args.split) if one.mesh or one.images][: args.most]
+    if not entries:
+        raise MultifoldError(f"{args.manifest} has no item with something to see in that split")
+    views = _load_views(args, encoder, entries)
+    bar = tqdm(views, desc="items", unit="item", disable=None)
+    features = np.stack([pool_mean(encoder.pixels(np.array(item))) for item in bar])
+    counts = mean_captions_met(encoder, features, pool, widths, args.steps)
+    print(
+        f"captions met on the way to the root, mean of {len(entries)} items and {len(pool.texts)} captions:"
+    )
+    for k, mean in counts.items():
+        print(f"  {'without cones' if k is None else f'K = {k:g}'}: {round(mean, 3)}")
+    sides = {"shape": features, "pool": pool.features}
+    if captions := [text for one in entries for text in one.texts]:
+        sides["text"] = encoder.texts(captions).features
+    distances = histograms(encoder, sides)
+    print("distance to the root:")
+    for side, one in distances.items():
+        print(f"  {side}: {one.mean:.4f} ± {one.deviation:.4f}")
+    numbers: dict[str, Any] = {
+        "items": len(entries),
+        "pool": len(pool.texts),
+        "met": {"any" if k is None else f"{k:g}": round(mean, 3) for k, mean in counts.items()},
+        "distances": {side: asdict(one) for side, one in distances.items()},
+    }
+    if args.tree is not None:
+        classes = [str(one.meta.get(args.class_key)) for one in entries]
+        numbers["hierarchy"] = asdict(hierarchy(encoder, features, classes, read_tree(args.tree)))
+        print("classes:", ", ".join(f"{name} {value:.3f}" for name, value in numbers["hierarchy"].items()))
+    strips = []
+    for feature, item, entry in zip(features[:STRIPS], views, entries, strict=False):
+        path = traverse(encoder, feature, pool, args.steps, widths)[-1]
+        strips.append(
+            ReportFigure(figures.traversal_strip(path, Image.fromarray(np.array(item[0])), entry.id))
+        )
+    chart = ReportFigure(figures.distances_chart(distances))
+    return numbers, [ReportSection("Distance to the root", [chart]), ReportSection("Paths", strips)]
+
+
+def _load_views(args: argparse.Namespace, encoder: Encoder, entries: list[ManifestEntry]) -> np.ndarray:
+    return load_views(entries, encoder.bundle.views, encoder.bundle.image, args.cache)

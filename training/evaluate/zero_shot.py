@@ -33,7 +33,6 @@ def class_scores(
     classes: Sequence[str],
     prompts: Sequence[str] = PROMPTS,
 ) -> Float32[np.ndarray, "b c"]:
-    """How near each item is to each class."""
     said = [encoder.texts([prompt.format(name) for prompt in prompts]).features for name in classes]
     vectors = encoder.vectors(asked)
     if geometry in APART:

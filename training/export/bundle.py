@@ -109,7 +109,7 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
 
 
 def _root(geometry: Geometry, observed: HeldOutFeatures) -> tuple[float, ...]:
-    """Where traversals end; both sides have the same say in it."""
+    """The end of traversals; both sides have the same weight."""
     sides = (geometry.root(torch.from_numpy(side)) for side in _sides(observed).values())
     return tuple(torch.stack([*sides]).mean(0).tolist())
 
@@ -117,7 +117,7 @@ def _root(geometry: Geometry, observed: HeldOutFeatures) -> tuple[float, ...]:
 def _write_canaries(
     encoder: Encoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
 ) -> None:
-    """Pictures of odd sizes and texts, strange ones among them, spread over the held-out items."""
+    """Pictures of odd sizes and texts, unusual ones among them, spread over the held-out items."""
     spread = np.linspace(0, len(views) - 1, min(CANARY_COUNT, len(views))).astype(int)
     sizes = [(150 - 7 * i, 110 + 9 * i) for i in range(len(spread))]
     pictures = [Image.fromarray(views[i, 0]).resize(s) for i, s in zip(spread, sizes, strict=True)]
@@ -126,13 +126,12 @@ def _write_canaries(
 
 
 def write_probes(observed: HeldOutFeatures, folder: Path) -> None:
-    """Held-out query features of each side, for an index to measure its recall with."""
+    """Held-out query features of each side, with which an index measures its recall."""
     probes: dict[str, Any] = {side: features[:PROBE_COUNT] for side, features in _sides(observed).items()}
     np.savez(folder / "probe.npz", **probes)
 
 
 def _sides(observed: HeldOutFeatures) -> dict[str, np.ndarray]:
-    """The features that queries have, by side."""
     return {"text": observed.text.features, "shape": observed.shape.pooled().features}
 
 

@@ -20,7 +20,7 @@ FLOAT = TensorProto.FLOAT
 
 
 def write_explain_graphs(bundle: Bundle) -> dict[str, str]:
-    """Write what can be made; for each side that cannot be explained so, why not."""
+    """Write the graphs that can be made; the reasons for sides without one."""
     refused: dict[str, str] = {}
     for side in SIDES:
         path = bundle.path(f"explain_{side}.onnx")
@@ -35,7 +35,7 @@ def write_explain_graphs(bundle: Bundle) -> dict[str, str]:
 
 
 def explain_graph(bundle: Bundle, side: Literal["image", "text"]) -> ModelProto:
-    """One side's graph, its weights still inside."""
+    """One side's graph, with its weights."""
     model = onnx.load(bundle.path(f"{side}.onnx"))
     graph = model.graph
     cut, bidirectional = last_input(graph)
@@ -55,7 +55,7 @@ def explain_graph(bundle: Bundle, side: Literal["image", "text"]) -> ModelProto:
 
 
 def last_input(graph: GraphProto) -> tuple[str, bool]:
-    """What the last block reads, and whether blocks are BERT's, which normalise what they have added up."""
+    """The input of the last block, and whether blocks are post-norm like BERT's."""
     norms = [node for node in graph.node if node.op_type == "LayerNormalization"]
     found = [BLOCK.search(node.input[1]) for node in norms]
     numbers = [int(match[1]) for match in found if match]
@@ -70,7 +70,7 @@ def last_input(graph: GraphProto) -> tuple[str, bool]:
 
 
 def append_geometry(graph: GraphProto, geometry: GraphProto) -> str:
-    """The geometry's map behind a tower; the name of its index vectors."""
+    """Append the geometry's graph to a tower; returns the name of its index vectors."""
     features = graph.output[0].name
 
     def renamed(name: str) -> str:
@@ -88,7 +88,7 @@ def append_geometry(graph: GraphProto, geometry: GraphProto) -> str:
 
 
 def share_weights(model: ModelProto, host: Path) -> ModelProto:
-    """The model with its large weights read from the file that has them already, mostly in the same order."""
+    """Read the model's large weights from the file that already holds them, mostly in the same order."""
     content, last = host.read_bytes(), 0
     used = {name for node in model.graph.node for name in node.input}
     kept = [weight for weight in model.graph.initializer if weight.name in used]
@@ -109,7 +109,7 @@ def share_weights(model: ModelProto, host: Path) -> ModelProto:
 
 
 def _of_patches(on: GraphGradient, seen: str, gradient: str) -> str:
-    """Class tokens, which come first, are no patches."""
+    """Class tokens come first, and are no patches."""
     classes = next((one.dims[0] for one in on.graph.initializer if one.name.endswith(".classes")), 0)
     if classes:
         ends = on.integers(classes), on.integers(2**31 - 1), on.integers(1)
@@ -118,7 +118,7 @@ def _of_patches(on: GraphGradient, seen: str, gradient: str) -> str:
 
 
 def _of_words(on: GraphGradient, seen: str, gradient: str, bidirectional: bool) -> str:
-    """As many places as there are tokens: BERT's further class tokens come first, those of others last."""
+    """As many places as tokens: BERT's further class tokens come first, those of others last."""
     on.graph.input.append(_argument("places", [1, None]))
     length = on.add("Gather", on.add("Shape", "tokens"), on.integers(1))
     start, end = (
@@ -151,7 +151,7 @@ def _copy(node: NodeProto, inputs: list[str], outputs: list[str]) -> NodeProto:
 
 
 def equip_bundle(bundle: Bundle, pool: Sequence[str], graphs: bool = True) -> Bundle:
-    """Captions to meet, if any, and graphs; says what they weigh, and why one is missing."""
+    """Add a caption pool, if any, and explain graphs; print their sizes, and why one is missing."""
     if pool:
         write_bundle_json(bundle, POOL_FILE, pool)
     refused = write_explain_graphs(bundle) if graphs else {}
@@ -165,6 +165,5 @@ def equip_bundle(bundle: Bundle, pool: Sequence[str], graphs: bool = True) -> Bu
 
 
 def write_bundle_json(bundle: Bundle, name: str, content: object) -> None:
-    """One of a bundle's files; it counts once the bundle is saved."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
     bundle.path(name).write_text(text + "\n", encoding="utf-8")

@@ -20,7 +20,7 @@ class GradientError(MultifoldError):
 
 
 class GraphGradient:
-    """A graph that grows nodes for gradients at its end."""
+    """A graph to whose end nodes for gradients are added."""
 
     def __init__(self, graph: GraphProto) -> None:
         self.graph = graph
@@ -49,40 +49,36 @@ class GraphGradient:
                 gradients[name] = gradient if known is None else self.add("Add", known, gradient)
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 (any attribute)
-        """One more node; the name of its value."""
         self._made += 1
         name = f"backward_{self._made}"
         self.graph.node.append(helper.make_node(operation, [*inputs], [name], **attributes))
         return name
 
     def constant(self, value: np.ndarray) -> str:
-        """A constant of the graph."""
         self._made += 1
         name = f"backward_{self._made}"
         self.graph.initializer.append(numpy_helper.from_array(value, name))
         return name
 
     def integers(self, *values: int) -> str:
-        """A list of whole numbers."""
         return self.constant(np.array(values, np.int64))
 
     def number(self, value: float) -> str:
-        """One number."""
         return self.constant(np.array(value, np.float32))
 
     def value(self, name: str) -> np.ndarray:
-        """What an initializer holds; refused where it is computed instead."""
+        """The value of an initializer; refused where it is computed instead."""
         found = next((one for one in self.graph.initializer if one.name == name), None)
         if found is None:
             raise GradientError(f"{name} is no constant of the graph")
         return numpy_helper.to_array(found)
 
     def needs(self, name: str) -> bool:
-        """Whether a value has a gradient that is asked for."""
+        """Whether the gradient of a value is needed."""
         return name in self._variable
 
     def shaped_as(self, gradient: str, like: str) -> str:
-        """A gradient summed over whatever axes broadcasting had stretched."""
+        """A gradient summed over the axes that broadcasting had stretched."""
         target, source = self.add("Shape", like), self.add("Shape", gradient)
         missing = self.add("Sub", self.add("Shape", source), self.add("Shape", target))
         one = numpy_helper.from_array(np.ones(1, np.int64))
@@ -104,7 +100,6 @@ def reached_values(nodes: Sequence[NodeProto], start: str) -> set[str]:
 
 
 def attribute(node: NodeProto, name: str, default: Any) -> Any:  # noqa: ANN401 (any attribute)
-    """An attribute of a node."""
     return next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
 
 
@@ -150,7 +145,7 @@ def _matmul(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | Non
 
 
 def _turned(on: GraphGradient, name: str) -> str:
-    """The last two axes exchanged, whatever comes before them."""
+    """The last two axes exchanged."""
     shape = on.add("Shape", name)
     last = on.add("Gather", shape, on.integers(-2, -1))
     rows = on.add("Concat", on.integers(-1), last, axis=0)
@@ -308,7 +303,7 @@ def _reduce_l2(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | 
 
 
 def _stretched(on: GraphGradient, node: NodeProto, gradient: str) -> str:
-    """A gradient of what was summed over axes, in the shape from before."""
+    """The gradient of a sum over axes, in the original shape."""
     if not attribute(node, "keepdims", 1):
         gradient = on.add("Unsqueeze", gradient, node.input[1])
     return on.add("Expand", gradient, on.add("Shape", node.input[0]))

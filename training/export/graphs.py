@@ -32,7 +32,7 @@ class ParityError(MultifoldError):
 
 
 class _Method(nn.Module):
-    """One method of a module, as a graph wants it: a module of its own."""
+    """One method of a module, as a module of its own."""
 
     def __init__(self, module: nn.Module, method: str) -> None:
         super().__init__()
@@ -62,13 +62,13 @@ def write_graphs(
 def write_points(
     tower: nn.Module, example: Mapping[str, Tensor], rows: Mapping[int, Any], path: Path, host: Path
 ) -> None:
-    """What each point adds to a cloud's feature; large weights are read from the tower's own graph."""
+    """The contribution of each point to a cloud's feature; large weights are read from the tower's graph."""
     write_graph(tower, "points", example, [rows], path)
     path.write_bytes(share_weights(onnx.load(path), host).SerializeToString())
 
 
 def write_geometry(geometry: Geometry, folder: Path) -> None:
-    """`geometry.onnx`, and `rescore.onnx` and `entail.onnx` where it has them; no other's stay behind."""
+    """`geometry.onnx`, and `rescore.onnx` and `entail.onnx` where it has them; stale ones are removed."""
     for name in OPTIONAL:
         (folder / name).unlink(missing_ok=True)
     some, more = {0: _dim("some", 2**20)}, _dim("more", 2**20)
@@ -157,7 +157,7 @@ def _dim(name: str, most: int) -> Any:  # noqa: ANN401 (torch names no public ty
 
 
 def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The exporter notes the source line of every node, with the folders of whoever exports."""
+    """Remove the exporter's note of the source line of every node, with its folders."""
     for graph in (model.graph, *model.functions):
         for part in (graph, *graph.node, *graph.value_info):
             part.ClearField("metadata_props")

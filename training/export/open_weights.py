@@ -28,7 +28,7 @@ HIGHEST_SCALE = 100.0  # of the scales that CLIP trains with
 
 
 def load_published(source: str, tokenizer: Path | None, data: DataSection) -> Checkpoint:
-    """The encoder that a source names, as if it had just been trained; `data` is what it is measured on."""
+    """The encoder that a source names, as a checkpoint; `data` is what it is measured on."""
     model, weights = _parts(source.removeprefix(SCHEME))
     recipe = _recipe(model, weights, tokenizer, data)
     trained = towers.tokenizer_for(recipe.text, ())
@@ -36,7 +36,6 @@ def load_published(source: str, tokenizer: Path | None, data: DataSection) -> Ch
 
 
 def _parts(source: str) -> tuple[str, str]:
-    """A model and its weights, by the names that the towers know."""
     if Path(source).is_dir():
         return f"{catalogue().FOLDER}{Path(source).resolve()}", "own"
     model, _, weights = source.partition("/")
@@ -66,7 +65,7 @@ def _recipe(model: str, weights: str, tokenizer: Path | None, data: DataSection)
 
 
 def _beside(model: str) -> Path | None:
-    """The tokenizer in a published folder, for models that do not read as CLIP does."""
+    """The tokenizer in a published folder, for models with other cleaning than CLIP's."""
     folder = catalogue().FOLDER
     path = Path(model.removeprefix(folder)) / "tokenizer.json"
     own = model.startswith(folder) and catalogue().cleaning(model) != "clip" and path.is_file()
@@ -74,7 +73,7 @@ def _beside(model: str) -> Path | None:
 
 
 def _scale(model: str, weights: str) -> dict[str, float]:
-    """The temperature that the weights were trained to."""
+    """The temperature of the published weights."""
     learned = catalogue().load(model, weights, 0).logit_scale
     scale = torch.as_tensor(learned).exp().item()
     return {"scale": scale, "scale_max": max(scale, HIGHEST_SCALE)}

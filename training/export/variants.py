@@ -48,7 +48,7 @@ def write_variant(
     folder: Path,
     tolerance: float | None = None,
 ) -> Bundle:
-    """A variant's bundle, its losses measured on the given items; none that loses more than the tolerance."""
+    """A variant's bundle, with its losses on the given items; refused where one is above the tolerance."""
     if original.bundle.variant != "fp32":
         raise BundleError(f"{original.bundle.name} is {original.bundle.variant} already; take its original")
     allowed = LOSSES[variant] if tolerance is None else tolerance
@@ -124,7 +124,7 @@ def halve_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _quantise(source: Path, path: Path) -> None:
-    """Matrices in 8 bits, activations as they come; the rest, convolutions too, as it was."""
+    """Matrices in 8 bits, activations quantised dynamically; the rest, convolutions too, is unchanged."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     quantize_dynamic(
@@ -141,7 +141,7 @@ def _quantise(source: Path, path: Path) -> None:
 def _across(
     encoder: Encoder, queries: HeldOutFeatures, gallery: HeldOutFeatures
 ) -> dict[str, RetrievalDirection]:
-    """What the variant asks is answered by the original's features."""
+    """The variant's queries, answered by the original's features."""
     texts, shapes = replace(gallery, text=queries.text), replace(gallery, shape=queries.shape)
     asked = {"text_to_shape": texts, "shape_to_text": shapes}
     return {name: directions.directions(encoder, crossed)[name] for name, crossed in asked.items()}

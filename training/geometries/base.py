@@ -80,10 +80,7 @@ class EntailmentGeometry(ABC):
 
     @abstractmethod
     def entail(
-        self,
-        general: Float[Tensor, "p n"],
-        specific: Float[Tensor, "s n"],
-        k: float | Float[Tensor, ""],
+        self, general: Float[Tensor, "p n"], specific: Float[Tensor, "s n"], k: float | Float[Tensor, ""]
     ) -> Float[Tensor, "p s"]:
         """How far outside each general feature's cone each specific one lies, in radians; ≤ 0 is inside."""
 

@@ -39,10 +39,7 @@ class Euclidean(EntailmentGeometry, Geometry):
         return -square_root(squared_distances(query, gallery))
 
     def entail(
-        self,
-        general: Float[Tensor, "p n"],
-        specific: Float[Tensor, "s n"],
-        k: float | Float[Tensor, ""],
+        self, general: Float[Tensor, "p n"], specific: Float[Tensor, "s n"], k: float | Float[Tensor, ""]
     ) -> Float[Tensor, "p s"]:
         with without_autocast(general):
             x, y = self.index_vectors(general), self.index_vectors(specific)

@@ -78,10 +78,7 @@ class Lorentz(EntailmentGeometry, Geometry):
         return -2 * square_root(self._half_sinh_squared(query, gallery)).asinh() / self.curvature.sqrt()
 
     def entail(
-        self,
-        general: Float[Tensor, "p n"],
-        specific: Float[Tensor, "s n"],
-        k: float | Float[Tensor, ""],
+        self, general: Float[Tensor, "p n"], specific: Float[Tensor, "s n"], k: float | Float[Tensor, ""]
     ) -> Float[Tensor, "p s"]:
         with without_autocast(general):
             u, v = precise(general), precise(specific)

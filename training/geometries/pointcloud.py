@@ -107,12 +107,7 @@ class GaussianCloud(KernelCloud):
     name = "cloud_gaussian"
 
     def __init__(
-        self,
-        dim: int,
-        start: Scale,
-        sigma: float = 0.5,
-        frequencies: int = 1024,
-        kernel_share: float = 0.333,
+        self, dim: int, start: Scale, sigma: float = 0.5, frequencies: int = 1024, kernel_share: float = 0.333
     ) -> None:
         super().__init__(dim, start, sigma, frequencies, kernel_share)
 
@@ -126,12 +121,7 @@ class ImqCloud(KernelCloud):
     name = "cloud_imq"
 
     def __init__(
-        self,
-        dim: int,
-        start: Scale,
-        c: float = 0.5,
-        frequencies: int = 1024,
-        kernel_share: float = 0.333,
+        self, dim: int, start: Scale, c: float = 0.5, frequencies: int = 1024, kernel_share: float = 0.333
     ) -> None:
         super().__init__(dim, start, c, frequencies, kernel_share)
 

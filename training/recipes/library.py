@@ -16,7 +16,7 @@ Raw: TypeAlias = dict[str, Any]
 
 
 def load_recipe(name: str | Path, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe of that name or path, with `key.in.section=value` changes over it."""
+    """The recipe of that name or path, with `section.key=value` changes applied."""
     path = find_recipe(str(name))
     raw = _read(path, ())
     for change in changes:
@@ -25,7 +25,7 @@ def load_recipe(name: str | Path, changes: Sequence[str] = ()) -> Recipe:
 
 
 def find_recipe(name: str, beside: Path | None = None) -> Path:
-    """A recipe's file: a path, one beside the recipe that asks, or one of ours by its name."""
+    """The file of a recipe: a path, one beside the recipe that extends it, or a shipped one by its name."""
     for path in (Path(name), *([beside / name, beside / f"{name}.toml"] if beside else [])):
         if path.is_file():
             return path
@@ -37,8 +37,13 @@ def find_recipe(name: str, beside: Path | None = None) -> Path:
 
 
 def shipped_names() -> list[str]:
-    """The names of the recipes that come with the repository."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def list_recipes() -> str:
+    width = max(map(len, shipped_names()))
+    lines = [f"  {name:{width}}  {load_recipe(name).about}" for name in shipped_names()]
+    return "recipes, for `multifold train NAME`:\n\n" + "\n".join(lines)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Raw:
@@ -85,7 +90,7 @@ def _raw(path: Path) -> Raw:
 
 
 def _change(change: str) -> Raw:
-    """`train.rate=1e-4` as a recipe that says only this; what is no TOML value is a text."""
+    """`train.rate=1e-4` as a nested table; a value that is not TOML is a text."""
     key, separator, value = change.partition("=")
     if not separator or not all(parts := key.strip().split(".")):
         raise RecipeError(f"--set takes section.key=value, and {change!r} is not that")

@@ -13,13 +13,13 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 
 
 class RecipeSection(BaseModel):
-    """A part of a recipe; a key that nobody reads is an error."""
+    """A part of a recipe; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TowerSection(RecipeSection):
-    """What all towers can do."""
+    """Options of all towers."""
 
     tokens: Literal["class", "all"] | Count = "class"  # what features are read from; a number: class tokens
     final_norm: bool = True
@@ -40,7 +40,7 @@ class SmallImageSection(TowerSection):
 
 
 class SmallTextSection(TowerSection):
-    """A causal transformer over a small vocabulary of its own, read out at the end of the text."""
+    """A causal transformer over a small learned vocabulary, read out at the end of the text."""
 
     kind: Literal["small"] = "small"
     pads: Literal["masked", "own", "kept"] = "masked"  # what pads are among all tokens
@@ -91,7 +91,7 @@ TOWER_SECTIONS: Mapping[str, Mapping[str, type[TowerSection]]] = {
 
 
 def kind(section: Any) -> str:  # noqa: ANN401 (a section, or what should become one)
-    """Which tower a section speaks of; the small one if it does not say."""
+    """The tower that a section is about; the small one by default."""
     named = section.get("kind", "small") if isinstance(section, dict) else getattr(section, "kind", "small")
     return str(named)
 
@@ -129,7 +129,7 @@ class DataSection(RecipeSection):
 
 
 class ViewsSection(RecipeSection):
-    """How shapes are rendered; the bundle promises the same to its users."""
+    """How shapes are rendered; the bundle states the same."""
 
     rig: str = "ring6"
     size: int = 224
@@ -138,8 +138,6 @@ class ViewsSection(RecipeSection):
 
 
 class GeometrySection(RecipeSection):
-    """How features are compared."""
-
     name: str = "clip"
     dim: int = 128
     params: dict[str, float] = Field(default_factory=dict)
@@ -154,7 +152,7 @@ class EntailmentSection(RecipeSection):
 
 
 class LossSection(RecipeSection):
-    """What is learned from a batch: a loss by name, and the weights of the four things it may compare."""
+    """The loss by name, and the weights of the four comparisons."""
 
     name: str = "infonce"
     params: dict[str, int | float] = Field(default_factory=dict)
@@ -179,7 +177,7 @@ class TeacherSection(RecipeSection):
 
 
 class AugmentSection(RecipeSection):
-    """What is done to views, besides the shift; nothing unless asked for."""
+    """Augmentation of views besides the shift; none by default."""
 
     zoom: float = Field(default=1.0, ge=1)  # enlarged so much, and a random part of the old size cut out
     turn: float = Field(default=0.0, ge=0, le=180)  # degrees, to either side
@@ -188,8 +186,6 @@ class AugmentSection(RecipeSection):
 
 
 class TrainSection(RecipeSection):
-    """The run itself."""
-
     seed: int = 0
     start: str | None = None  # a checkpoint to go on from: its weights and its tokenizer, for fine-tuning
     steps: int = 1000
@@ -218,7 +214,7 @@ class TrainSection(RecipeSection):
 
 
 class ValidationSection(RecipeSection):
-    """Retrieval on items that nobody learns from; the best step becomes the checkpoint."""
+    """Retrieval on held-out items; the best step becomes the checkpoint."""
 
     every: int = Field(default=0, ge=0)  # steps; 0: never, and the last step becomes the checkpoint
     items: Count = 300
@@ -226,8 +222,6 @@ class ValidationSection(RecipeSection):
 
 
 class Recipe(RecipeSection):
-    """The whole recipe."""
-
     name: str
     about: str
     data: DataSection
@@ -242,7 +236,7 @@ class Recipe(RecipeSection):
 
 
 def with_steps_for(recipe: Recipe, count: int) -> Recipe:
-    """The recipe with its steps counted, where it says epochs."""
+    """The recipe with its epochs converted to steps."""
     train = recipe.train
     if not train.epochs:
         return recipe
@@ -251,7 +245,7 @@ def with_steps_for(recipe: Recipe, count: int) -> Recipe:
 
 
 def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
-    """Check what a recipe says; errors name the key, and the key that was probably meant."""
+    """Validate a recipe; errors name the key, and the most similar known key."""
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
@@ -267,7 +261,7 @@ def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
 
 
 def _keys(section: tuple[int | str, ...]) -> list[str]:
-    """What may stand in a section; of a tower's, the place of an error tells the kind as well."""
+    """The keys of a section; for a tower's, the place of an error also holds the kind."""
     if section and section[0] in TOWER_SECTIONS:
         return list(TOWER_SECTIONS[str(section[0])][str(section[1])].model_fields)
     model: type[BaseModel] = Recipe

@@ -19,8 +19,6 @@ class WorseError(MultifoldError):
 
 @dataclass(frozen=True)
 class RecallDifference:
-    """One recall of both."""
-
     direction: str
     cut: int
     new: float
@@ -29,11 +27,10 @@ class RecallDifference:
 
     @property
     def worse(self) -> bool:
-        """Beyond what chance explains."""
+        """Lower beyond chance."""
         return self.interval.high < 0
 
     def __str__(self) -> str:
-        """As a sentence."""
         low, high = self.interval
         name = self.direction.replace("_", " ")
         return (
@@ -44,7 +41,7 @@ class RecallDifference:
 
 @dataclass(frozen=True)
 class RivalEncoder:
-    """A bundle in use, and what it makes of the held-out items."""
+    """A bundle in use, and its scores on the held-out items."""
 
     name: str
     bundle_id: str
@@ -54,12 +51,11 @@ class RivalEncoder:
 def compare_recalls(
     new: Mapping[str, RetrievalDirection], old: Mapping[str, RetrievalDirection]
 ) -> list[RecallDifference]:
-    """Every recall that is judged."""
     return [recall_difference(name, new[name], old[name], cut) for name in JUDGED_DIRECTIONS for cut in CUTS]
 
 
 def refuse_worse(differences: Sequence[RecallDifference], name: str, force: bool) -> None:
-    """Raise where the new one is worse, unless it is forced."""
+    """Raise where the new one is worse, unless forced."""
     worse = [difference for difference in differences if difference.worse]
     if worse and not force:
         raise WorseError(
@@ -85,12 +81,10 @@ def recalls(differences: Sequence[RecallDifference]) -> dict[str, list[float]]:
 
 
 def comparison_markdown(differences: Sequence[RecallDifference], rival: RivalEncoder) -> str:
-    """The comparison, for the bundle's report."""
     return f"## Against {rival.name} ({rival.bundle_id})\n\n{recall_table(differences)}"
 
 
 def recall_table(differences: Sequence[RecallDifference]) -> str:
-    """Every recall, as Markdown."""
     lines = ["| direction | | this | that | difference |", "|---|---|---|---|---|"]
     for each in differences:
         low, high = each.interval
@@ -105,7 +99,6 @@ def recall_table(differences: Sequence[RecallDifference]) -> str:
 def recall_difference(
     name: str, new: RetrievalDirection, old: RetrievalDirection, cut: int
 ) -> RecallDifference:
-    """One recall of both, at one cut."""
     if not np.array_equal(new.items, old.items):
         raise ValueError(f"the two were not asked the same {name}")
     ours, theirs = (recall_at_k(ranks(each.scores, each.relevant), cut) for each in (new, old))

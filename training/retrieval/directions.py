@@ -33,7 +33,7 @@ STANDARD: tuple[Key, ...] = (("text_to_shape", "mean"), ("shape_to_text", "each"
 
 @runtime_checkable
 class RetrievalEncoder(VectorScorer, Protocol):
-    """What is evaluated: an exported bundle, or a model still in training."""
+    """What is evaluated: an exported bundle, or a model in training."""
 
     def pixels(self, batch: PixelBatch) -> Features: ...
 
@@ -44,7 +44,7 @@ class RetrievalEncoder(VectorScorer, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RetrievalDirection:
-    """What each query thinks of the whole gallery, what is right, and the item that each query is about."""
+    """Scores of all queries with the whole gallery, the relevant columns, and each query's item."""
 
     scores: Float32[np.ndarray, "q g"]
     relevant: Bool[np.ndarray, "q g"]
@@ -54,7 +54,6 @@ class RetrievalDirection:
 def encode(
     encoder: RetrievalEncoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
 ) -> HeldOutFeatures:
-    """Items whose views are pixels [i v h w 3] and whose captions are texts."""
     seen = np.concatenate([encoder.pixels(pixels) for pixels in views])
     said = encoder.texts([text for texts in captions for text in texts]).features
     nobody = make_bank(NO_FEATURES, [0] * len(captions))
@@ -64,7 +63,7 @@ def encode(
 
 
 def directions(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> dict[str, RetrievalDirection]:
-    """What training watches."""
+    """The directions that are watched during training."""
     return {name: direction(encoder, observed, name, pool) for name, pool in STANDARD}
 
 
@@ -76,7 +75,7 @@ def direction(
     *,
     equal_texts: bool = False,
 ) -> RetrievalDirection:
-    """One direction; with `equal_texts` an item is right if what asks is said of it, too."""
+    """One direction; with `equal_texts` items with the same text as the query's are relevant, too."""
     queries, gallery = parties(observed, name)
     scores, columns = score_gallery(encoder, queries, gallery, pool)
     return drop_unanswerable(
@@ -85,7 +84,7 @@ def direction(
 
 
 def drop_unanswerable(asked: RetrievalDirection) -> RetrievalDirection:
-    """Without the queries that nothing in the gallery answers: the item lacks the side that is asked for."""
+    """Remove queries without an answer in the gallery: their item lacks the side."""
     some = asked.relevant.any(axis=1)
     return (
         asked
@@ -95,7 +94,7 @@ def drop_unanswerable(asked: RetrievalDirection) -> RetrievalDirection:
 
 
 def parties(observed: HeldOutFeatures, name: str) -> tuple[FeatureBank, FeatureBank]:
-    """Who asks, and all observations that may answer."""
+    """The queries, and all observations that may answer."""
     asking, answering = name.split("_to_")
     if name == "image_to_shape" and not len(observed.image):
         return observed.shape.halves()
@@ -116,7 +115,7 @@ def _asking(observed: HeldOutFeatures, kind: str, *, gallery: bool = False) -> F
 def score_gallery(
     encoder: RetrievalEncoder, queries: FeatureBank, gallery: FeatureBank, pool: Pooling
 ) -> tuple[Float32[np.ndarray, "q g"], FeatureBank]:
-    """Scores of all pairs, and what each column is."""
+    """Scores of all pairs, and the owners of the columns."""
     columns = gallery.pooled() if pool == "mean" else gallery.first() if pool == "hero" else gallery
     scores = similarities(encoder, encoder.vectors(queries.features), encoder.vectors(columns.features))
     if pool != "max":
@@ -128,7 +127,7 @@ def score_gallery(
 def relevant_columns(
     observed: HeldOutFeatures, queries: FeatureBank, columns: FeatureBank, equal_texts: bool
 ) -> Bool[np.ndarray, "q g"]:
-    """Which columns answer which query: those of its item, and with `equal_texts` of its texts."""
+    """The relevant columns of each query: those of its item, and with `equal_texts` of its texts."""
     mask: Bool[np.ndarray, "q g"] = queries.owners[:, None] == columns.owners[None, :]
     if not equal_texts:
         return mask
@@ -145,20 +144,20 @@ def relevant_columns(
 
 
 def available_directions(observed: HeldOutFeatures) -> list[Key]:
-    """What can be asked of this set: every direction with its pools, without those that somebody lacks."""
+    """Every direction with its pools, without those that lack a side in this set."""
     return [
         (name, pool) for name, pools in POOLS.items() for pool in pools if _possible(observed, name, pool)
     ]
 
 
 def _possible(observed: HeldOutFeatures, name: str, pool: Pooling) -> bool:
-    """Where views stand in for photos, pooled ones are the shape, and are asked for as that."""
+    """Where views stand in for photos, pooled ones are the shape, and belong to that direction."""
     twice = name == "text_to_image" and pool != "each" and not len(observed.image)
     return not twice and all(map(len, parties(observed, name)))
 
 
 def report(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> Mapping[str, Mapping[str, Any]]:
-    """What training watches, in numbers."""
+    """The numbers of the directions that are watched during training."""
     return {name: numbers(asked) for name, asked in directions(encoder, observed).items()}
 
 

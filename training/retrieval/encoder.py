@@ -24,18 +24,16 @@ class TorchEncoder:
 
     @property
     def metric(self) -> Metric:
-        """How index vectors are compared."""
         return self.model.geometry.metric
 
     @property
     def query_signs(self) -> Vector | None:
-        """What a query vector is multiplied with."""
+        """The factors of a query vector."""
         signs = self.model.geometry.query_signs
         return None if signs is None else signs.cpu().numpy()
 
     @property
     def rescores(self) -> bool:
-        """Whether the geometry compares in a way that no index has."""
         return isinstance(self.model.geometry, RescoringGeometry)
 
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
@@ -46,16 +44,13 @@ class TorchEncoder:
             return np.asarray(geometry.rescore(torch.from_numpy(query), torch.from_numpy(candidates)))
 
     def pixels(self, batch: PixelBatch) -> Features:
-        """Features of preprocessed pictures."""
         return _run(self.model.image, batch)
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
-        """Features of texts."""
         tokens = self.tokenizer(texts)
         return EncodedTexts(_run(self.model.text, tokens.ids), tuple(tokens.cut))
 
     def vectors(self, features: Features) -> Vectors:
-        """Index vectors of features."""
         with torch.inference_mode():
             found = self.model.geometry.index_vectors(torch.from_numpy(features).to(_device(self.model)))
             return np.asarray(found.cpu())

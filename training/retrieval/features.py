@@ -14,7 +14,7 @@ NO_FEATURES: Features = np.empty((0, 0), np.float32)
 
 @dataclass(frozen=True, eq=False)
 class FeatureBank:
-    """Features of observations, and whose each is; those of one item stand together, items in order."""
+    """Features of observations and their owners; those of one item are adjacent, items in order."""
 
     features: Float32[np.ndarray, "b n"]
     owners: Int64[np.ndarray, " b"]
@@ -29,14 +29,12 @@ class FeatureBank:
         return np.flatnonzero(np.diff(self.owners, prepend=-1))
 
     def pooled(self) -> "FeatureBank":
-        """Each item's mean."""
         if not len(self):
             return self
         means = [pool_mean(some) for some in np.split(self.features, self.starts[1:])]
         return FeatureBank(np.stack(means), self.owners[self.starts])
 
     def first(self) -> "FeatureBank":
-        """Each item's first observation."""
         return self.only(self.places == 0)
 
     def halves(self) -> tuple["FeatureBank", "FeatureBank"]:
@@ -45,7 +43,6 @@ class FeatureBank:
         return self.only(enough & (self.places % 2 == 0)), self.only(enough & (self.places % 2 == 1))
 
     def only(self, chosen: Bool[np.ndarray, " b"]) -> "FeatureBank":
-        """Some of the observations."""
         said = None if self.said is None else self.said[chosen]
         return FeatureBank(self.features[chosen], self.owners[chosen], said)
 
@@ -68,16 +65,16 @@ class HeldOutFeatures:
 
     @property
     def pictures(self) -> FeatureBank:
-        """Photos; the views where nobody has a photo."""
+        """Photos; the views where there are no photos."""
         return self.image if len(self.image) else self.shape
 
     def side(self, side: Side) -> FeatureBank:
-        """All observations of a side; views stand in for photos that nobody has."""
+        """All observations of a side; views stand in for missing photos."""
         return self.pictures if side == "image" else self.text if side == "text" else self.shape
 
     @cached_property
     def sayers(self) -> Bool[np.ndarray, "t i"]:
-        """Which items each different text is said of."""
+        """Which items have each different text."""
         assert self.text.said is not None
         table = np.zeros((self.text.said.max(initial=-1) + 1, len(self.captions)), bool)
         table[self.text.said, self.text.owners] = True
@@ -85,7 +82,6 @@ class HeldOutFeatures:
 
 
 def make_bank(features: Features, counts: Sequence[int]) -> FeatureBank:
-    """Features of items that have so many observations each."""
     return FeatureBank(features, np.repeat(np.arange(len(counts)), counts))
 
 

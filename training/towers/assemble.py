@@ -25,14 +25,14 @@ WORD, PLACE = 0.02, 0.01  # spread of fresh embeddings and positions in a text, 
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """Where the features of both towers meet: a geometry, and the length it was built for."""
+    """The geometry in which the features of both towers are compared, and its feature length."""
 
     geometry: Geometry
     dim: int
 
 
 def head(section: TowerSection, width: int, meeting: FeatureSpace, own: nn.Module | None = None) -> nn.Module:
-    """What reads features from tokens; `own` is a model's own projection of its one class token."""
+    """The head that reads features from tokens; `own` is a model's own projection of its one class token."""
     geometry, tokens = meeting.geometry, section.tokens
     if isinstance(geometry, LinearCloud) != (tokens == "all"):
         raise TowerError("tokens = 'all' and geometries of clouds need each other: cloud_linear, …; set both")
@@ -72,7 +72,7 @@ def text_tower(
     meeting: FeatureSpace,
     own: nn.Module | None = None,
 ) -> TextTower:
-    """A tower over tokens; what stands after the end of a text is decided here."""
+    """A tower over tokens; the treatment of pads is decided here."""
     context, width = parts.positions.shape
     readout, tail, tokens = _readout(section, parts), None, section.tokens
     if isinstance(tokens, int):
@@ -85,7 +85,7 @@ def text_tower(
 
 
 def set_learning(tower: Tower, section: TowerSection) -> None:
-    """Freeze what is not to learn; and save memory if that is wished."""
+    """Freeze the weights that are not trained; checkpoint activations if wanted."""
     tower.set_checkpointing(section.checkpointing)
     if section.trainable == "all":
         return
@@ -108,7 +108,7 @@ def _check_count(count: int, geometry: Geometry) -> None:
 
 
 def _readout(section: SmallTextSection | OpenClipTextSection, parts: TextParts) -> Readout:
-    """Where features are read; what needs an end of the text is refused where none is seen."""
+    """The place where features are read; refused where it needs an end of the text that cannot be found."""
     tokens, pads = section.tokens, section.pads
     if pads != "masked" and tokens != "all":
         raise TowerError(f"pads = {pads!r} is for tokens = 'all': no pad is read otherwise")

@@ -29,7 +29,7 @@ class BlockStack(nn.ModuleList):
     def forward(
         self, x: Float[Tensor, "b t c"], mask: Tensor | None = None, rows: Int64[Tensor, "b r"] | None = None
     ) -> Float[Tensor, "b r c"]:
-        """`mask` is added to the attention logits; `rows` are those that somebody reads, none: all."""
+        """`mask` is added to the attention logits; `rows` are those that are read, none: all."""
         *first, last = self
         for block in first:
             x = self._through(block, x, mask)
@@ -66,18 +66,18 @@ class Tower(nn.Module, ABC):
         return features if self.scale is None else self.scale(features)
 
     def points(self, observed: Tensor) -> Float[Tensor, "b t n"]:
-        """What each token adds to the feature, where tokens are the points of a cloud."""
+        """The contribution of each token to the feature, where tokens are the points of a cloud."""
         assert isinstance(self.project, CloudHead)
         added = self.project.each(*self.tokens(observed))
         return added if self.scale is None else self.scale(added)
 
     @property
     def depth(self) -> int:
-        """How many blocks may learn alone."""
+        """The number of blocks that may be trained alone."""
         return len(self.blocks)
 
     def last(self, blocks: int) -> Iterator[nn.Parameter]:
-        """What learns when only the head and so many blocks before it do."""
+        """The modules that are trained when only the head and so many blocks before it are."""
         yield from self.project.parameters()
         if self.scale is not None:
             yield from self.scale.parameters()
@@ -86,5 +86,5 @@ class Tower(nn.Module, ABC):
             yield from (parameter for block in self.blocks[-blocks:] for parameter in block.parameters())
 
     def set_checkpointing(self, wanted: bool) -> None:
-        """Keep less in memory, and compute it again in backward."""
+        """Store fewer activations, and recompute them in backward."""
         self.blocks.checkpointing = wanted

@@ -84,7 +84,7 @@ def _seen(size: int, said: Config) -> ImageSpec:
 
 
 def cleaning(model: str) -> Cleaning:
-    """How a model's texts are cleaned."""
+    """The kind of cleaning of a model's texts."""
     text = config(model)["text_cfg"]
     if "hf_tokenizer_name" not in text:
         return "clip"

@@ -11,7 +11,7 @@ from training.geometries.pointcloud import LinearCloud
 
 
 class ProjectionHead(nn.Module):
-    """Each token through one shared matrix; what comes out is laid side by side."""
+    """Each token through one shared matrix, the results concatenated."""
 
     def __init__(self, weight: Float[Tensor, "n c"], bias: Float[Tensor, " n"] | None = None) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class CloudHead(nn.Module):
         return self.geometry.embed(*self._cloud(tokens), mask)
 
     def each(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t n"]:
-        """What each token adds to the feature."""
+        """The contribution of each token to the feature."""
         return self.geometry.embed_each(*self._cloud(tokens), mask)
 
     def _cloud(self, tokens: Float[Tensor, "b t c"]) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b t"]]:
@@ -65,5 +65,5 @@ class ModalityScale(nn.Module):
 
 
 def normal(*shape: int, std: float) -> Tensor:
-    """Random numbers of that spread."""
+    """Random numbers of that deviation."""
     return torch.randn(shape) * std

@@ -18,7 +18,7 @@ HEADS = ("attnpool", "attn_pool", "fc_norm", "head")
 
 @dataclass(frozen=True)
 class ImageParts:
-    """What a transformer over patches is made of; without class tokens the mean of all patches is read."""
+    """The parts of a transformer over patches; without class tokens the mean of all patches is read."""
 
     stem: nn.Module  # [b 3 h w] -> a grid [b c y x]
     classes: Float[Tensor, "m c"] | None
@@ -29,7 +29,7 @@ class ImageParts:
 
 
 class ImageTower(Tower):
-    """Knows how its pictures are normalised."""
+    """A tower that knows how its pictures are normalised."""
 
     mean: Tensor
     std: Tensor
@@ -97,7 +97,7 @@ class WholeTower(ImageTower):
         self.train()
 
     def train(self, mode: bool = True) -> "WholeTower":
-        """Learn, or answer; the statistics of a still tower are those that it came with."""
+        """Train or eval mode; the statistics of a still tower do not change."""
         super().train(mode)
         for part in self.network.modules() if self.still else ():
             if isinstance(part, nn.modules.batchnorm._BatchNorm):

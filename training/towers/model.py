@@ -31,7 +31,7 @@ class TwoTowerModel(nn.Module):
 
 
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
-    """A fresh model, with the weights that the recipe names unless others are to be loaded over them."""
+    """A fresh model, with pretrained weights if the recipe names them."""
     dim = recipe.geometry.dim
     meeting = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
     fetch = cache(lambda name, weights, dim: catalogue().load(name, weights if pretrained else None, dim))
@@ -43,7 +43,7 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
 
 
 def catalogue() -> ModuleType:
-    """What open_clip knows, imported when it is asked for: that takes seconds."""
+    """The catalogue of open_clip, imported on demand: that takes seconds."""
     return import_module("training.towers.catalogue")
 
 

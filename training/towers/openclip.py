@@ -20,7 +20,7 @@ with needs_extra("train"):
 
 
 def image_tower(section: OpenClipImageSection, meeting: FeatureSpace, fetch: Fetch) -> Tower:
-    """The image side of a model: taken apart if it is a plain vision transformer, as it is otherwise."""
+    """The image side of a model: taken apart if it is a plain vision transformer, else whole."""
     network: Any = fetch(*_source(section, meeting.dim)).visual
     _check_image(section, network)
     if is_plain(network):
@@ -34,7 +34,6 @@ def image_tower(section: OpenClipImageSection, meeting: FeatureSpace, fetch: Fet
 
 
 def text_tower(section: OpenClipTextSection, vocabulary: int, meeting: FeatureSpace, fetch: Fetch) -> Tower:
-    """The text side of a model."""
     network: Any = fetch(*_source(section, meeting.dim)).text
     parts = text_parts(network)
     _check_text(section, parts, vocabulary)
@@ -66,7 +65,6 @@ def image_parts(network: Any, classes: int) -> ImageParts:  # noqa: ANN401 (open
 
 
 def text_parts(network: Any) -> TextParts:  # noqa: ANN401
-    """A text transformer taken apart."""
     return TextParts(
         embed=network.token_embedding,
         positions=network.positional_embedding,
@@ -96,7 +94,6 @@ def _source(section: OpenClipImageSection | OpenClipTextSection, dim: int) -> tu
 
 
 def _check_image(section: OpenClipImageSection, network: nn.Module) -> None:
-    """Refuse what this network cannot do."""
     wants = config(section.model)["vision_cfg"]["image_size"]
     if section.size != wants:
         raise TowerError(f"{section.model} sees {wants} pixels; set size = {wants} in [image]")
@@ -109,7 +106,6 @@ def _check_image(section: OpenClipImageSection, network: nn.Module) -> None:
 
 
 def _check_text(section: OpenClipTextSection, parts: TextParts, vocabulary: int) -> None:
-    """Refuse what this network cannot read."""
     context, known = len(parts.positions), parts.embed.num_embeddings
     if section.context != context:
         raise TowerError(f"{section.model} reads {context} tokens; set context = {context} in [text]")

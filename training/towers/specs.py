@@ -21,7 +21,6 @@ from training.towers.tokenizers import TrainedTokenizer, clip_tokenizer, read_de
 
 
 def image_spec(section: SmallImageSection | OpenClipImageSection) -> ImageSpec:
-    """How the tower wants its pictures."""
     if isinstance(section, SmallImageSection):
         return small.image_spec(section)
     spec: ImageSpec = catalogue().image_spec(section)
@@ -31,7 +30,6 @@ def image_spec(section: SmallImageSection | OpenClipImageSection) -> ImageSpec:
 def text_spec(
     section: SmallTextSection | BertTextSection | OpenClipTextSection, tokenizer: TrainedTokenizer
 ) -> TextSpec:
-    """How the tower wants its texts."""
     return TextSpec(
         cleaning=tokenizer.cleaning,
         context=section.context,
@@ -45,7 +43,7 @@ def text_spec(
 def tokenizer_for(
     section: SmallTextSection | BertTextSection | OpenClipTextSection, texts: Iterable[str]
 ) -> TrainedTokenizer:
-    """What the tower reads with: its model's own tokenizer, a named one, or one learned from `texts`."""
+    """The tower's tokenizer: its model's own, a named one, or one learned from `texts`."""
     if isinstance(section, OpenClipTextSection):
         return _own_tokenizer(section)
     if isinstance(section, SmallTextSection) or section.tokenizer is None:

@@ -21,7 +21,7 @@ Readout: TypeAlias = Literal["end", "last", "appended", "all", "all but pads"]
 
 @dataclass(frozen=True)
 class TextParts:
-    """What a transformer over tokens is made of."""
+    """The parts of a transformer over tokens."""
 
     embed: nn.Embedding
     positions: Float[Tensor, "t c"]
@@ -91,5 +91,5 @@ class TextTower(Tower):
 
 
 def causal_mask(places: int) -> Float[Tensor, "t t"]:
-    """Nobody sees what comes later."""
+    """No token attends to later ones."""
     return torch.full((places, places), float("-inf")).triu(1)

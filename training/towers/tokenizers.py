@@ -43,7 +43,7 @@ class TrainedTokenizer:
 
     @property
     def vocabulary(self) -> int:
-        """How many ids a tower must know: `size`, or up to the end id, which is the highest then."""
+        """The number of ids of a tower: `size`, or up to the end id, which is the highest then."""
         return self.end + 1 if self.size is None else self.size
 
 
@@ -66,7 +66,6 @@ def train_definition(texts: Iterable[str], vocabulary: int) -> TrainedTokenizer:
 
 
 def clip_tokenizer() -> TrainedTokenizer:
-    """CLIP's tokenizer, whole."""
     return TrainedTokenizer(clip_definition(), CLIP_START, CLIP_END, pad=0)
 
 

@@ -49,10 +49,7 @@ def test_karpathys_json(images: Path) -> None:
     assert (found["1"].split, found["1"].texts) == ("train", tuple(FIVE))
     assert found["1"].images == (images / "1.jpg",)
     assert found["2"].split == "test"
-    assert problems == [
-        "2.jpg has 2 different captions, not 5",
-        "left out 9.jpg: its file is missing",
-    ]
+    assert problems == ["2.jpg has 2 different captions, not 5", "left out 9.jpg: its file is missing"]
 
 
 def test_cocos_rest_of_val_is_train(images: Path) -> None:

@@ -15,7 +15,6 @@ from multifold import manifest
 from multifold.machine import cores
 from tests.training.data.pieces import mixed, of_kind
 from training.commands import data
-from training.data import furniture
 from training.data.furniture import kinds
 from training.data.furniture.dataset import (
     SHARES,
@@ -26,6 +25,8 @@ from training.data.furniture.dataset import (
     split_of_key,
     write_furniture,
 )
+from training.data.furniture.generator import make
+from training.data.furniture.gltf import glb
 from training.data.furniture.modeling.facts import ATTRIBUTES
 from training.data.furniture.modeling.palette import Finish
 from training.data.furniture.modeling.textures import texture
@@ -68,9 +69,9 @@ def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:
     write_furniture(FurnitureOrder(tmp_path / "set", seed=5, captions=6), 3)
     entries = list(manifest.read(tmp_path / "set" / "manifest.jsonl"))
     for index, entry in enumerate(entries):
-        piece = furniture.make(5, index, captions=6)
+        piece = make(5, index, captions=6)
         assert entry.mesh is not None
-        assert entry.mesh.read_bytes() == furniture.glb(piece)
+        assert entry.mesh.read_bytes() == glb(piece)
         assert entry.texts == tuple(caption.text for caption in piece.captions)
         assert entry.split == split_of_key(signature(piece))
         assert entry.meta == describe_piece(piece)
@@ -81,7 +82,7 @@ def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_a_glb_file_holds_the_parts_in_their_colours(kind: str) -> None:
     piece = of_kind(kind)[0]
-    loaded = trimesh.load_scene(io.BytesIO(furniture.glb(piece)), file_type="glb")
+    loaded = trimesh.load_scene(io.BytesIO(glb(piece)), file_type="glb")
     assert len(loaded.triangles) == sum(len(part.mesh.faces) for part in piece.parts)
     made = np.concatenate([part.mesh.vertices for part in piece.parts])
     assert np.allclose(loaded.bounds, [made.min(0), made.max(0)], atol=1e-5)
@@ -179,5 +180,5 @@ def test_the_command_writes_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_the_set_of_a_seed_stays_what_it_was() -> None:
     """Published results name a seed. If this changes, say so in the changelog and train the demo anew."""
-    told = "\n".join(caption.text for index in range(20) for caption in furniture.make(0, index).captions)
+    told = "\n".join(caption.text for index in range(20) for caption in make(0, index).captions)
     assert hashlib.sha256(told.encode()).hexdigest()[:16] == "b34f517988344965"

@@ -20,8 +20,6 @@ LOCAL = "local"
 
 
 class _Actor:
-    """What Ray keeps alive on a worker."""
-
     def __init__(self, bundle: str) -> None:
         self.extractor = FeatureExtractor(Path(bundle))
 
@@ -33,7 +31,7 @@ class _Actor:
 def work_on_cluster(
     bundle: Path, parts: Sequence[ManifestPart], workers: int, address: str
 ) -> Iterator[PartFeatures]:
-    """Results as they come, from a cluster at an address, or one of this machine's own (`local`)."""
+    """Results as they come, from a cluster at an address or a local one of this machine (`local`)."""
     own = not ray.is_initialized()
     if own and address == LOCAL:
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)

@@ -25,7 +25,6 @@ MOST_DEATHS = 5  # of workers, without a part finished in between, until we give
 
 
 def work_in_processes(bundle: Path, parts: Sequence[ManifestPart], workers: int) -> Iterator[PartFeatures]:
-    """Results as they come."""
     left, deaths = {part.number: part for part in parts}, 0
     while left:
         pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
@@ -54,7 +53,6 @@ def _extract(bundle: Path, part: ManifestPart) -> PartFeatures:
 
 @cache
 def _extractor(bundle: Path) -> FeatureExtractor:
-    """One a process."""
     made = FeatureExtractor(bundle)
     atexit.register(made.close)
     return made
@@ -67,15 +65,13 @@ PartWorker: TypeAlias = Callable[[Sequence[ManifestPart]], Iterator[PartFeatures
 
 @dataclass(frozen=True)
 class ExtractionOrder:
-    """Features of which items, by which encoder, to where."""
-
     manifest: Path
     bundle: Path
     out: Path
     items: int  # a part
 
     def parts(self) -> list[ManifestPart]:
-        """The whole manifest, cut into parts."""
+        """The manifest, cut into parts."""
         entries = [*manifest.read(self.manifest)]
         starts = range(0, len(entries), self.items)
         return [ManifestPart(number, entries[at : at + self.items]) for number, at in enumerate(starts)]
@@ -83,14 +79,12 @@ class ExtractionOrder:
 
 @dataclass(frozen=True)
 class ExtractionReport:
-    """What has become of the items."""
-
     rows: int
     problems: dict[str, str]  # id -> reason
 
 
 def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionReport:
-    """Work out what is missing, and close the folder with its manifest."""
+    """Extract what is missing, and seal the folder with its manifest."""
     order.out.mkdir(parents=True, exist_ok=True)
     geometry = bundles.load(order.bundle)
     _agree(order, geometry.vector_id)
@@ -107,7 +101,7 @@ def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionRepo
 
 
 def _agree(order: ExtractionOrder, vector_id: str) -> None:
-    """What lies in the folder must be of the same items and the same encoder."""
+    """The features in the folder must be of the same items and the same encoder."""
     plan = {"manifest": file_hash(order.manifest), "vector_id": vector_id, "items": order.items}
     path = order.out / PLAN
     if not path.exists():
@@ -128,7 +122,7 @@ def _there(out: Path, part: ManifestPart) -> bool:
 
 
 def _keep(out: Path, result: PartFeatures) -> None:
-    """Problems first: a part whose shard is there is not asked again."""
+    """Problems first: a part whose shard exists is not extracted again."""
     if result.problems:
         with open(out / PROBLEMS, "a", encoding="utf-8") as lines:
             lines.writelines(json.dumps({"id": name, "problem": why}) + "\n" for name, why in result.problems)

@@ -20,20 +20,17 @@ BATCH = 64  # pictures that are encoded at once
 
 @dataclass(frozen=True)
 class ManifestPart:
-    """Some items of a manifest, in order."""
-
     number: int
     entries: Sequence[ManifestEntry]
 
     @property
     def name(self) -> str:
-        """Of its shard."""
         return f"{self.number:05d}"
 
 
 @dataclass(frozen=True)
 class PartFeatures:
-    """A part's features, and what is wrong with items that have none."""
+    """A part's features, and the problems of items without any."""
 
     number: int
     shard: FeatureShard
@@ -42,21 +39,20 @@ class PartFeatures:
 
 @dataclass
 class _Seen:
-    """Pictures that wait to be encoded."""
+    """Pictures to be encoded."""
 
     rows: list[FeatureRow] = field(default_factory=list)
     pictures: list[Pixels] = field(default_factory=list)
 
 
 class FeatureExtractor:
-    """A bundle and a sandbox at work in one process; a broken item is told, and harms no other."""
+    """A bundle and a sandbox in one process; a broken item is reported, and affects no other."""
 
     def __init__(self, bundle: Path) -> None:
         self.encoder = open_encoder(bundle, threads=1)
         self.sandbox = Sandbox(1)
 
     def __call__(self, part: ManifestPart) -> PartFeatures:
-        """All features of a part."""
         rows: list[FeatureRow] = []
         features: list[Features] = [np.empty((0, self.encoder.bundle.geometry.feature_dim), np.float32)]
         problems: list[tuple[str, str]] = []
@@ -82,11 +78,10 @@ class FeatureExtractor:
         return PartFeatures(part.number, shard, problems)
 
     def close(self) -> None:
-        """Stop the sandbox."""
         self.sandbox.close()
 
     def _look(self, entry: ManifestEntry) -> _Seen:
-        """The pictures of an item, as the encoder wants them: photos, and the views of its mesh."""
+        """The preprocessed pictures of an item: photos, and the views of its mesh."""
         spec, image = self.encoder.bundle.views, self.encoder.bundle.image
         photos = [decode(path.read_bytes()) for path in entry.images]
         views: list[Image.Image] = []

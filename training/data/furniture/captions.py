@@ -26,7 +26,7 @@ class CaptionWriter:
     facts: tuple[FurnitureFact, ...]
 
     def write(self, number: int) -> tuple[FurnitureCaption, ...]:
-        """That many captions, no two alike if the facts allow it."""
+        """That many captions, all different if the facts allow it."""
         written: dict[str, FurnitureCaption] = {}
         for _ in range(number * ATTEMPTS):
             caption = self._caption()
@@ -72,7 +72,7 @@ class CaptionWriter:
         return form if form.startswith("with ") else self._pick(OPENINGS) + form
 
     def _phrase(self, thing: FactSubject, facts: Sequence[FurnitureFact]) -> str:
-        """A noun with what is said of it: "four thin black legs", "a ball on the seat"."""
+        """A noun with its attributes: "four thin black legs", "a ball on the seat"."""
         before: list[str] = []
         after: list[str] = []
         for fact in sorted(facts, key=lambda fact: ATTRIBUTES.index(fact.attribute)):
@@ -95,11 +95,9 @@ def _weight(fact: FurnitureFact) -> float:
 
 
 def _listed(phrases: Sequence[str]) -> str:
-    """a, b and c."""
     *first, last = phrases
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def article(phrase: str) -> str:
-    """The indefinite one."""
     return "an" if phrase[0] in "aeiou" else "a"

@@ -50,8 +50,6 @@ class FurnitureError(MultifoldError):
 
 @dataclass(frozen=True)
 class FurnitureOrder:
-    """What to make, and where to."""
-
     folder: Path
     seed: int
     captions: int = CAPTIONS

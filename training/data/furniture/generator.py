@@ -25,7 +25,6 @@ def make(
 
 
 def build_piece(kind: str, rng: np.random.Generator) -> FurniturePiece:
-    """A piece of a kind, as yet without captions."""
     bench = Workbench(rng)
     kinds.BUILDERS[kind](bench)
     return bench.piece(kind)

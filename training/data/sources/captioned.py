@@ -1,7 +1,7 @@
 """Photos with captions: Flickr8k, Flickr30K and COCO, in the forms in which their captions are passed around.
 
 dataset_flickr30k.json         Karpathy's: splits and five sentences an image; COCO's `restval` is train
-saidtrain2017.json        COCO's own: images and annotations
+captions_train2017.json        COCO's own: images and annotations
 results_20130124.token         Flickr's own: `name.jpg#0`, a tab, the caption
 results.csv, captions.txt      tables: image, (number,) caption, by commas or by bars
 """
@@ -31,8 +31,6 @@ ROW = re.compile(r"^(?P<image>[^|]+)\|\s*(?P<number>\d+)\s*(?:\||\s)\s*(?P<capti
 
 @dataclass
 class CaptionedPhoto:
-    """One picture's captions, and its split if the file tells."""
-
     captions: list[str] = field(default_factory=list)
     split: str | None = None
 
@@ -40,7 +38,7 @@ class CaptionedPhoto:
 def read_captioned(
     captions: Path, images: Path, percentages: Sequence[int], lists: Mapping[str, Path] | None = None
 ) -> ImportedDataset:
-    """Every picture that is there, with its captions; `lists` name the pictures of each split."""
+    """Every picture with its captions; `lists` name the pictures of each split."""
     if not images.is_dir():
         raise DatasetError(f"there is no folder {images}")
     photos, found = _photos(captions), ImportedDataset()
@@ -67,7 +65,6 @@ def read_captioned(
 
 
 def _photos(path: Path) -> dict[str, CaptionedPhoto]:
-    """Captions by the name of their picture; a name that stands twice is one picture."""
     photos = defaultdict[str, CaptionedPhoto](CaptionedPhoto)
     for name, caption, split in _told(path):
         photos[name].captions.append(caption)
@@ -129,5 +126,5 @@ def _split_in(name: str) -> str | None:
 
 
 def _places(images: Path) -> dict[str, Path]:
-    """Pictures by their bare name, wherever they lie below the folder."""
+    """Pictures by file name, anywhere below the folder."""
     return {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}

@@ -40,7 +40,7 @@ CHECK_SIZE = 32
 
 
 def leave_out_broken(found: ImportedDataset) -> ImportedDataset:
-    """Every picture is opened and every mesh drawn once, small; items with a broken file are left out."""
+    """Open every picture and draw every mesh once, small; items with a broken file are left out."""
     wrong = {**_meshes(found.entries), **_pictures(found.entries)}
     kept = [entry for entry in found.entries if entry.id not in wrong]
     return ImportedDataset(
@@ -49,7 +49,6 @@ def leave_out_broken(found: ImportedDataset) -> ImportedDataset:
 
 
 def _pictures(entries: Sequence[ManifestEntry]) -> dict[str, str]:
-    """Broken pictures: the item's id, and what is wrong."""
     named = [(entry.id, path) for entry in entries for path in entry.images]
     with ThreadPoolExecutor(cores()) as pool:
         told = pool.map(_wrong, (path for _, path in named))

@@ -21,13 +21,12 @@ class DatasetError(MultifoldError):
 
 @dataclass
 class ImportedDataset:
-    """Items, and what there is to say about those that are not among them."""
+    """Items, and the problems of those that are left out."""
 
     entries: list[ManifestEntry] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Items and texts of each split."""
         items = Counter(entry.split or "none" for entry in self.entries)
         texts = Counter[str]()
         for entry in self.entries:
@@ -36,7 +35,7 @@ class ImportedDataset:
 
 
 def write_imported(found: ImportedDataset, path: Path) -> list[str]:
-    """The manifest, written whole; what is to be said about it, line by line."""
+    """Write the manifest; the lines to report, split by split, with the first problems."""
     if not found.entries:
         first = found.problems[0] if found.problems else "nothing was found"
         raise DatasetError(f"no item is left to write: {first}")
@@ -65,7 +64,6 @@ def compare_counts(found: ImportedDataset, published: Mapping[str, tuple[int, in
 
 
 def parse_shares(text: str) -> Sequence[int]:
-    """`80/10/10` as percentages of train, val and test."""
     parts = text.split("/")
     if len(parts) != len(SPLITS) or not all(part.isdigit() for part in parts) or sum(map(int, parts)) != 100:
         raise DatasetError(f"splits are three percentages that add up to 100, like 80/10/10, not {text!r}")
@@ -73,6 +71,6 @@ def parse_shares(text: str) -> Sequence[int]:
 
 
 def split_of(key: str, percentages: Sequence[int]) -> str:
-    """The same split for the same key, whatever else there is."""
+    """The same split for the same key, independent of all other keys."""
     place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 100
     return SPLITS[0 if place < percentages[0] else 1 if place < percentages[0] + percentages[1] else 2]

@@ -26,7 +26,7 @@ Key: TypeAlias = tuple[str, str]  # synset, model
 def read_text2shape(
     captions: Path, shapenet: Path, splits: Path | None, percentages: Sequence[int]
 ) -> ImportedDataset:
-    """Every captioned shape whose mesh is there; without split files, splits of our own."""
+    """Every captioned shape whose mesh exists; without split files, splits of our own."""
     if not shapenet.is_dir():
         raise DatasetError(f"there is no folder {shapenet}")
     told, found = _captions(captions), ImportedDataset()
@@ -47,7 +47,6 @@ def read_text2shape(
 
 
 def _captions(path: Path) -> dict[Key, tuple[str, list[str]]]:
-    """Captions by shape; a caption that stands twice is one."""
     told: dict[Key, tuple[str, list[str]]] = {}
     for row in textfile.table(path):
         model, caption = (
@@ -68,7 +67,7 @@ def _synset(given: str, category: str) -> str:
 
 
 def _splits(folder: Path) -> dict[Key, str]:
-    """Which split each shape is in, from the one file a split whose name tells it."""
+    """The split of each shape, from one file a split, named after it."""
     known: dict[Key, str] = {}
     files = sorted(p for p in folder.iterdir() if p.suffix in SPLIT_FILES) if folder.is_dir() else []
     for split in SPLITS:
@@ -103,7 +102,7 @@ def _key(name: object, path: Path) -> Key:
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, texts and numpy arrays of them, and executes nothing."""
+    """An unpickler of numbers, texts and numpy arrays of them; it executes nothing."""
 
     ALLOWED: Mapping[str, tuple[str, ...]] = {
         "numpy": ("ndarray", "dtype"),

@@ -70,7 +70,7 @@ def find_shards(patterns: Sequence[str]) -> list[Path]:
 
 
 def read_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
-    """Every item of every shard, one in memory at a time; a shard that is cut short is named by the error."""
+    """Every item of every shard, one in memory at a time; the error names a truncated shard."""
     for path in paths:
         try:
             with tarfile.open(path, "r|*") as tar:
@@ -82,7 +82,7 @@ def read_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
 
 
 def locate_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
-    """The same by where its files lie; nothing of them is read."""
+    """The same with the positions of the files in the shards; no file is read."""
     for path in paths:
         found = (member for member in tar_shards.members(path) if _counts(member))
         yield from _grouped(
@@ -91,13 +91,12 @@ def locate_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
 
 
 def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator[ShardSample]:
-    """Files of one key are one item."""
     for key, several in groupby(files, key=lambda file: file[0]):
         yield ShardSample(key, {suffix: content for _, suffix, content in several}, shard)
 
 
 def shuffle(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
-    """Values in an order of chance, as far as a buffer of that many lets them move."""
+    """Values shuffled within a buffer of that size."""
     chance, held = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
     for value in values:
         if len(held) < buffer:
@@ -119,7 +118,7 @@ def unpack_shards(
 
 
 def index_shards(patterns: Sequence[str], percentages: Sequence[int]) -> ImportedDataset:
-    """The same entries without unpacking anything: their files are named by their places in the shards."""
+    """The same entries without unpacking: their files are named by their positions in the shards."""
     return _found(locate_samples(find_shards(patterns)), Path(), percentages)
 
 
@@ -157,13 +156,12 @@ def write_shards(entries: Iterable[ManifestEntry], pattern: str, items: int) -> 
 
 
 def _counts(member: tarfile.TarInfo) -> bool:
-    """A file that WebDataset would read: no folder, link or device, not hidden, and with a suffix."""
+    """Whether WebDataset would read a file: no folder, link or device, not hidden, with a suffix."""
     name = PurePosixPath(member.name).name
     return member.isfile() and not name.startswith((".", "__")) and "." in name
 
 
 def _name(path: str) -> tuple[str, str]:
-    """Key and suffix."""
     folder, _, name = path.removeprefix("./").rpartition("/")
     stem, _, suffix = name.partition(".")
     return (f"{folder}/{stem}" if folder else stem), suffix.lower()
@@ -176,7 +174,7 @@ def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEntry | None:
-    """An item; pictures and mesh, unless they stay where they are, are written under a name of our own."""
+    """An item; its pictures and mesh, unless they stay in the shard, are written under new names."""
     told, texts = _table(sample, problems), list[str]()
     pictures, mesh = list[Path](), None
     place = hashlib.sha256(sample.key.encode()).hexdigest()[:24]
@@ -201,8 +199,6 @@ def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEn
 
 @dataclass(frozen=True)
 class SampleJson:
-    """What an item's JSON says."""
-
     texts: Sequence[str] = ()
     id: str | None = None
     split: str | None = None
@@ -250,7 +246,7 @@ def _kept(path: Path, content: Content) -> Path:
 
 
 def _pack(tar: tarfile.TarFile, entry: ManifestEntry, key: str, problems: list[str]) -> None:
-    """One item: pictures by number, its mesh, and all that is said of it."""
+    """One item: pictures by number, its mesh, its captions and metadata."""
     for number, picture in enumerate(entry.images):
         _add(tar, f"{key}.{number}{picture.suffix.lower()}", picture.read_bytes())
     if entry.mesh is not None and find_companions(entry.mesh, entry.mesh.parent):
@@ -268,7 +264,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def is_shard_pattern(manifest: str) -> bool:
-    """Whether a recipe's manifest is none, but one shard or several."""
+    """Whether a recipe's manifest is shards instead."""
     return Path(manifest).suffix == ".tar"
 
 

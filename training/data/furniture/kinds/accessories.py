@@ -25,7 +25,6 @@ CLOCK_HOURS = {3: "three", 6: "six", 9: "nine", 12: "twelve"}
 
 
 def build_clock(bench: Workbench) -> None:
-    """The case gives the clock its finish."""
     shape, wide, deep = bench.pick(("round", "square", "tall")), bench.span(0.26, 0.34), bench.span(0.1, 0.16)
     finish = bench.finish("wood", "metal", "plastic", "marble")
     whole = bench.begin(finish, ("clock", "grandfather clock") if shape == "tall" else ("clock",), "case")
@@ -185,7 +184,6 @@ MIRROR_HEIGHTS = {"tall": 1.6, "small": 0.8, None: 1.15}
 
 
 def build_mirror(bench: Workbench) -> None:
-    """The frame gives the mirror its finish."""
     size, shape = bench.pick(tuple(MIRROR_HEIGHTS)), bench.pick(("round", "oval", "rectangular"))
     width = bench.span(0.55, 0.7)
     high = width if shape == "round" else MIRROR_HEIGHTS[size] * 0.8
@@ -264,7 +262,6 @@ VASE_WORDS = {
 
 
 def build_vase(bench: Workbench) -> None:
-    """The body gives the vase its finish."""
     height, shape = bench.span(0.32, 0.5), bench.pick(tuple(VASE_SHAPES))
     finish = bench.finish("ceramic", "ceramic", "glass", "metal", "marble", patterned=0.5)
     whole = bench.begin(finish, ("vase",), "body")

@@ -9,7 +9,6 @@ from training.data.furniture.modeling.trinkets import trinket
 
 
 def build_bed(bench: Workbench) -> None:
-    """The frame gives the bed its finish."""
     size, length = bench.pick(("narrow", "wide")), bench.span(1.9, 2.1)
     width = bench.span(0.85, 1.0) if size == "narrow" else bench.span(1.5, 1.8)
     finish = bench.finish("wood", "metal", "plastic", "leather")

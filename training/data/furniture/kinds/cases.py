@@ -22,7 +22,6 @@ CABINET_SIZES = {"low": (1.2, 0.5), "tall": (0.7, 1.15), None: (0.95, 0.8)}
 
 
 def build_cabinet(bench: Workbench) -> None:
-    """The case gives the cabinet its finish."""
     size, depth, stand = bench.pick(tuple(CABINET_SIZES)), bench.span(0.4, 0.5), bench.span(0.1, 0.25)
     width, high = (length * bench.span(0.92, 1.08) for length in CABINET_SIZES[size])
     finish = bench.finish("wood", "wood", "metal", "plastic")
@@ -58,7 +57,6 @@ def _cabinet_extras(
 
 
 def build_nightstand(bench: Workbench) -> None:
-    """The case gives the nightstand its finish."""
     width, depth, high = bench.span(0.42, 0.55), bench.span(0.36, 0.45), bench.span(0.32, 0.45)
     stand = bench.span(0.1, 0.22)
     finish = bench.finish("wood", "plastic", "metal")
@@ -136,7 +134,6 @@ def _shelf_put(bench: Workbench, name: str, at: Point, finish: Finish) -> None:
 
 
 def build_wardrobe(bench: Workbench) -> None:
-    """The case gives the wardrobe its finish."""
     count = bench.pick((2, 3))
     width, high, depth = count * bench.span(0.42, 0.55), bench.span(1.6, 1.95), bench.span(0.5, 0.6)
     stand = bench.span(0.06, 0.16)

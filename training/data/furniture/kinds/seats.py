@@ -236,7 +236,6 @@ STOOL_HEIGHTS = {"tall": 0.78, "low": 0.3, None: 0.5}
 
 
 def build_stool(bench: Workbench) -> None:
-    """The seat gives the stool its finish."""
     width, size = bench.span(0.34, 0.44), bench.pick(tuple(STOOL_HEIGHTS))
     height = STOOL_HEIGHTS[size] + bench.span(-0.03, 0.03)
     finish = bench.finish("wood", "plastic", "leather", "fabric", "metal")

@@ -54,7 +54,6 @@ TABLE_HEIGHTS = {"low": 0.4, "high": 1.05, None: 0.74}
 
 
 def build_table(bench: Workbench) -> None:
-    """The top gives the table its finish."""
     size = bench.pick(tuple(TABLE_HEIGHTS))
     height = TABLE_HEIGHTS[size] + bench.span(-0.03, 0.03)
     finish = bench.finish("wood", "wood", "glass", "marble", "plastic")

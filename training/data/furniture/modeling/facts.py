@@ -21,7 +21,7 @@ COUNTS = {1: ("one",), 2: ("two", "2"), 3: ("three", "3"), 4: ("four", "4"), 5: 
 
 @dataclass(frozen=True)
 class FactSubject:
-    """What a fact speaks of: a piece as a whole (id "whole") or something on it, made of the parts named."""
+    """A piece as a whole (id "whole"), or something on it that consists of the parts named."""
 
     id: str
     nouns: tuple[str, ...]
@@ -52,33 +52,27 @@ def subject(name: str, *nouns: str, plural: bool = False, parts: tuple[str, ...]
 
 
 def counted_subject(name: str, count: int, one: str, many: str) -> FactSubject:
-    """Something that there may be several of."""
     return FactSubject(name, (one if count == 1 else many,), (name,), count > 1)
 
 
 def colour(of: FactSubject, value: str) -> FurnitureFact:
-    """A thing has a colour."""
     words = palette.words_of_colour(value)
     return FurnitureFact(of, "colour", value, words, tuple(f"in {word}" for word in words))
 
 
 def material(of: FactSubject, value: str) -> FurnitureFact:
-    """A thing is made of a material."""
     made = palette.MATERIALS[value]
     return FurnitureFact(of, "material", value, made.words, made.tails)
 
 
 def pattern(of: FactSubject, value: str) -> FurnitureFact:
-    """A thing has a pattern on it."""
     words, tails = palette.PATTERN_WORDS[value]
     return FurnitureFact(of, "pattern", value, words, tails)
 
 
 def count(of: FactSubject, value: int) -> FurnitureFact:
-    """There are so many of a thing."""
     return FurnitureFact(of, "count", str(value), COUNTS[value], ())
 
 
 def absent(of: FactSubject) -> FurnitureFact:
-    """A thing that a piece of this kind may have is missing."""
     return FurnitureFact(of, "absent", "true", ("no",), ())

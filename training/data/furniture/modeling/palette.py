@@ -88,13 +88,12 @@ class Finish:
 
     @property
     def rgb(self) -> tuple[int, int, int]:
-        """The colour as it is painted, in sRGB."""
+        """The colour in sRGB."""
         red, green, blue = (min(255, round(value * self.shade)) for value in COLOURS[self.colour])
         return red, green, blue
 
     @property
     def second(self) -> tuple[int, int, int]:
-        """The colour that a pattern alternates with."""
         return COLOURS["white"] if sum(self.rgb) < 500 else (70, 70, 75)
 
 
@@ -104,5 +103,4 @@ def are_alike(one: str, other: str) -> bool:
 
 
 def words_of_colour(colour: str) -> tuple[str, ...]:
-    """What a colour is called."""
     return COLOUR_WORDS.get(colour, (colour,))

@@ -51,7 +51,7 @@ class FurniturePiece:
 
 
 class Workbench:
-    """Collects the parts and facts of one piece; all chance comes from its one generator."""
+    """Collects the parts and facts of one piece; all random choices come from its one generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -61,15 +61,13 @@ class Workbench:
         self.facts: list[FurnitureFact] = []
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options."""
         return options[int(self.rng.integers(len(options)))]
 
     def chance(self, probability: float) -> bool:
-        """True, as often as that."""
         return bool(self.rng.random() < probability)
 
     def span(self, low: float, high: float) -> float:
-        """A length between two others, to the millimetre."""
+        """A random length between two others, to the millimetre."""
         return round(float(self.rng.uniform(low, high)), 3)
 
     def finish(self, *materials: str, unlike: Sequence[Finish] = (), patterned: float = 0.35) -> Finish:
@@ -89,11 +87,10 @@ class Workbench:
         return self.whole
 
     def add(self, name: str, finish: Finish, *meshes: PartMesh) -> None:
-        """Put parts of one name onto the piece."""
         self.parts.extend(FurniturePart(name, finish, mesh) for mesh in meshes)
 
     def look(self, thing: FactSubject, finish: Finish, made: bool = True) -> None:
-        """State the colour and pattern of a thing, and what it is made of where that is worth a word."""
+        """State the colour and pattern of a thing, and its material where that is worth a word."""
         self.facts.append(facts.colour(thing, finish.colour))
         if finish.pattern is not None:
             self.facts.append(facts.pattern(thing, finish.pattern))
@@ -101,11 +98,9 @@ class Workbench:
             self.facts.append(facts.material(thing, finish.material))
 
     def count(self, thing: FactSubject, number: int) -> None:
-        """State how many there are."""
         self.facts.append(facts.count(thing, number))
 
     def absent(self, thing: FactSubject) -> None:
-        """State that it has none."""
         self.facts.append(facts.absent(thing))
 
     def tell(
@@ -122,7 +117,7 @@ class Workbench:
         self.facts.append(FurnitureFact(thing, attribute, value, before, after, sides))
 
     def piece(self, kind: str) -> FurniturePiece:
-        """What has been put together, with the facts that can be seen on it."""
+        """The finished piece, with the facts that can be seen on it."""
         assert self.whole is not None, f"{kind} never called begin()"
         assert self.main is not None
         seen = _seen(self.parts)
@@ -139,6 +134,6 @@ def _seen(parts: Sequence[FurniturePart]) -> dict[str, frozenset[Side]]:
 
 
 def _sides(fact: FurnitureFact, seen: dict[str, frozenset[Side]]) -> frozenset[Side]:
-    """Where the parts that the fact speaks of are seen; a fact about no part keeps its own sides."""
+    """The sides where the parts of the fact are visible; a fact about no part keeps its own sides."""
     named = [seen[name] for name in fact.thing.parts if name in seen]
     return frozenset[Side]().union(*named) if named else fact.sides

@@ -35,7 +35,6 @@ class PartMesh:
 
 
 def merge(meshes: Iterable[PartMesh]) -> PartMesh:
-    """Several meshes as one."""
     group = list(meshes)
     starts = np.cumsum([0] + [len(mesh.vertices) for mesh in group])
     return PartMesh(
@@ -47,7 +46,6 @@ def merge(meshes: Iterable[PartMesh]) -> PartMesh:
 
 
 def move(mesh: PartMesh, offset: Point) -> PartMesh:
-    """The mesh, pushed along."""
     return PartMesh(mesh.vertices + np.asarray(offset, float), mesh.normals, mesh.uv, mesh.faces)
 
 
@@ -62,7 +60,6 @@ def turn(mesh: PartMesh, axis: str, degrees: Length) -> PartMesh:
 
 
 def stretch(mesh: PartMesh, factors: Point) -> PartMesh:
-    """The mesh, pulled along the axes."""
     factor = np.asarray(factors, float)
     normals = mesh.normals / factor
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
@@ -70,7 +67,6 @@ def stretch(mesh: PartMesh, factors: Point) -> PartMesh:
 
 
 def box(size: Point, centre: Point = (0.0, 0.0, 0.0)) -> PartMesh:
-    """A sharp box."""
     halves = np.asarray(size, float) / 2
     lines = [np.array([-half, half]) for half in halves]
     return move(merge(_face(lines, halves, axis, sign) for axis in range(3) for sign in (-1, 1)), centre)
@@ -177,7 +173,6 @@ def _aimed(mesh: PartMesh, way: Float64[np.ndarray, "3"]) -> PartMesh:
 
 
 def ball(radius: Length, centre: Point = (0.0, 0.0, 0.0), segments: int = 14) -> PartMesh:
-    """A sphere."""
     angles = np.linspace(-np.pi / 2, np.pi / 2, segments // 2 + 1)
     profile = [(max(0.0, radius * float(np.cos(a))), radius * float(np.sin(a))) for a in angles]
     profile[0], profile[-1] = (0.0, -radius), (0.0, radius)

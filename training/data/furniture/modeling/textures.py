@@ -66,7 +66,6 @@ def _glass(u: Plane, v: Plane) -> Plane:
 
 
 def _to_line(t: Plane) -> Plane:
-    """How far t is from the next whole number."""
     distance: Plane = np.abs(t - np.rint(t))
     return distance
 

@@ -62,11 +62,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = MappingProxyType({"ball": ("ball", "spher
 
 
 def trinket(
-    bench: Workbench,
-    at: Point,
-    size: float,
-    place: Sequence[str],
-    under: Sequence[Finish] = (),
+    bench: Workbench, at: Point, size: float, place: Sequence[str], under: Sequence[Finish] = ()
 ) -> None:
     """Put a small thing somewhere; `place` holds the words for where, the first is its name."""
     present = {part.name for part in bench.parts}

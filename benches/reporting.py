@@ -1,0 +1,39 @@
+"""How benchmarks time calls and print Markdown tables."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+def row(*cells: object) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def head(*columns: str) -> str:
+    """The head of a Markdown table."""
+    return f"{row(*columns)}\n|{'---|' * len(columns)}"
+
+
+def time_calls(
+    call: Callable[[int], object],
+    count: int,
+    before: Callable[[int], None] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
+    """Seconds of each of so many calls, with their number; `before` each of them is not counted."""
+    seconds = []
+    for turn in range(count):
+        if before is not None:
+            before(turn)
+        start = clock()
+        call(turn)
+        seconds.append(clock() - start)
+    return seconds
+
+
+def quantiles(seconds: Sequence[float]) -> str:
+    """The median and the 99th percentile."""
+    middle, late = np.percentile(seconds, [50, 99]) * 1e3
+    return f"p50 {middle:.2f} ms, p99 {late:.2f} ms"

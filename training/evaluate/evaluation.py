@@ -1,0 +1,142 @@
+"""Measure an encoder on a manifest, by its bundle, its checkpoint or its service, and write the report."""
+
+import argparse
+import json
+import shlex
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from multifold import manifest
+from multifold.bundle.bundle import file_hash
+from multifold.client.client import Client
+from multifold.errors import MultifoldError, needs_extra
+from multifold.manifest import ManifestEntry
+from training.evaluate import ablation, calibrate, classification, examples, protocols, report, service
+from training.evaluate.protocols import Protocol
+from training.evaluate.report import ReportSection
+from training.evaluate.report_sections import report_sections
+from training.evaluate.subject import encode_test_set, open_evaluated
+from training.retrieval import directions
+from training.retrieval.directions import Pooling, RetrievalDirection
+
+
+def evaluate(args: argparse.Namespace) -> None:
+    """Measure, print the tables, write the report."""
+    entries = _choose_items(args)
+    protocol = protocols.find_protocol(args.protocol)
+    further = ablation.ablation_sections(args.ablation)
+    print(f"measuring {args.encoder} on {len(entries):,} items, protocol {args.protocol}", flush=True)
+    numbers = {
+        "protocol": {
+            "name": args.protocol,
+            "about": protocol.about,
+            "differences": protocols.gallery_differences(protocol, entries),
+        },
+        "data": {
+            "manifest": args.manifest.name,
+            "sha256": file_hash(args.manifest),
+            "split": args.split or "all",
+            "items": len(entries),
+            "texts": sum(len(entry.texts) for entry in entries),
+        },
+        "command": repeat_command(args),
+    }
+    by_service = args.encoder.startswith(("http://", "https://"))
+    if by_service and args.calibrate:
+        raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
+    if args.probe and (by_service or args.label is None or args.split in (None, "train", "val")):
+        raise MultifoldError(
+            "--probe learns from train and val: name another --split, --label KEY, and no service"
+        )
+    measure = _measure_service if by_service else _measure_encoder
+    measured, pictures = measure(args, protocol, entries)
+    _write(args.out, numbers | measured, [*pictures, *further])
+
+
+def _choose_items(args: argparse.Namespace) -> list[ManifestEntry]:
+    entries = list(manifest.read(args.manifest, args.split))
+    if args.ids is not None:
+        ids = set(args.ids.read_text(encoding="utf-8").split())
+        entries = [entry for entry in entries if entry.id in ids]
+    entries = entries[: args.items]
+    if not entries:
+        raise MultifoldError(f"{args.manifest} has no such item")
+    return entries
+
+
+def repeat_command(args: argparse.Namespace) -> str:
+    """The command line that repeats this measurement."""
+    left_out = {"encoder", "manifest", "out", "cache", "key", "ablation"}
+    options = [
+        word
+        for name, value in vars(args).items()
+        if name not in left_out and value not in (None, False) and (name, value) != ("protocol", "own")
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]
+    return shlex.join(["multifold", "eval", args.encoder, str(args.manifest), *options])
+
+
+def _measure_service(
+    args: argparse.Namespace, protocol: Protocol, entries: list[ManifestEntry]
+) -> tuple[dict[str, Any], list[ReportSection]]:
+    with Client(args.encoder, api_key=args.key) as client:
+        info = client.info()
+
+        def search(name: str, pool: Pooling) -> RetrievalDirection | None:
+            if name not in service.DIRECTIONS or pool not in service.POOLS:
+                return None
+            return service.direction(client, entries, name, pool, equal_texts=protocol.equal_texts)
+
+        numbers = protocols.measure_retrieval(protocol, entries, search, args.label)
+    bundle = info["bundle"]
+    about = {"service": info["version"], "bundle": bundle["name"], "bundle_id": bundle["bundle_id"]}
+    return {"encoder": about, "retrieval": numbers}, []
+
+
+def _measure_encoder(
+    args: argparse.Namespace, protocol: Protocol, entries: list[ManifestEntry]
+) -> tuple[dict[str, Any], list[ReportSection]]:
+    with needs_extra("train"):  # for checkpoints
+        subject = open_evaluated(Path(args.encoder))
+    encoder, equal_texts = subject.encoder, protocol.equal_texts
+    test = encode_test_set(subject, entries, args.cache)
+    possible = set(directions.available_directions(test.observed))
+
+    def search(name: str, pool: Pooling) -> RetrievalDirection | None:
+        if (name, pool) not in possible:
+            return None
+        return directions.direction(encoder, test.observed, name, pool, equal_texts=equal_texts)
+
+    numbers = protocols.measure_retrieval(protocol, entries, search, args.label)
+    curves, trust = calibrate.calibrate(encoder, test.observed)
+    if args.calibrate:
+        if not (folder := Path(args.encoder)).is_dir():
+            raise MultifoldError("--calibrate writes into a bundle: export the checkpoint first")
+        origin = {"data": file_hash(args.manifest), "split": args.split, "items": len(entries)}
+        sealed = calibrate.write_curves(folder, curves, **origin)
+        print(f"calibrated {len(curves)} pairs: bundle {sealed.bundle_id} (vectors {sealed.vector_id})")
+    pictures = [] if args.out is None else examples.example_sections(encoder, test, equal_texts=equal_texts)
+    measured = {
+        "calibration": trust,
+        "classes": {} if args.label is None else classification.measure_classes(subject, test, args),
+        "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
+        "retrieval": numbers,
+    }
+    return measured, pictures
+
+
+def _write(out: Path | None, numbers: dict[str, Any], further: list[ReportSection]) -> None:
+    encoder = numbers["encoder"]
+    title = f"{encoder.get('bundle') or encoder.get('recipe')} on {numbers['data']['manifest']}"
+    sections = report_sections(numbers, further)
+    markdown = report.report_markdown(title, sections)
+    print(markdown)
+    if out is None:
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(numbers, indent=2, ensure_ascii=False)
+    (out / "report.json").write_text(text + "\n", encoding="utf-8")
+    (out / "report.md").write_text(markdown, encoding="utf-8")
+    (out / "report.html").write_text(report.report_html(title, sections), encoding="utf-8")
+    print(f"wrote {out / 'report.html'}, and report.json and report.md beside it")

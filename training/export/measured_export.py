@@ -1,0 +1,80 @@
+"""Export from a checkpoint, open weights or another bundle, measured on held-out items."""
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from multifold.bundle.bundle import Bundle, file_hash
+from multifold.bundle.canary import open_encoder
+from multifold.manifest import ManifestEntry
+from training import checkpoint, prepare
+from training.data import caption_pools
+from training.data.views import load_views
+from training.evaluate import calibrate
+from training.export import open_weights, variants
+from training.export.bundle import export_bundle
+from training.export.explain_graphs import equip_bundle
+from training.recipes import schema
+from training.recipes.schema import DataSection, Recipe
+from training.retrieval import directions
+from training.retrieval.comparison import RivalEncoder
+
+FURNITURE = DataSection(furniture_items=600)  # a tenth is held out: what open weights are measured on
+
+
+def export_variant(args: argparse.Namespace) -> Bundle:
+    original = open_encoder(Path(args.source))
+    recipe = schema.parse_recipe(original.bundle.provenance["recipe"], args.source)
+    items = _held_out_items(_measured_on(recipe, args.held_out), args.cache)
+    print(f"writing {original.bundle.name} as {args.variant}, measuring it on {len(items)} held-out items")
+    views, captions = _bundle_views(original.bundle, items, args.cache), [entry.texts for entry in items]
+    return variants.write_variant(original, args.variant, views, captions, args.bundle, args.tolerance)
+
+
+def export_encoder(args: argparse.Namespace) -> Bundle:
+    """The bundle of a checkpoint or of open weights, calibrated."""
+    if args.source.startswith(open_weights.SCHEME):
+        data = FURNITURE if args.held_out is None else DataSection(manifest=str(args.held_out))
+        trained = open_weights.load_published(args.source, args.tokenizer, data)
+        origin = {"weights": args.source}
+    else:
+        trained = checkpoint.load_checkpoint(Path(args.source))
+        origin = {"checkpoint": file_hash(Path(args.source))}
+    pool = caption_pools.load_pool(args.pool) if args.pool else ()
+    recipe = _measured_on(trained.recipe, args.held_out)
+    items = _held_out_items(recipe, args.cache)
+    data_hash = file_hash(prepare.manifest_path(recipe, args.cache))
+    provenance = {"code": version("multifold"), **origin, "data": data_hash, "seed": recipe.train.seed}
+    print(f"exporting {recipe.name}, measuring it on {len(items)} held-out items")
+    rival = None if args.against is None else _load_rival(args.against, items, args.cache)
+    views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
+    explained = not args.unexplained
+    bundle = export_bundle(trained, views, captions, args.bundle, provenance, rival, args.force, explained)
+    bundle = equip_bundle(bundle, pool, explained)
+    origin_of_curves = {"data": data_hash, "split": recipe.data.test_split, "items": len(items)}
+    return calibrate.calibrate_bundle(bundle.folder, items, args.cache, **origin_of_curves)
+
+
+def _measured_on(recipe: Recipe, manifest: Path | None) -> Recipe:
+    if manifest is None:
+        return recipe
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"manifest": str(manifest)})})
+
+
+def _held_out_items(recipe: Recipe, cache: Path) -> list[ManifestEntry]:
+    return prepare.entries(recipe, cache, recipe.data.test_split)[: recipe.data.test_items]
+
+
+def _bundle_views(bundle: Bundle, items: list[ManifestEntry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
+    return load_views(items, bundle.views, bundle.image, cache)
+
+
+def _load_rival(folder: Path, items: list[ManifestEntry], cache: Path) -> RivalEncoder:
+    """The features that the bundle in use has of the same items."""
+    encoder = open_encoder(folder)
+    bundle, captions = encoder.bundle, [entry.texts for entry in items]
+    observed = directions.encode(encoder, _bundle_views(bundle, items, cache), captions)
+    return RivalEncoder(bundle.name, bundle.bundle_id, directions.directions(encoder, observed))

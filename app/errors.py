@@ -12,10 +12,10 @@ with needs_extra("serve"):
     from starlette.exceptions import HTTPException
 
 from index.cluster.contracts import ClusterError
-from index.collection_names import CollectionNameError, NameTakenError, NoSuchCollectionError
 from index.contracts import IndexPlanError
 from index.jobs import NoSuchJobError
-from index.store.blobs.contracts import BlobError
+from index.registry import CollectionNameError, NameTakenError, NoSuchCollectionError
+from index.store.blobs import BlobError
 from index.store.browse import ItemOrderError
 from index.store.database import StoreError
 from index.store.feedback import FeedbackError

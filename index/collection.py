@@ -13,25 +13,23 @@ from pathlib import Path
 from types import TracebackType
 
 from index.cluster.contracts import ClusterLostError, MilvusAddress
-from index.cluster.placement import place_engines
 from index.contracts import EngineKey, IndexPlan, IndexPlanError, Space
-from index.engines.factory import check_plan
+from index.engine_factory import check_plan, place_engines
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
-from index.search.candidates import FilterCache
 from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
+from index.search.filter_cache import FilterCache
 from index.search.search import Calibration, Searcher, SearchRequest
 from index.store import browse, feedback
 from index.store import browse as ordering
-from index.store.blobs.contracts import Blobs
-from index.store.blobs.places import open_blobs
-from index.store.browse import FacetCount, ItemOrder, NumberSpan
-from index.store.change_log import changed_items, last_change
+from index.store.blobs import Blobs, open_blobs
+from index.store.browse import ItemOrder, NumberSpan, ValueCount
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
+from index.store.metadata import changed_items, last_change
 from index.store.store import Store
 from index.validation import check_facets, check_items, check_page, check_query
 from multifold.durable import make_folder
@@ -175,7 +173,7 @@ class Collection:
 
     def facets(
         self, keys: Sequence[str], where: Filter | None = None, limit: int = 100
-    ) -> dict[str, list[FacetCount]]:
+    ) -> dict[str, list[ValueCount]]:
         """For each key the values that most items have, with their counts; items may be filtered."""
         check_facets(keys, limit)
         with self._readable().moment() as now:

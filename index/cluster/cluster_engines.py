@@ -1,36 +1,98 @@
-"""Engines that lie in a cluster, for all processes that have the collection open.
+"""Engines in a cluster, shared by all processes that have the collection open, and how far they were fed.
 
-Whoever finds the cluster behind the version that it looks at feeds it from the store's log, one process at a
-time; all writes may be repeated, so one that dies or sleeps halfway is no matter. A reader looks at one
-version of the store that is fed; rows of other versions are there too, and it drops them: those that it does
-not know yet, and those that have ended, which are removed a while later.
-"""
+A process that finds the cluster behind the version that it needs feeds it from the store's log, one process
+at a time; all writes may be repeated, so one that dies or stops halfway does no harm. Rows are fed as of a
+version of the store: what ended before that was never fed. So only versions that a process fed up to are
+whole. A reader searches one whole version; rows of other versions are there too, and it drops them: those
+that are newer, and those that have ended, which are removed a while later. How far the cluster was fed, and
+under which names, is noted in the store."""
 
+import json
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
 
 import numpy as np
 from jaxtyping import Bool
 
 from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddress
-from index.cluster.feed_mark import MARK_KEY, FeedMark, mark_from_note, new_feed_mark
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.recall_monitor import RecallMonitor
 from index.contracts import EngineKey, Ids, IndexEngine, Space
 from index.engines.segments import SegmentReport
 from index.search.engine_set import BATCH, NEVER, EngineSet, ProgressCallback, derive_rows, ignore_progress
-from index.store.change_log import last_change
 from index.store.item_rows import edition_of, observation_rows, pooled_row
+from index.store.metadata import last_change
 from index.store.store import Store
 from multifold.errors import needs_extra
 from multifold.types import Features, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
+
+
+MARK_KEY = "cluster"  # of the note
+
+
+@dataclass(frozen=True)
+class FeedMark:
+    """How far the cluster has got."""
+
+    place: str  # what all its names begin with
+    fed: int
+    swept: int
+    whole: bool = False  # whether all rows of the version `fed` are there
+    written: int = 0  # the cluster's time of the last write; 0: nobody knows
+    segments: tuple[EngineKey, ...] = ()
+
+    def name(self, segment: EngineKey) -> str:
+        """What one side and kind of rows is called in the cluster."""
+        return "_".join([self.place, *segment])
+
+    def further(self, fed: int, written: int, segments: Iterable[EngineKey], *, whole: bool) -> "FeedMark":
+        """The mark after more was fed."""
+        return replace(
+            self,
+            fed=fed,
+            whole=whole,
+            written=max(self.written, written),
+            segments=tuple(sorted({*self.segments, *segments})),
+        )
+
+    def after(self, noted: "FeedMark | None") -> "FeedMark":
+        """What to note when this is noted already, perhaps by one who got further: nothing goes back."""
+        if noted is None:
+            return self
+        if noted.place != self.place:
+            return noted
+        ahead = max(self, noted, key=lambda one: (one.fed, one.whole))
+        return replace(
+            ahead,
+            swept=max(self.swept, noted.swept),
+            written=max(self.written, noted.written),
+            segments=tuple(sorted({*self.segments, *noted.segments})),
+        )
+
+    def as_note(self) -> str:
+        """For the store."""
+        return json.dumps(asdict(self))
+
+
+def new_feed_mark() -> FeedMark:
+    """Nothing is fed, to a place that nobody else has."""
+    return FeedMark(f"multifold_{uuid4().hex}", 0, 0)
+
+
+def mark_from_note(note: str) -> FeedMark:
+    """The mark that `as_note` wrote."""
+    told = json.loads(note)
+    segments = tuple((side, kind) for side, kind in told.pop("segments"))
+    return FeedMark(**told, segments=segments)
+
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from index.maintenance.compact import compact_collection as tidy
 from index.maintenance.restore import restore_snapshot as bring_back
 from index.maintenance.snapshot import named_blob_keys
 from index.maintenance.snapshot import take_snapshot as take
-from index.store.blobs.places import move_blobs, open_blobs
+from index.store.blobs import move_blobs, open_blobs
 from index.store.folder_locks import WriterLock
 from index.store.store import Store
 from multifold.bundle import bundle as bundles

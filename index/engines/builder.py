@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from index.contracts import FLAT, Ids, IndexPlan, RowRankings
-from index.engines import exact_search, faiss_library
-from index.engines.exact_search import RowView
+from index.engines import exact_engine, faiss_library
+from index.engines.exact_engine import RowView
 from index.engines.faiss_index import (
     BuildStopped,
     FaissIndex,
@@ -30,7 +30,7 @@ from index.engines.faiss_index import (
     extend_index,
     set_threads,
 )
-from index.engines.l2_reduction import reduction_for
+from index.engines.faiss_library import reduction_for
 from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
 from multifold.scores import apply_signs
 from multifold.types import Metric, Vector, Vectors
@@ -79,7 +79,7 @@ def probe_truths(
     metric: Metric, rows: RowView, probes: TuningProbes, limits: Sequence[int]
 ) -> list[ProbeTruth]:
     """What the best rows of each probe score, by looking at every row."""
-    scores = _others(exact_search.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
+    scores = _others(exact_engine.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
     return [ProbeTruth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
 
 

@@ -18,9 +18,8 @@ from jaxtyping import Float32, Int64
 
 from index.contracts import ROWS_PER_CELL, IndexPlan, IndexPlanError
 from index.engines import faiss_library
-from index.engines.exact_search import RowView
-from index.engines.faiss_library import Index, faiss
-from index.engines.l2_reduction import L2Reduction, ReducedVectors
+from index.engines.exact_engine import RowView
+from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
 from multifold.types import Metric, Vectors
 
 LINE = 64  # bytes that a processor reads at once

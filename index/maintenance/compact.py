@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.maintenance.snapshot import named_blob_keys
-from index.store.blobs.contracts import Blobs
-from index.store.blobs.places import open_blobs
+from index.store.blobs import Blobs, open_blobs
 from index.store.folder_locks import WriterLock, allow_blob_removal
 from index.store.store import Store, refuse_missing
 

@@ -9,7 +9,7 @@ from typing import Any
 from index.engines import segments
 from index.engines.saved_engines import CURRENT
 from index.engines.segments import SegmentReport
-from index.store.change_log import last_change
+from index.store.metadata import last_change
 from index.store.schema import changes, items
 from index.store.store import Store
 from multifold.errors import needs_extra

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from index.contracts import NO_ROW, Ids, IndexEngine, RowRanking, Space
-from index.engines import exact_search
+from index.engines import exact_engine
 from multifold.scores import VectorScorer
 from multifold.types import Metric, Mix, Vector, Vectors
 
@@ -78,7 +78,7 @@ class ScanQuery:
         fast = vectors @ self.direction.astype(np.float32) - np.float32(self.weight) * squares
         longest = float(np.sqrt(squares.max(initial=0)))
         length = float(np.linalg.norm(self.direction))
-        slack = exact_search.product_slack(
+        slack = exact_engine.product_slack(
             longest * (length + abs(self.weight) * longest), len(self.direction)
         )
         if len(fast) > limit:
@@ -87,8 +87,8 @@ class ScanQuery:
 
     def _scores(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         wide = vectors.astype(np.float64)
-        scores: Float64[np.ndarray, " b"] = exact_search.pair_products(wide, self.direction[None])
-        return scores - self.weight * exact_search.pair_products(wide, wide)
+        scores: Float64[np.ndarray, " b"] = exact_engine.pair_products(wide, self.direction[None])
+        return scores - self.weight * exact_engine.pair_products(wide, wide)
 
 
 def vector_or_scan(metric: Metric, asked: Vector | Mix, signs: Vector | None) -> VectorQuery | ScanQuery:

@@ -16,8 +16,8 @@ from jaxtyping import Float32
 from index.contracts import EngineKey, Ids, IndexEngine, PairedIds, RowRanking, Space
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SealingEngine, SegmentReport
-from index.search.candidates import Candidates
 from index.search.engine_queries import EngineQuery
+from index.search.filter_cache import Candidates
 from index.store.item_rows import FeatureBatch, all_rows, edition_of, observation_rows, pooled_row
 from index.store.store import Store
 from multifold.errors import needs_extra

@@ -21,9 +21,9 @@ from jaxtyping import Float
 
 from index.contracts import Ids, Space
 from index.search import engine_queries
-from index.search.candidates import Candidates, FilterCache
 from index.search.engine_queries import EngineQuery
 from index.search.engine_set import EngineSet
+from index.search.filter_cache import Candidates, FilterCache
 from index.store import lexical_index
 from index.store.filters import Filter
 from index.store.item_rows import ItemSummary

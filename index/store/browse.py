@@ -28,7 +28,7 @@ with needs_extra("serve"):
 
 
 @dataclass(frozen=True)
-class FacetCount:
+class ValueCount:
     """A value, and how many items have it."""
 
     value: Scalar
@@ -75,7 +75,7 @@ def read_items(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> lis
 
 def count_facets(
     connection: Connection, keys: Sequence[str], where: Filter | None, limit: int
-) -> dict[str, list[FacetCount]]:
+) -> dict[str, list[ValueCount]]:
     """The values of each key that most items have, with their counts."""
     return {key: _facet(connection, key, where, limit) for key in keys}
 
@@ -90,7 +90,7 @@ def number_spans(connection: Connection, keys: Sequence[str], where: Filter | No
     return {key: NumberSpan(*rest) for key, *rest in connection.execute(query.group_by(facts.c.key))}
 
 
-def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[FacetCount]:
+def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[ValueCount]:
     """Each kind of value by its own index; ties in the order of kinds, then of values."""
     numbers, of_key = facts.c.number, facts.c.key == key
     kinds: list[tuple[ValueKind, ColumnElement[Any], Condition]] = [
@@ -98,11 +98,11 @@ def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -
         ("number", numbers, and_(of_key, facts.c.kind == "number", numbers.is_not(None))),
         ("text", facts.c.text, and_(of_key, facts.c.text.is_not(None))),
     ]
-    found: list[FacetCount] = []
+    found: list[ValueCount] = []
     for kind, column, chosen in kinds:
         query = select(column, func.count()).where(chosen, _among(where)).group_by(column)
         most = connection.execute(query.order_by(func.count().desc(), column).limit(limit))
-        found += [FacetCount(FactValue(kind, value).scalar, many) for value, many in most]
+        found += [ValueCount(FactValue(kind, value).scalar, many) for value, many in most]
     return sorted(found, key=lambda facet: -facet.count)[:limit]
 
 
@@ -207,7 +207,7 @@ class FacetCounter:
                     self._counts[fact.key][fact.value] += 1
             self._numbers.update({fact.key for fact in told if fact.value.kind == "number"})
 
-    def facets(self, limit: int) -> dict[str, list[FacetCount]]:
+    def facets(self, limit: int) -> dict[str, list[ValueCount]]:
         """For each key the values that most have; ties in the order of kinds, then of values."""
         return {key: self._facet(counts, limit) for key, counts in self._counts.items()}
 
@@ -216,9 +216,9 @@ class FacetCounter:
         return {key: self._span(key, many) for key, many in self._numbers.items()}
 
     @staticmethod
-    def _facet(counts: Counter[FactValue], limit: int) -> list[FacetCount]:
+    def _facet(counts: Counter[FactValue], limit: int) -> list[ValueCount]:
         ordered = sorted(counts, key=lambda one: (-counts[one], KINDS.index(one.kind), one.content))
-        return [FacetCount(value.scalar, counts[value]) for value in ordered[:limit]]
+        return [ValueCount(value.scalar, counts[value]) for value in ordered[:limit]]
 
     def _span(self, key: str, many: int) -> NumberSpan:
         numbers = [one.number for one in self._counts[key] if one.kind == "number" and one.number is not None]

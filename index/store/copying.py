@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from index.cluster.feed_mark import MARK_KEY as MARK
+from index.cluster.cluster_engines import MARK_KEY as MARK
 from index.store.database import PAGE
 from index.store.metadata import SESSION
 from index.store.schema import meta, tables

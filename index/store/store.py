@@ -15,11 +15,11 @@ from typing import Any
 from index.contracts import IndexPlan
 from index.store import browse, copying, feedback, filters, lexical_index, metadata
 from index.store import item_rows as codec
-from index.store.change_log import ChangesSince, last_change, log_changes, prune_log, pruned_until
 from index.store.database import Database, SQLite, StoreError
 from index.store.feedback import Judgement
 from index.store.filters import Filter
 from index.store.item_rows import ItemSummary, TableRow
+from index.store.metadata import ChangesSince, last_change, log_changes, prune_log, pruned_until
 from index.store.schema import items, meta, observations, tables
 from multifold.durable import make_folder, sync_folder
 from multifold.errors import needs_extra

@@ -14,7 +14,7 @@ from index.contracts import IndexPlan
 from index.maintenance.compact import compact_collection
 from index.maintenance.verify import find_store_problems
 from index.search import engine_set
-from index.store.blobs.places import open_blobs
+from index.store.blobs import open_blobs
 from index.store.database import StoreError
 from index.store.folder_locks import LockError, keep_blobs
 from index.store.store import Store

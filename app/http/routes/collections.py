@@ -31,9 +31,9 @@ from app.http.schemas.jobs import JobAnswer
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.runtime.runtime import Runtime, service_runtime
 from app.search import insight
-from index.collection_names import DEFAULT, MAIN, CollectionEntry, CollectionListing
 from index.contracts import IndexPlan
-from index.engines.factory import check_plan
+from index.engine_factory import check_plan
+from index.registry import DEFAULT, MAIN, CollectionEntry, CollectionListing
 from multifold.bundle.bundle import Bundle, BundleError
 from multifold.errors import MultifoldError, needs_extra
 

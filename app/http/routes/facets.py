@@ -8,7 +8,7 @@ from app.http.openapi import error_responses
 from app.http.parsing import parse_filter, parse_search
 from app.http.schemas.search import FacetRange, FacetsAnswer, FacetsBody, FacetValueCount, SearchBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
-from index.store.browse import FacetCount, FacetCounter, NumberSpan
+from index.store.browse import FacetCounter, NumberSpan, ValueCount
 from index.store.filters import AndFilter
 from index.validation import check_facets
 from multifold.errors import needs_extra
@@ -47,7 +47,7 @@ async def _payloads(at: CollectionRuntime, body: FacetsBody, query: SearchBody) 
     return [hit.payload for hit in answer.hits]
 
 
-def _answer(found: Mapping[str, Sequence[FacetCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
+def _answer(found: Mapping[str, Sequence[ValueCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
     shown = {
         key: [FacetValueCount(value=one.value, count=one.count) for one in values]
         for key, values in found.items()

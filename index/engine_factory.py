@@ -1,4 +1,4 @@
-"""Makes the engine of each side's rows, and finds real queries to measure its recall with."""
+"""Makes the engines of a collection: in this process, perhaps saved in its folder, or in a cluster."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,11 +6,25 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from index.contracts import EXACT, MILVUS, EngineKey, IndexEngine, IndexPlan, RowKind, Space
+from index.cluster.contracts import MILVUS_VARIABLE, MilvusAddress
+from index.contracts import (
+    AUTO,
+    EXACT,
+    MILVUS,
+    EngineKey,
+    IndexEngine,
+    IndexPlan,
+    IndexPlanError,
+    RowKind,
+    Space,
+)
 from index.engines import faiss_library
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import check_types
+from index.engines.saved_engines import SavedEngines
+from index.search.engine_set import EngineSet
+from index.store.store import Store
 from multifold.scores import apply_signs
 from multifold.types import SIDES, Features, Side, Vectors
 
@@ -69,3 +83,40 @@ def real_queries(
         if len(vectors) >= FEWEST:
             return apply_signs(vectors, space.query_signs)
     return None
+
+
+def place_engines(
+    space: Space,
+    store: Store,
+    plan: IndexPlan,
+    cluster: MilvusAddress | None,
+    home: Path | None,
+    probes: Mapping[Side, Features] | None,
+    *,
+    writes: bool,
+) -> EngineSet:
+    """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is."""
+    if plan.type == MILVUS or (cluster is not None and plan.type == AUTO):
+        return _in_cluster(space, store, cluster, probes, plan.recall, writes=writes)
+    if home is None:
+        return EngineSet(space, EngineFactory(space, plan, None, probes))
+    saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
+    return EngineSet(space, EngineFactory(space, plan, saved.home if writes else None, probes), saved)
+
+
+def _in_cluster(
+    space: Space,
+    store: Store,
+    cluster: MilvusAddress | None,
+    probes: Mapping[Side, Features] | None,
+    recall: float,
+    *,
+    writes: bool,
+) -> EngineSet:
+    if cluster is None:
+        raise IndexPlanError(
+            f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
+        )
+    from index.cluster.cluster_engines import ClusterEngineSet  # its client is an extra
+
+    return ClusterEngineSet(space, store, cluster, probes, recall, writes=writes)

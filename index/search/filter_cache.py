@@ -18,9 +18,9 @@ from jaxtyping import Bool
 
 from index.contracts import Ids
 from index.store import filters
-from index.store.change_log import last_change
 from index.store.filters import AndFilter, Filter, LeafFilter, NotFilter, OrFilter
 from index.store.item_rows import pooled_row, rows_of
+from index.store.metadata import last_change
 from multifold.errors import needs_extra
 from multifold.types import Side
 

@@ -12,7 +12,7 @@ with needs_extra("serve"):
     from starlette.exceptions import HTTPException
 
 from index.cluster.contracts import ClusterError
-from index.contracts import IndexPlanError
+from index.contracts import IndexPlanError, QueryError
 from index.jobs import NoSuchJobError
 from index.registry import CollectionNameError, NameTakenError, NoSuchCollectionError
 from index.store.blobs import BlobError
@@ -20,7 +20,7 @@ from index.store.browse import ItemOrderError
 from index.store.database import StoreError
 from index.store.feedback import FeedbackError
 from index.store.filters import FilterError
-from index.validation import ItemError, QueryError
+from index.store.item_rows import ItemError
 from renderers.contracts import MeshError
 
 STATUS_CODES = {

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Float32
-
 from index.cluster.contracts import MILVUS_VARIABLE, MilvusAddress
 from index.contracts import (
     AUTO,
@@ -15,21 +12,17 @@ from index.contracts import (
     IndexEngine,
     IndexPlan,
     IndexPlanError,
-    RowKind,
     Space,
 )
 from index.engines import faiss_library
+from index.engines.builder import real_queries
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import check_types
 from index.engines.saved_engines import SavedEngines
 from index.search.engine_set import EngineSet
 from index.store.store import Store
-from multifold.scores import apply_signs
-from multifold.types import SIDES, Features, Side, Vectors
-
-FEWEST = 32  # queries that are worth measuring with
-OBSERVATION_ROWS: RowKind = "observation"
+from multifold.types import Features, Side, Vectors
 
 
 def check_plan(plan: IndexPlan, dim: int) -> None:
@@ -63,26 +56,6 @@ class EngineFactory:
 
     def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
         return lambda count: real_queries(self._space, side, count, self._probes, self._made)
-
-
-def real_queries(
-    space: Space,
-    side: Side,
-    count: int,
-    probes: Mapping[Side, Features],
-    stored: Mapping[EngineKey, IndexEngine],
-) -> Float32[np.ndarray, "q d"] | None:
-    """Queries of the other sides: the encoder's own probes, else what is stored; None where these are few."""
-    for other in (one for one in SIDES if one != side):
-        if other in probes:
-            vectors = space.vectors(probes[other][:count])
-        elif (other, OBSERVATION_ROWS) in stored:
-            vectors = stored[other, OBSERVATION_ROWS].sample(count)
-        else:
-            continue
-        if len(vectors) >= FEWEST:
-            return apply_signs(vectors, space.query_signs)
-    return None
 
 
 def place_engines(

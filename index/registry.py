@@ -13,10 +13,9 @@ from pathlib import Path
 from secrets import token_hex
 
 from index.store import metadata
-from index.store.blobs import open_blobs
 from index.store.database import Database, StoreError
 from index.store.folder_locks import WriterLock
-from index.store.store import database_at
+from index.store.store import database_at, open_blobs
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError, needs_extra
 

@@ -11,7 +11,7 @@ import numpy as np
 from benches.index.generated_vectors import VectorSet
 from index.collection import Collection
 from index.contracts import CPU_LADDER, IndexPlan
-from index.engines.faiss_index import set_threads
+from index.engines.faiss_library import faiss
 from index.plain_space import PlainSpace
 from index.store.filters import Filter, parse_filter
 from multifold.types import Features, Item, Observation, Query, Side, Vector
@@ -61,7 +61,7 @@ class _Searches:
     """Searches of one collection, one query at a time."""
 
     def __init__(self, collection: Collection, scene: VectorSet) -> None:
-        set_threads(1)
+        faiss.omp_set_num_threads(1)
         self._collection, self._scene = collection, scene
         self._rng = np.random.default_rng(5)
 

@@ -25,17 +25,15 @@ from index.cluster.recall_monitor import RecallMonitor
 from index.contracts import EngineKey, Ids, IndexEngine, Space
 from index.engines.segments import SegmentReport
 from index.search.engine_set import BATCH, NEVER, EngineSet, ProgressCallback, derive_rows, ignore_progress
+from index.store.browse import living_editions
 from index.store.item_rows import edition_of, observation_rows, pooled_row
-from index.store.metadata import last_change
+from index.store.metadata import FEED_MARK, ChangesSince, last_change
 from index.store.store import Store
 from multifold.errors import needs_extra
 from multifold.types import Features, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
-
-
-MARK_KEY = "cluster"  # of the note
 
 
 @dataclass(frozen=True)
@@ -193,11 +191,12 @@ class ClusterEngineSet(EngineSet):
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
         """Which rows are of an edition that the store has, in the version that this thread looks at."""
         editions, places = np.unique(edition_of(rows), return_inverse=True)
-        living = self._store.living(editions.tolist())
+        with self._store.moment() as now:
+            living = living_editions(now, editions.tolist())
         return np.isin(editions, np.array(list(living), np.int64))[places]
 
     def _noted(self) -> FeedMark | None:
-        note = self._store.noted(MARK_KEY)
+        note = self._store.noted(FEED_MARK)
         return None if note is None else mark_from_note(note)
 
     def _reach(self, wanted: int) -> None:
@@ -224,7 +223,8 @@ class ClusterEngineSet(EngineSet):
     def _feed(self, mark: FeedMark) -> None:
         """Write what is newer than the mark; what was written before does no harm."""
         self._adopt(mark)
-        with self._store.moment(), self._store.since(mark.fed, BATCH) as progress:
+        with self._store.moment() as now:
+            progress = ChangesSince(now, mark.fed, BATCH)
             for batch in progress.batches():
                 for new in derive_rows(batch, self._space):
                     self._at(new.segment).put(new.rows, new.vectors)
@@ -246,7 +246,7 @@ class ClusterEngineSet(EngineSet):
             told[0] = mark.after(None if noted is None else mark_from_note(noted))
             return told[0].as_note()
 
-        self._store.note(MARK_KEY, said)
+        self._store.note(FEED_MARK, said)
         if told[0].place != mark.place:
             raise ClusterLostError("The cluster lost rows, and somebody has begun again elsewhere.")
         return told[0]
@@ -267,8 +267,8 @@ class ClusterEngineSet(EngineSet):
         if not self._store.reaches(mark.swept):  # the log was cut short: every row is looked at
             rows = self._at(segment).ids()
             return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
-        with self._store.since(mark.swept, BATCH) as progress:
-            ended = progress.ended(until)
+        with self._store.moment() as now:
+            ended = ChangesSince(now, mark.swept, BATCH).ended(until)
         side, kind = segment
         if kind == "pooled":
             return pooled_row(np.array([edition for edition, _ in ended], np.int64), side)
@@ -303,4 +303,4 @@ class ClusterEngineSet(EngineSet):
         def said(noted: str | None) -> str:
             return noted if noted and mark_from_note(noted).place != lost else new_feed_mark().as_note()
 
-        self._store.note(MARK_KEY, said)
+        self._store.note(FEED_MARK, said)

@@ -22,7 +22,8 @@ from index.contracts import Ids, IndexPlan, PairedIds, RowBlock, RowRanking, Row
 from index.engines import exact_engine, faiss_library, segments
 from index.engines.builder import SegmentBuilder
 from index.engines.exact_engine import ExactEngine, RowView, refuse_known, sort_unique
-from index.engines.faiss_index import BuildStopped, IndexStart, check_types, set_threads
+from index.engines.faiss_index import BuildStopped, IndexStart, check_types
+from index.engines.faiss_library import faiss
 from index.engines.saved_engines import SegmentFiles
 from index.engines.segments import Segment, SegmentReport
 from multifold.machine import cores, lower_thread_priority
@@ -296,7 +297,7 @@ class FaissEngine:
         return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
 
     def _search_lane(self, queries: Vectors, limit: int, threads: int) -> RowRankings:
-        set_threads(threads if len(queries) > 1 else 1)
+        faiss.omp_set_num_threads(threads if len(queries) > 1 else 1)
         return self._search_parts(queries, limit)
 
     def _seal_if_due(self) -> None:

@@ -340,8 +340,3 @@ def _graph(index: Index) -> bool:
     if isinstance(index, faiss.IndexPreTransform):
         return _graph(faiss.downcast_index(index.index))
     return isinstance(index, faiss.IndexHNSW)
-
-
-def set_threads(count: int) -> None:
-    """How many cores FAISS may use when this thread calls it."""
-    faiss.omp_set_num_threads(count)

@@ -256,20 +256,11 @@ class FolderBlobs(Blobs):
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
-def open_blobs(home: Path, bucket: str | None) -> Blobs:
-    """The blobs of a collection: in its folder, or in a bucket by its address."""
-    if bucket is None:
-        return FolderBlobs(home / "blobs")
-    from index.store.bucket import BucketBlobs  # its client is an extra
-
-    return BucketBlobs(home, bucket)
-
-
 AT_ONCE = 16
 
 
 def move_blobs(
-    keys: Sequence[str], source: Blobs, target: Blobs, told: Callable[[int], object] = lambda _: None
+    keys: Sequence[str], source: Blobs, target: Blobs, on_progress: Callable[[int], object] = lambda _: None
 ) -> list[str]:
     """Copy blobs; returns those that are missing or damaged in the source. A place that fails ends it."""
 
@@ -280,7 +271,7 @@ def move_blobs(
             except DamagedBlobError:
                 return key
             target.write(key, data)
-        told(1)
+        on_progress(1)
         return None
 
     with ThreadPoolExecutor(AT_ONCE) as movers:

@@ -35,6 +35,7 @@ def migrate(connection: Connection) -> None:
 
 
 SESSION = "session"
+FEED_MARK = "cluster"  # the note of how far a cluster was fed
 VECTOR_ID = "vector_id"
 
 
@@ -79,11 +80,6 @@ def check_stamp(connection: Connection, name: str, vector_id: str | None) -> Sto
         )
     length = known.get("feature_length")
     return StoreStamp(known[VECTOR_ID], None if length is None else int(length))
-
-
-def read_session(connection: Connection) -> str | None:
-    """The name of the last process that opened the store for writing; a copy goes its own way from there."""
-    return read_note(connection, SESSION)
 
 
 def begin_session(connection: Connection) -> str:

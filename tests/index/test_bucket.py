@@ -11,7 +11,8 @@ from index.collection import Collection
 from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
 from index.registry import CollectionLocation, CollectionRegistry, ensure_collection, locate_collection
-from index.store.blobs import BlobError, Blobs, DamagedBlobError, open_blobs
+from index.store.blobs import BlobError, Blobs, DamagedBlobError
+from index.store.store import open_blobs
 from multifold.cli import main
 from tests.index.buckets import BucketServer, free_ports
 from tests.index.shots import SPACE, equal, furnish, held

@@ -8,9 +8,8 @@ from app.http.openapi import error_responses
 from app.http.parsing import parse_filter, parse_search
 from app.http.schemas.search import FacetRange, FacetsAnswer, FacetsBody, FacetValueCount, SearchBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
-from index.store.browse import FacetCounter, NumberSpan, ValueCount
+from index.store.browse import FacetCounter, NumberSpan, ValueCount, check_facets
 from index.store.filters import AndFilter
-from index.validation import check_facets
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):

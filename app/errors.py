@@ -12,15 +12,15 @@ with needs_extra("serve"):
     from starlette.exceptions import HTTPException
 
 from index.cluster.contracts import ClusterError
-from index.collection_names import CollectionNameError, NameTakenError, NoSuchCollectionError
-from index.contracts import IndexPlanError
+from index.contracts import IndexPlanError, QueryError
 from index.jobs import NoSuchJobError
-from index.store.blobs.contracts import BlobError
+from index.registry import CollectionNameError, NameTakenError, NoSuchCollectionError
+from index.store.blobs import BlobError
 from index.store.browse import ItemOrderError
 from index.store.database import StoreError
 from index.store.feedback import FeedbackError
 from index.store.filters import FilterError
-from index.validation import ItemError, QueryError
+from index.store.item_rows import ItemError
 from renderers.contracts import MeshError
 
 STATUS_CODES = {

@@ -14,7 +14,7 @@ from app.collections.collections import Collections
 from app.collections.service import CollectionService
 from app.main import create_app
 from app.settings import Settings
-from index.collection_names import DEFAULT
+from index.registry import DEFAULT
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from app.http.keys import ApiKeyError, ApiKeys, parse_keys, read_keys
 from index.cluster.contracts import MilvusAddress
-from index.collection_names import CollectionLocation
+from index.registry import CollectionLocation
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):

@@ -13,27 +13,24 @@ from pathlib import Path
 from types import TracebackType
 
 from index.cluster.contracts import ClusterLostError, MilvusAddress
-from index.cluster.placement import place_engines
 from index.contracts import EngineKey, IndexPlan, IndexPlanError, Space
-from index.engines.factory import check_plan
+from index.engine_factory import check_plan, place_engines
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
-from index.search.candidates import FilterCache
-from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
-from index.search.search import Calibration, Searcher, SearchRequest
+from index.search.engine_set import EngineSet, ProgressCallback, check_vectors, ignore_progress
+from index.search.filter_cache import FilterCache
+from index.search.search import Calibration, Searcher, SearchRequest, check_query
 from index.store import browse, feedback
-from index.store import browse as ordering
-from index.store.blobs.contracts import Blobs
-from index.store.blobs.places import open_blobs
-from index.store.browse import FacetCount, ItemOrder, NumberSpan
-from index.store.change_log import changed_items, last_change
+from index.store.blobs import Blobs
+from index.store.browse import ItemOrder, NumberSpan, ValueCount
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
-from index.store.store import Store
-from index.validation import check_facets, check_items, check_page, check_query
+from index.store.item_rows import check_items, read_item
+from index.store.metadata import changed_items, last_change
+from index.store.store import Store, open_blobs
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Hit, Item, Kind, Query, Side
@@ -128,7 +125,9 @@ class Collection:
     def upsert(self, items: Sequence[Item]) -> int:
         """Store all items or none, each in place of its former self; returns the collection's new version."""
         with self._alone():
-            check_items(items, self._space, self._store.feature_length)
+            check_items(items, self._store.feature_length)
+            if items:
+                check_vectors(items, self._space)
             version = self._store.upsert(items) if items else self.version
             self._caught_up(len(items))
             return max(version, self.version)
@@ -147,7 +146,8 @@ class Collection:
 
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
         """One item with its observations, in the order they were given."""
-        return self._readable().get(id)
+        with self._readable().moment() as now:
+            return read_item(now, id)
 
     def ids(self) -> list[str]:
         """The ids of all items, sorted."""
@@ -161,7 +161,7 @@ class Collection:
 
     def scroll(self, after: str | None = None, limit: int = 100, where: Filter | None = None) -> list[Item]:
         """Items in the order of their ids, from behind the one named: the last of a page begins the next."""
-        check_page(after, limit)
+        browse.check_page(after, limit)
         with self._readable().moment() as now:
             return browse.page_by_id(now, after, limit, where)
 
@@ -169,21 +169,21 @@ class Collection:
         self, order: ItemOrder, after: str | None = None, limit: int = 100, where: Filter | None = None
     ) -> tuple[list[Item], str | None]:
         """Items in another order, and the mark that begins the next page, if there may be one."""
-        check_page(after, limit)
+        browse.check_page(after, limit)
         with self._readable().moment() as now:
-            return ordering.page_in_order(now, order, after, limit, where)
+            return browse.page_in_order(now, order, after, limit, where)
 
     def facets(
         self, keys: Sequence[str], where: Filter | None = None, limit: int = 100
-    ) -> dict[str, list[FacetCount]]:
+    ) -> dict[str, list[ValueCount]]:
         """For each key the values that most items have, with their counts; items may be filtered."""
-        check_facets(keys, limit)
+        browse.check_facets(keys, limit)
         with self._readable().moment() as now:
             return browse.count_facets(now, keys, where, limit)
 
     def spans(self, keys: Sequence[str], where: Filter | None = None) -> dict[str, NumberSpan]:
         """From the least to the greatest number of each key that has numbers; items may be filtered."""
-        check_facets(keys, 1)
+        browse.check_facets(keys, 1)
         with self._readable().moment() as now:
             return browse.number_spans(now, keys, where)
 
@@ -194,19 +194,19 @@ class Collection:
 
     def judge(self, judgement: Judgement) -> None:
         """Keep what somebody said of a hit, in place of what they said of it before."""
-        with self._alone():
-            self._store.judge(judgement)
+        with self._alone(), self._store.writing() as connection:
+            feedback.write_judgement(connection, judgement)
 
     def withdraw(self, judgement: str) -> int:
         """Forget a verdict; returns how many there were, 0 or 1."""
-        with self._alone():
-            return self._store.withdraw(judgement)
+        with self._alone(), self._store.writing() as connection:
+            return feedback.remove_judgement(connection, judgement)
 
     def judgements(
         self, after: str | None = None, limit: int = 100, chosen: FeedbackFilter | None = None
     ) -> list[Judgement]:
         """Verdicts in the order of their ids, from behind the one named."""
-        check_page(after, limit)
+        browse.check_page(after, limit)
         with self._readable().moment() as now:
             return feedback.page_of_judgements(now, after, limit, chosen or FeedbackFilter())
 
@@ -217,7 +217,8 @@ class Collection:
 
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""
-        return self._readable().observations()
+        with self._readable().moment() as now:
+            return browse.count_observations(now)
 
     def search(
         self,

@@ -25,6 +25,10 @@ EngineKey: TypeAlias = tuple[Side, RowKind]
 NO_ROW = -1  # the id that pads an answer with fewer rows than were asked for
 
 
+class QueryError(MultifoldError):
+    """A query that cannot be searched."""
+
+
 class IndexEngineError(MultifoldError):
     """An engine was given rows or a file that it cannot use."""
 

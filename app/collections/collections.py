@@ -9,20 +9,20 @@ from app.encoding.encoders import OpenEncoders
 from app.encoding.observations import ObservationEncoder
 from app.settings import Settings
 from index.collection import Collection
-from index.collection_names import (
+from index.contracts import IndexPlan
+from index.engine_factory import check_plan
+from index.jobs import JobList
+from index.registry import (
     DEFAULT,
     MAIN,
     CollectionEntry,
     CollectionListing,
     CollectionLocation,
+    CollectionRegistry,
     NameTakenError,
     NoSuchCollectionError,
     check_name,
 )
-from index.contracts import IndexPlan
-from index.engines.factory import check_plan
-from index.jobs import JobList
-from index.registry import CollectionRegistry
 from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
 

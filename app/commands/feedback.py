@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.feedback.export import MANIFEST_FILE, export_feedback, open_store, read_judgements
 from app.settings import Settings, read_settings
-from index.collection_names import DEFAULT
+from index.registry import DEFAULT
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.errors import MultifoldError
 

@@ -15,7 +15,7 @@ from app.encoding.encoders import with_recorded_bundle
 from app.encoding.observations import open_drawing_encoder
 from app.ingest.run import IngestError, IngestReport, IngestRequest, run_ingest, skipped_folders, watch_folder
 from app.settings import read_settings
-from index.collection_names import MAIN
+from index.registry import MAIN
 from multifold import manifest
 from multifold.errors import MultifoldError
 from multifold.machine import cores

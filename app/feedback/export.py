@@ -14,13 +14,11 @@ from typing import Any
 
 from app.ingest.sources import find_original
 from app.settings import Settings
-from index.collection_names import CollectionLocation
-from index.registry import locate_collection
+from index.registry import CollectionLocation, locate_collection
 from index.store import browse, feedback
-from index.store.blobs.contracts import BlobError, Blobs
-from index.store.blobs.places import open_blobs
+from index.store.blobs import BlobError, Blobs
 from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
-from index.store.store import Store
+from index.store.store import Store, open_blobs
 from multifold import manifest
 from multifold.durable import make_folder, write_file
 from multifold.errors import MultifoldError

@@ -18,7 +18,7 @@ from app.search.query import (
     VectorQueryPart,
 )
 from app.settings import FeedbackPolicy
-from index.store.blobs.contracts import Blobs
+from index.store.blobs import Blobs
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.bundle.preprocess import suffix_of
 from multifold.types import Kind, Verdict

@@ -17,8 +17,7 @@ from app.ingest.plan import IngestTask
 from app.settings import Settings
 from index.cluster.contracts import MilvusAddress
 from index.collection import Collection
-from index.collection_names import MAIN, CollectionLocation
-from index.registry import ensure_collection, locate_planned_collection
+from index.registry import MAIN, CollectionLocation, ensure_collection, locate_planned_collection
 from index.store.folder_locks import writer_of
 from multifold.bundle.encoder import Encoder
 from multifold.client.client import Client, ServiceError

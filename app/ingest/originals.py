@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.ingest.plan import IngestTask
-from index.store.blobs.contracts import Blobs
-from index.store.blobs.places import FolderBlobs, key_of
+from index.store.blobs import Blobs, FolderBlobs, key_of
 from multifold.bundle.preprocess import suffix_of
 from multifold.errors import MultifoldError
 from multifold.types import Item

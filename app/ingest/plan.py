@@ -15,8 +15,7 @@ from app.ingest import captions as intake_names
 from app.ingest.caches import ContentCache, FileStamp, ViewCache
 from app.ingest.sources import SourceFolder
 from index.collection import Collection
-from index.store.blobs.contracts import Blobs
-from index.store.blobs.places import FolderBlobs
+from index.store.blobs import Blobs, FolderBlobs
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem, FolderContents, files_of, printable_path

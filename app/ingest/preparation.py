@@ -13,7 +13,7 @@ from PIL import Image
 
 from app.encoding.observations import ObservationEncoder
 from index.collection import Collection
-from index.store.blobs.contracts import Blobs
+from index.store.blobs import Blobs
 from multifold.bundle.preprocess import suffix_of
 from multifold.errors import MultifoldError
 from multifold.types import Item, Kind, Observation, Pixels, captions_of, pictures_of

@@ -20,7 +20,7 @@ from app.ingest.plan import IngestPlan
 from app.ingest.sources import SourceFolder, find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
-from index.collection_names import MAIN
+from index.registry import MAIN
 from multifold import manifest
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError, needs_extra

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from index.store.blobs.contracts import Blobs, check_key
+from index.store.blobs import Blobs, check_key
 from multifold import durable
 from multifold.bundle.preprocess import decode
 

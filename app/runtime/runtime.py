@@ -39,7 +39,7 @@ from app.search.query import (
     check_confidence,
     passes_thresholds,
 )
-from index.collection_names import DEFAULT, MAIN
+from index.registry import DEFAULT, MAIN
 from multifold.errors import needs_extra
 from multifold.types import Query, Side
 

@@ -9,11 +9,11 @@ from benches.index import engines, generated_vectors, timing
 from benches.index.engines import ComparedEngine, Thresholds, build_engine
 from benches.index.generated_vectors import VectorSet
 from index.contracts import CPU_LADDER, Ids
-from index.engines import exact_search, l2_reduction
-from index.engines.exact_search import RowView, view_of
+from index.engines import exact_engine, faiss_library
+from index.engines.exact_engine import RowView, view_of
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import FaissIndex, SearchSetting, build_index
-from index.engines.l2_reduction import L2Reduction
+from index.engines.faiss_library import L2Reduction
 from index.engines.segments import search_once
 from multifold.types import Metric
 
@@ -29,7 +29,7 @@ def true_thresholds(
 ) -> Thresholds:
     """The score of the last of the true `limit` rows, for each query."""
     view = view_of(np.arange(len(scene.rows)), scene.rows) if rows is None else rows
-    return exact_search.nearest_rows("ip", view, scene.queries, limit, allowed)[0][:, -1:]
+    return exact_engine.nearest_rows("ip", view, scene.queries, limit, allowed)[0][:, -1:]
 
 
 def measure_changes(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
@@ -77,7 +77,7 @@ def measure_lorentz(args: argparse.Namespace, _: VectorSet) -> Iterator[str]:
         for radius in RADII:
             scene = generated_vectors.lorentz_vectors(args.rows, CURVED_DIM, args.queries, curvature, radius)
             rows, known = view_of(np.arange(args.rows), scene.rows), true_thresholds(scene, 10)
-            reduced = l2_reduction.reduction_for("ip", CURVED_DIM, rows.lengths)
+            reduced = faiss_library.reduction_for("ip", CURVED_DIM, rows.lengths)
             plain = L2Reduction(CURVED_DIM, None, lifted=False)
             found = [_graph(rows, scene, known, how) for how in (plain, reduced)]
             engine = build_engine(scene, TYPE, 0.99)

@@ -12,7 +12,7 @@ from benches.index.generated_vectors import VectorSet
 from benches.reporting import head, row, time_calls
 from index.collection import Collection
 from index.contracts import CPU_LADDER, IndexPlan
-from index.engines.faiss_index import set_threads
+from index.engines.faiss_library import faiss
 from index.plain_space import PlainSpace
 from index.store.filters import Filter, parse_filter
 from multifold.types import Features, Item, Observation, Query, Side, Vector
@@ -59,7 +59,7 @@ def _item(number: int, feature: Vector, place: float) -> Item:
 
 class _Searches:
     def __init__(self, collection: Collection, scene: VectorSet) -> None:
-        set_threads(1)
+        faiss.omp_set_num_threads(1)
         self._collection, self._scene = collection, scene
         self._rng = np.random.default_rng(5)
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from benches.index.engines import ComparedEngine
-from index.engines.faiss_index import set_threads
+from index.engines.faiss_library import faiss
 from multifold.types import Vectors
 
 APART = 5  # batches between those of two racers
@@ -21,7 +21,7 @@ def time_in_turns(
     racers: Sequence[ComparedEngine], queries: Vectors, limit: int, batch: int, rounds: int
 ) -> Times:
     """Seconds a query of each engine in each call; call by call they take turns."""
-    set_threads(1)
+    faiss.omp_set_num_threads(1)
     times = np.empty((len(racers), rounds))
     for turn in range(rounds):
         for place in range(len(racers)) if turn % 2 else reversed(range(len(racers))):

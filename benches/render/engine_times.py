@@ -10,7 +10,7 @@ from pathlib import Path
 
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
-from renderers.contracts import Renderer
+from renderers.contracts import Renderer, Rig
 from renderers.mesh.load import load_model
 
 
@@ -27,9 +27,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def time_engine(
-    engine: Renderer, mesh: Path, rig: cameras.Rig, size: int, rounds: int
-) -> tuple[float, float]:
+def time_engine(engine: Renderer, mesh: Path, rig: Rig, size: int, rounds: int) -> tuple[float, float]:
     """The best of some rounds."""
     clock = time.process_time
     loads, draws = [], []

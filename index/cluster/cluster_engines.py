@@ -1,36 +1,96 @@
-"""Engines that lie in a cluster, for all processes that have the collection open.
+"""Engines in a cluster, shared by all processes that have the collection open, and how far they were fed.
 
-Whoever finds the cluster behind the version that it looks at feeds it from the store's log, one process at a
-time; all writes may be repeated, so one that dies or sleeps halfway is no matter. A reader looks at one
-version of the store that is fed; rows of other versions are there too, and it drops them: those that it does
-not know yet, and those that have ended, which are removed a while later.
-"""
+A process that finds the cluster behind the version that it needs feeds it from the store's log, one process
+at a time; all writes may be repeated, so one that dies or stops halfway does no harm. Rows are fed as of a
+version of the store: what ended before that was never fed. So only versions that a process fed up to are
+whole. A reader searches one whole version; rows of other versions are there too, and it drops them: those
+that are newer, and those that have ended, which are removed a while later. How far the cluster was fed, and
+under which names, is noted in the store."""
 
+import json
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
 
 import numpy as np
 from jaxtyping import Bool
 
 from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddress
-from index.cluster.feed_mark import MARK_KEY, FeedMark, mark_from_note, new_feed_mark
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.recall_monitor import RecallMonitor
 from index.contracts import EngineKey, Ids, IndexEngine, Space
 from index.engines.segments import SegmentReport
 from index.search.engine_set import BATCH, NEVER, EngineSet, ProgressCallback, derive_rows, ignore_progress
-from index.store.change_log import last_change
+from index.store.browse import living_editions
 from index.store.item_rows import edition_of, observation_rows, pooled_row
+from index.store.metadata import FEED_MARK, ChangesSince, last_change
 from index.store.store import Store
 from multifold.errors import needs_extra
 from multifold.types import Features, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
+
+
+@dataclass(frozen=True)
+class FeedMark:
+    """How far the cluster has got."""
+
+    place: str  # what all its names begin with
+    fed: int
+    swept: int
+    whole: bool = False  # whether all rows of the version `fed` are there
+    written: int = 0  # the cluster's time of the last write; 0: nobody knows
+    segments: tuple[EngineKey, ...] = ()
+
+    def name(self, segment: EngineKey) -> str:
+        """What one side and kind of rows is called in the cluster."""
+        return "_".join([self.place, *segment])
+
+    def further(self, fed: int, written: int, segments: Iterable[EngineKey], *, whole: bool) -> "FeedMark":
+        """The mark after more was fed."""
+        return replace(
+            self,
+            fed=fed,
+            whole=whole,
+            written=max(self.written, written),
+            segments=tuple(sorted({*self.segments, *segments})),
+        )
+
+    def after(self, noted: "FeedMark | None") -> "FeedMark":
+        """What to note when this is noted already, perhaps by one who got further: nothing goes back."""
+        if noted is None:
+            return self
+        if noted.place != self.place:
+            return noted
+        ahead = max(self, noted, key=lambda one: (one.fed, one.whole))
+        return replace(
+            ahead,
+            swept=max(self.swept, noted.swept),
+            written=max(self.written, noted.written),
+            segments=tuple(sorted({*self.segments, *noted.segments})),
+        )
+
+    def as_note(self) -> str:
+        """For the store."""
+        return json.dumps(asdict(self))
+
+
+def new_feed_mark() -> FeedMark:
+    """Nothing is fed, to a place that nobody else has."""
+    return FeedMark(f"multifold_{uuid4().hex}", 0, 0)
+
+
+def mark_from_note(note: str) -> FeedMark:
+    """The mark that `as_note` wrote."""
+    told = json.loads(note)
+    segments = tuple((side, kind) for side, kind in told.pop("segments"))
+    return FeedMark(**told, segments=segments)
+
 
 log = logging.getLogger(__name__)
 
@@ -131,11 +191,12 @@ class ClusterEngineSet(EngineSet):
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
         """Which rows are of an edition that the store has, in the version that this thread looks at."""
         editions, places = np.unique(edition_of(rows), return_inverse=True)
-        living = self._store.living(editions.tolist())
+        with self._store.moment() as now:
+            living = living_editions(now, editions.tolist())
         return np.isin(editions, np.array(list(living), np.int64))[places]
 
     def _noted(self) -> FeedMark | None:
-        note = self._store.noted(MARK_KEY)
+        note = self._store.noted(FEED_MARK)
         return None if note is None else mark_from_note(note)
 
     def _reach(self, wanted: int) -> None:
@@ -162,7 +223,8 @@ class ClusterEngineSet(EngineSet):
     def _feed(self, mark: FeedMark) -> None:
         """Write what is newer than the mark; what was written before does no harm."""
         self._adopt(mark)
-        with self._store.moment(), self._store.since(mark.fed, BATCH) as progress:
+        with self._store.moment() as now:
+            progress = ChangesSince(now, mark.fed, BATCH)
             for batch in progress.batches():
                 for new in derive_rows(batch, self._space):
                     self._at(new.segment).put(new.rows, new.vectors)
@@ -184,7 +246,7 @@ class ClusterEngineSet(EngineSet):
             told[0] = mark.after(None if noted is None else mark_from_note(noted))
             return told[0].as_note()
 
-        self._store.note(MARK_KEY, said)
+        self._store.note(FEED_MARK, said)
         if told[0].place != mark.place:
             raise ClusterLostError("The cluster lost rows, and somebody has begun again elsewhere.")
         return told[0]
@@ -205,8 +267,8 @@ class ClusterEngineSet(EngineSet):
         if not self._store.reaches(mark.swept):  # the log was cut short: every row is looked at
             rows = self._at(segment).ids()
             return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
-        with self._store.since(mark.swept, BATCH) as progress:
-            ended = progress.ended(until)
+        with self._store.moment() as now:
+            ended = ChangesSince(now, mark.swept, BATCH).ended(until)
         side, kind = segment
         if kind == "pooled":
             return pooled_row(np.array([edition for edition, _ in ended], np.int64), side)
@@ -241,4 +303,4 @@ class ClusterEngineSet(EngineSet):
         def said(noted: str | None) -> str:
             return noted if noted and mark_from_note(noted).place != lost else new_feed_mark().as_note()
 
-        self._store.note(MARK_KEY, said)
+        self._store.note(FEED_MARK, said)

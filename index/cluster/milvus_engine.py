@@ -18,9 +18,8 @@ from index.cluster.contracts import ClusterLostError
 from index.cluster.milvus_connection import FLAT, GRAPH, MilvusConnection, MilvusRow
 from index.cluster.search_effort import GraphEffort, GraphMeasurement, first_effort, least_effort
 from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
-from index.engines import builder, exact_search, row_file
-from index.engines.exact_engine import refuse_known
-from index.engines.exact_search import sort_unique, view_of
+from index.engines import builder, exact_engine, row_file
+from index.engines.exact_engine import refuse_known, sort_unique, view_of
 from multifold.types import Metric, Vector, Vectors
 
 MOST = 16_384  # hits that Milvus gives
@@ -134,7 +133,7 @@ class MilvusEngine:
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is fetched."""
         found = [
-            exact_search.rows_within(self._metric, view_of(*block), query, threshold)
+            exact_engine.rows_within(self._metric, view_of(*block), query, threshold)
             for block in self.blocks(allowed)
         ]
         scores = np.concatenate([np.empty(0, np.float32), *(one for one, _ in found)])
@@ -212,7 +211,7 @@ class MilvusEngine:
 
     def _make(self, vectors: Vectors) -> None:
         """A graph, but for inner products of vectors that differ in length: graphs are bad at these."""
-        unit = bool((np.abs(exact_search.lengths(vectors) - 1) < UNIT).all())
+        unit = bool((np.abs(exact_engine.lengths(vectors) - 1) < UNIT).all())
         index = GRAPH if not self._own and (self._metric == "l2" or unit) else FLAT
         self._link.make(self.name, self._dim, self._metric, index)
         self._index = index
@@ -257,7 +256,7 @@ class MilvusEngine:
     ) -> Float32[np.ndarray, "q r"]:
         """The exact scores of candidates; -inf for those that are none."""
         places = np.arange(ids.size, dtype=np.int64).reshape(ids.shape)
-        scores = exact_search.exact_scores_at(self._metric, queries, vectors.reshape(-1, self._dim), places)
+        scores = exact_engine.exact_scores_at(self._metric, queries, vectors.reshape(-1, self._dim), places)
         scores[ids == NO_ROW] = -np.inf
         return scores
 
@@ -269,8 +268,8 @@ class MilvusEngine:
         vectors: Float32[np.ndarray, "q r d"],
     ) -> Bool[np.ndarray, " q"]:
         """Whether no row beyond the last candidate can score as much as the last of the answer."""
-        longest = 2 * float(exact_search.lengths(vectors.reshape(-1, self._dim)).max(initial=0))
-        slack = [exact_search.score_slack(self._metric, query, longest) for query in queries]
+        longest = 2 * float(exact_engine.lengths(vectors.reshape(-1, self._dim)).max(initial=0))
+        slack = [exact_engine.score_slack(self._metric, query, longest) for query in queries]
         return np.asarray(fast + np.array(slack) < last)
 
     def _there(self, allowed: Ids | None) -> int:
@@ -318,7 +317,7 @@ class MilvusEngine:
         for block in self.blocks(allowed):
             answers = [
                 (scores, ids),
-                exact_search.nearest_rows(self._metric, view_of(*block), queries, limit),
+                exact_engine.nearest_rows(self._metric, view_of(*block), queries, limit),
             ]
             scores, ids = (np.concatenate(arrays, axis=1) for arrays in zip(*answers, strict=True))
             order = np.lexsort((ids, -scores))[:, :limit]

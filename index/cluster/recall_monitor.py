@@ -18,7 +18,7 @@ from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.search_effort import GraphMeasurement
 from index.contracts import EngineKey, Ids, Space
 from index.engines import builder
-from index.engines.factory import real_queries
+from index.engines.builder import real_queries
 from index.engines.faiss_index import BuildStopped, SearchSetting
 from index.engines.segments import SegmentReport
 from index.store.store import Store

@@ -10,7 +10,7 @@ from typing import Any
 from index.cluster.contracts import cluster_from_environment
 from index.collection import Collection
 from index.commands.common import add_bucket, add_bundle, service_of, space_of, vector_id_of, writer_name
-from index.store.blobs.contracts import Blobs
+from index.store.blobs import Blobs
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, suffix_of
 from multifold.client.client import Client

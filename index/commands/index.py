@@ -12,9 +12,8 @@ commands that change something name it and leave. Those that only look may run a
 import argparse
 from pathlib import Path
 
-from index.collection_names import MAIN, CollectionLocation
 from index.commands import add_remove, import_build, inspect_collection, maintain
-from index.registry import locate_collection
+from index.registry import MAIN, CollectionLocation, locate_collection
 
 PARTS = (inspect_collection, maintain, add_remove, import_build)
 

@@ -12,9 +12,8 @@ from index.commands.common import add_bucket, add_bundle, format_size, space_of,
 from index.engines.segments import SegmentReport
 from index.maintenance import stats as figures
 from index.maintenance import verify as checks
-from index.store.blobs.places import open_blobs
 from index.store.folder_locks import writer_of
-from index.store.store import Store
+from index.store.store import Store, open_blobs
 
 MOST_LINES = 50
 

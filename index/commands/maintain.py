@@ -14,9 +14,10 @@ from index.maintenance.compact import compact_collection as tidy
 from index.maintenance.restore import restore_snapshot as bring_back
 from index.maintenance.snapshot import named_blob_keys
 from index.maintenance.snapshot import take_snapshot as take
-from index.store.blobs.places import move_blobs, open_blobs
+from index.store.blobs import move_blobs
+from index.store.copying import copy_store
 from index.store.folder_locks import WriterLock
-from index.store.store import Store
+from index.store.store import Store, open_blobs
 from multifold.bundle import bundle as bundles
 from multifold.errors import MultifoldError
 
@@ -86,7 +87,7 @@ def _move_pictures(home: Path, store: Store, bucket: str) -> list[str]:
 
 def _move_items(store: Store, database: str) -> None:
     with tqdm(unit="row", desc="rows", disable=None) as bar:
-        version = store.move(database, bar.update)
+        version = copy_store(store, database, bar.update)
     print(f"the database holds version {version}")
 
 

@@ -12,15 +12,15 @@ Of those that find it with an effort the fastest is taken.
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float32
 
-from index.contracts import FLAT, Ids, IndexPlan, RowRankings
-from index.engines import exact_search, faiss_library
-from index.engines.exact_search import RowView
+from index.contracts import FLAT, EngineKey, Ids, IndexEngine, IndexPlan, RowRankings, Space
+from index.engines import exact_engine, faiss_library
+from index.engines.exact_engine import RowView
 from index.engines.faiss_index import (
     BuildStopped,
     FaissIndex,
@@ -28,12 +28,11 @@ from index.engines.faiss_index import (
     SearchSetting,
     build_index,
     extend_index,
-    set_threads,
 )
-from index.engines.l2_reduction import reduction_for
+from index.engines.faiss_library import faiss, reduction_for
 from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
 from multifold.scores import apply_signs
-from multifold.types import Metric, Vector, Vectors
+from multifold.types import SIDES, Features, Metric, Side, Vector, Vectors
 
 LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
@@ -79,7 +78,7 @@ def probe_truths(
     metric: Metric, rows: RowView, probes: TuningProbes, limits: Sequence[int]
 ) -> list[ProbeTruth]:
     """What the best rows of each probe score, by looking at every row."""
-    scores = _others(exact_search.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
+    scores = _others(exact_engine.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
     return [ProbeTruth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
 
 
@@ -185,7 +184,7 @@ class SegmentBuilder:
         Cells that are known come first.
         """
         begun = time.perf_counter()
-        set_threads(self.threads)
+        faiss.omp_set_num_threads(self.threads)
         on_gpu = faiss_library.uses_gpu(self.plan.device)
         types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
         known = self._known(rows) if start or types[0] != FLAT else []
@@ -229,12 +228,12 @@ class SegmentBuilder:
         ann = extend_index(start, rows, stopped)
         if ann is None:
             return None
-        set_threads(1)
+        faiss.omp_set_num_threads(1)
         target = self.plan.recall
         settings = [
             tune_setting(ann, self.metric, rows, one, target, near=ann.setting(one.limit)) for one in known
         ]
-        set_threads(self.threads)
+        faiss.omp_set_num_threads(self.threads)
         reached = min(setting.recall for setting in settings) >= target
         return replace(ann, settings=tuple(settings)) if reached else None
 
@@ -255,13 +254,13 @@ class SegmentBuilder:
         """
         reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
         ann = build_index(name, rows, reduced, on_gpu=on_gpu, stopped=stopped)
-        set_threads(1)
+        faiss.omp_set_num_threads(1)
         settings = []
         for one in known:
             if stopped():
                 raise BuildStopped
             settings.append(tune_setting(ann, self.metric, rows, one, self.plan.recall, most))
-        set_threads(self.threads)
+        faiss.omp_set_num_threads(self.threads)
         worst = min(setting.recall for setting in settings)
         if worst < self.plan.recall:
             missed.append(RejectedType(name, worst))
@@ -288,3 +287,26 @@ class SegmentBuilder:
             seconds,
             tuple(missed),
         )
+
+
+MIN_QUERIES = 32  # queries that are worth measuring with
+
+
+def real_queries(
+    space: Space,
+    side: Side,
+    count: int,
+    probes: Mapping[Side, Features],
+    stored: Mapping[EngineKey, IndexEngine],
+) -> Float32[np.ndarray, "q d"] | None:
+    """Queries of the other sides: the encoder's own probes, else what is stored; None where these are few."""
+    for other in (one for one in SIDES if one != side):
+        if other in probes:
+            vectors = space.vectors(probes[other][:count])
+        elif (other, "observation") in stored:
+            vectors = stored[other, "observation"].sample(count)
+        else:
+            continue
+        if len(vectors) >= MIN_QUERIES:
+            return apply_signs(vectors, space.query_signs)
+    return None

@@ -1,126 +1,318 @@
-"""The reference engine: rows in a growing buffer, each of which is looked at."""
+"""Rows in memory, their exact index scores, and the reference engine that scores each of them.
 
-from collections.abc import Iterator
+Exact scores are summed in float64 and rounded once, so a row scores the same wherever it is stored and
+whatever is beside it. Fast scores are one float32 matrix product, and never further from the exact ones than
+`score_slack`: a float32 sum of d products is off by at most d·2⁻²⁴ of the product of lengths, in any order;
+twice that is allowed for. They narrow all rows to the few that could be among the best, and those are scored
+exactly. So the answer is the exact ranking, whatever the layout of the rows in memory.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32
+from jaxtyping import Bool, Float32, Float64, Int64
 
-from index.contracts import Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
-from index.engines import exact_search, row_file
-from index.engines.exact_search import RowView, lengths, sort_unique
+from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
+from index.engines import row_file
 from multifold.types import Metric, Vector, Vectors
+
+Lengths: TypeAlias = Float32[np.ndarray, " g"]
+GatherScores: TypeAlias = Callable[
+    [bool, Vectors, Float32[np.ndarray, "g d"], Int64[np.ndarray, "q c"], Float32[np.ndarray, "q c"]], None
+]
+PIECE = 1 << 17  # numbers that stay in a core's cache
+TINY = 2.0**-126  # what an underflow may lose
+
+
+def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
+    """The Euclidean length of each vector."""
+    squares = np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)
+    return np.asarray(np.sqrt(squares), np.float32)
+
+
+def exact_scores(
+    metric: Metric,
+    query: Vector,
+    gallery: Float32[np.ndarray, "g d"],
+    places: Int64[np.ndarray, " c"] | None = None,
+) -> Float32[np.ndarray, " c"]:
+    """The scores of a query against rows of the gallery, rounded once; without `places` against each."""
+    where = np.arange(len(gallery)) if places is None else places
+    scores: Float32[np.ndarray, " c"] = exact_scores_at(metric, query[None], gallery, where[None])[0]
+    return scores
+
+
+def exact_scores_at(
+    metric: Metric, queries: Vectors, gallery: Float32[np.ndarray, "g d"], places: Int64[np.ndarray, "q c"]
+) -> Float32[np.ndarray, "q c"]:
+    """Each query against places of the gallery of its own, as `exact` scores them."""
+    scores = np.empty(places.shape, np.float32)
+    if gather := load_compiled():
+        wanted, rows, where = (np.ascontiguousarray(array) for array in (queries, gallery, places))
+        gather(metric == "l2", wanted, rows, where, scores)
+        return scores
+    step = max(1, PIECE // max(1, places.shape[1] * gallery.shape[1]))
+    for start in range(0, len(queries), step):
+        some = slice(start, start + step)
+        wide, asked = gallery[places[some]].astype(np.float64), queries[some].astype(np.float64)[:, None]
+        if metric == "l2":
+            wide -= asked
+        scores[some] = pair_products(wide, asked) if metric == "ip" else -pair_products(wide, wide)
+    return scores
+
+
+@cache
+def load_compiled() -> GatherScores | None:
+    """Exact scores in a third of the time, where numba is installed; loading it takes half a second."""
+    if find_spec("numba") is None:
+        return None
+    gather: GatherScores = import_module("index.engines.numba_scoring").gather_scores
+    return gather
+
+
+def pair_products(
+    left: Float64[np.ndarray, "*#b d"], right: Float64[np.ndarray, "*#b d"]
+) -> Float64[np.ndarray, "..."]:
+    """⟨left, right⟩ of each pair: products of a row and a column, in whose order no other pair has a part."""
+    return np.asarray(np.matmul(left[..., None, :], right[..., None])[..., 0, 0])
+
+
+def fast_scores(
+    metric: Metric,
+    queries: Float32[np.ndarray, "q d"],
+    gallery: Float32[np.ndarray, "g d"],
+    gallery_lengths: Lengths,
+) -> Float32[np.ndarray, "q g"]:
+    """The scores of all queries against all rows, within `slack` of the exact ones."""
+    products: Float32[np.ndarray, "q g"] = queries @ gallery.T
+    if metric == "l2":
+        products *= 2
+        products -= gallery_lengths**2
+        products -= lengths(queries)[:, None] ** 2
+    return products
+
+
+def score_slack(metric: Metric, query: Vector, longest: float) -> float:
+    """How far a fast score may lie from the exact one, among rows no longer than `longest`."""
+    query_length = float(lengths(query[None])[0])
+    scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
+    return product_slack(scale, len(query))
+
+
+def product_slack(scale: float, dim: int) -> float:
+    """How far sums over products of vectors can be off in float32, where no term is larger than `scale`."""
+    terms = dim + 8
+    return scale * terms * 2.0**-23 + terms * TINY
+
+
+BLOCK_ROWS = 8192  # rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowView:
+    """Ids rise with position, so a tie that goes to the first position goes to the smallest id."""
+
+    ids: Int64[np.ndarray, " g"]
+    vectors: Float32[np.ndarray, "g d"]
+    lengths: Float32[np.ndarray, " g"]
+    alive: Bool[np.ndarray, " g"] | None = None  # None: all of them
+
+    def __len__(self) -> int:
+        return len(self.ids) - self.dead
+
+    @cached_property
+    def dead(self) -> int:
+        """How many rows are removed, and still lie here."""
+        return 0 if self.alive is None else int(len(self.alive) - np.count_nonzero(self.alive))
+
+    @cached_property
+    def longest(self) -> float:
+        """The length of the longest vector."""
+        return float(self.lengths.max(initial=0.0))
+
+    def positions(self, allowed: Ids | None = None) -> Ids | None:
+        """Where the living (and allowed) rows lie, rising; None stands for every row."""
+        if allowed is not None:
+            return self.find(sort_unique(allowed))
+        return np.flatnonzero(self.alive) if self.dead and self.alive is not None else None
+
+    def find(self, ids: Ids) -> Ids:
+        """Positions of those rising ids that are there and alive."""
+        places = np.searchsorted(self.ids, ids)
+        inside = places < len(self.ids)
+        places, ids = places[inside], ids[inside]
+        places = places[self.ids[places] == ids]
+        living: Ids = places if self.alive is None else places[self.alive[places]]
+        return living
+
+    def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
+        """The living (and allowed) rows, some at a time."""
+        places = self.positions(allowed)
+        for start in range(0, len(self.ids) if places is None else len(places), BLOCK_ROWS):
+            some = slice(start, start + BLOCK_ROWS) if places is None else places[start : start + BLOCK_ROWS]
+            yield self.ids[some], self.vectors[some]
+
+    def without(self, ids: Ids) -> "RowView":
+        """The view after these ids were removed; this one stays as it is."""
+        places = self.find(sort_unique(ids))
+        if not len(places):
+            return self
+        alive = np.ones(len(self.ids), np.bool_) if self.alive is None else self.alive.copy()
+        alive[places] = False
+        return replace(self, alive=alive)
+
+    def sample(self, count: int) -> Vectors:
+        """Up to so many of the living vectors, spread evenly."""
+        places = np.arange(len(self.ids)) if self.alive is None else np.flatnonzero(self.alive)
+        taken = min(count, len(places))
+        return self.vectors[places[np.arange(taken) * len(places) // max(1, taken)]]
+
+    def living(self) -> tuple[Ids, Vectors]:
+        """Ids and vectors of the living rows."""
+        places = self.positions()
+        return (self.ids, self.vectors) if places is None else (self.ids[places], self.vectors[places])
+
+
+def view_of(ids: PairedIds, vectors: Vectors) -> RowView:
+    """Rows put in the order of their ids."""
+    if not (ids[1:] > ids[:-1]).all():
+        order = np.argsort(ids, kind="stable")
+        ids, vectors = ids[order], vectors[order]
+    return RowView(ids, vectors, lengths(vectors))
+
+
+def sort_unique(ids: Ids) -> Ids:
+    """Sorted, each once (np.unique hashes, which takes many times as long here)."""
+    if (ids[1:] > ids[:-1]).all():
+        return ids
+    ids = np.sort(ids)
+    fresh = np.ones(len(ids), np.bool_)
+    np.not_equal(ids[1:], ids[:-1], out=fresh[1:])
+    return ids[fresh]
+
+
+MAX_SCORES = 1 << 24  # scores held at once: 64 MB
+GATHER = 4  # candidates are gathered first when they are fewer than one row in so many
+STRIDE = 128  # scores that are represented by their best in a first pass
+
+
+def nearest_rows(
+    metric: Metric, view: RowView, queries: Vectors, limit: int, allowed: Ids | None = None
+) -> RowRankings:
+    """The best rows of each query, best first, padded with -inf and NO_ROW; ties go to the smaller id."""
+    positions = view.positions(allowed)
+    scores = np.full((len(queries), limit), -np.inf, np.float32)
+    ids = np.full((len(queries), limit), NO_ROW, np.int64)
+    step = max(1, MAX_SCORES // max(1, len(view.ids)))
+    for start in range(0, len(queries), step):
+        block = queries[start : start + step]
+        for row, fast in enumerate(_fast(metric, view, block, positions), start):
+            candidates = _may_be_best(fast, limit, 2 * score_slack(metric, queries[row], view.longest))
+            exact, names = _rank(metric, view, queries[row], candidates, positions)
+            found = min(limit, len(names))
+            scores[row, :found], ids[row, :found] = exact[:found], names[:found]
+    return scores, ids
+
+
+def rows_within(
+    metric: Metric, view: RowView, query: Vector, threshold: float, allowed: Ids | None = None
+) -> RowRanking:
+    """Every row that scores `threshold` or more, best first."""
+    positions = view.positions(allowed)
+    fast = _fast(metric, view, query[None], positions)[0]
+    close = fast >= threshold - score_slack(metric, query, view.longest)
+    scores, ids = _rank(metric, view, query, np.flatnonzero(close), positions)
+    end = int(np.count_nonzero(scores >= threshold))
+    return scores[:end], ids[:end]
+
+
+def _fast(
+    metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
+) -> Float32[np.ndarray, "q g"]:
+    """Fast scores of the rows at `positions`."""
+    if positions is None:
+        return fast_scores(metric, queries, view.vectors, view.lengths)
+    if len(positions) * GATHER < len(view.ids):
+        return fast_scores(metric, queries, view.vectors[positions], view.lengths[positions])
+    return fast_scores(metric, queries, view.vectors, view.lengths)[:, positions]
+
+
+def _may_be_best(fast: Float32[np.ndarray, " g"], limit: int, margin: float) -> Ids:
+    """Places of scores that may be among the best `limit` if each is off by half the margin."""
+    if limit >= len(fast):
+        return np.arange(len(fast))
+    whole = len(fast) // STRIDE * STRIDE
+    few = fast if whole < 2 * limit * STRIDE else fast[:whole].reshape(-1, STRIDE).max(axis=1)
+    candidates = np.flatnonzero(fast >= _kth_best(few, limit) - margin)
+    if len(candidates) > 2 * limit:
+        close = fast[candidates]
+        candidates = candidates[close >= _kth_best(close, limit) - margin]
+    return candidates
+
+
+def _kth_best(scores: Float32[np.ndarray, " s"], limit: int) -> np.float32:
+    place = len(scores) - limit
+    return np.float32(np.partition(scores, place)[place])
+
+
+def _rank(metric: Metric, view: RowView, query: Vector, candidates: Ids, positions: Ids | None) -> RowRanking:
+    """Exact scores and ids of the candidates, best first."""
+    where = candidates if positions is None else positions[candidates]
+    scores = exact_scores(metric, query, view.vectors, where)
+    order = np.argsort(-scores, kind="stable")
+    return scores[order], view.ids[where][order]
+
 
 SMALLEST = 256  # rows a buffer starts with
 TOLERATED = 4  # compaction when more than one row in so many is dead
 
 
-class RowBuffer:
-    """Written by one thread at a time; the views it gave out stay as they were."""
+class ExactEngine:
+    """The reference engine: exact neighbours by index score; ties go to the smaller id.
 
-    _view: RowView
+    Rows are in a growing buffer that one thread at a time writes to; the views it gave out stay as they were.
+    """
+
+    view: RowView  # the rows as they are now
     _alive: Bool[np.ndarray, " g"]
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, metric: Metric) -> None:
         self._dim = dim
-        self._allocate(SMALLEST)
-        self._show(0, dead=0)
+        self._metric = metric
+        self.close()
 
-    @property
-    def view(self) -> RowView:
-        """The rows as they are now."""
-        return self._view
+    def add(self, ids: PairedIds, vectors: Vectors) -> None:
+        """Add rows; an id that is already there is an error, and nothing is added.
 
-    def append(self, ids: PairedIds, vectors: Vectors) -> None:
-        """Add rows. Rising ids are appended; any other order sorts the whole buffer once."""
+        Rising ids are appended; any other order sorts the whole buffer once.
+        """
         if vectors.shape != (len(ids), self._dim):
             raise IndexEngineError(f"{len(ids)} ids need as many vectors of {self._dim}, not {vectors.shape}")
         order = np.argsort(ids, kind="stable")
         ids, vectors = ids[order], vectors[order]
-        refuse_known(ids, self._view)
-        held = self._view.ids
+        refuse_known(ids, self.view)
+        held = self.view.ids
         if len(ids) and len(held) and ids[0] <= held[-1]:
             self._merge(ids, vectors)
         else:
             self._extend(ids, vectors)
 
-    def drop(self, ids: Ids) -> None:
-        """Mark rows as dead; compact when too many are."""
-        places = self._view.find(sort_unique(ids))
+    def remove(self, ids: Ids) -> None:
+        """Mark rows as dead, and compact when too many are; ids that are not there are ignored."""
+        places = self.view.find(sort_unique(ids))
         if not len(places):
             return
         self._alive = self._alive.copy()
         self._alive[places] = False
-        self._show(len(self._view.ids), self._view.dead + len(places))
-        if self._view.dead * TOLERATED > len(self._view.ids):
+        self._show(len(self.view.ids), self.view.dead + len(places))
+        if self.view.dead * TOLERATED > len(self.view.ids):
             self._merge(np.empty(0, np.int64), np.empty((0, self._dim), np.float32))
-
-    def _merge(self, ids: PairedIds, vectors: Vectors) -> None:
-        living_ids, living = self._view.living()
-        ids, vectors = np.concatenate([living_ids, ids]), np.concatenate([living, vectors])
-        order = np.argsort(ids, kind="stable")
-        self._allocate(max(SMALLEST, len(ids)))
-        self._show(0, dead=0)
-        self._extend(ids[order], vectors[order])
-
-    def _extend(self, ids: PairedIds, vectors: Vectors) -> None:
-        used = len(self._view.ids)
-        end = used + len(ids)
-        if end > len(self._ids):
-            self._grow(max(end, len(self._ids) * 3 // 2))
-        new = slice(used, end)
-        self._ids[new], self._vectors[new], self._alive[new] = ids, vectors, True
-        self._lengths[new] = lengths(vectors)
-        self._show(end, self._view.dead)
-
-    def _show(self, used: int, dead: int) -> None:
-        now = slice(0, used)
-        alive = self._alive[now] if dead else None
-        self._view = RowView(self._ids[now], self._vectors[now], self._lengths[now], alive)
-
-    def _allocate(self, capacity: int) -> None:
-        self._ids: Ids = np.empty(capacity, np.int64)
-        self._vectors: Vectors = np.empty((capacity, self._dim), np.float32)
-        self._lengths: Float32[np.ndarray, " b"] = np.empty(capacity, np.float32)
-        self._alive = np.ones(capacity, np.bool_)
-
-    def _grow(self, capacity: int) -> None:
-        held, alive = self._view, self._alive[: len(self._view.ids)]
-        self._allocate(capacity)
-        n = len(held.ids)
-        self._ids[:n], self._vectors[:n], self._lengths[:n] = held.ids, held.vectors, held.lengths
-        self._alive[:n] = alive
-
-
-def refuse_known(ids: Ids, *views: RowView) -> None:
-    """Rising ids that stand twice, or are already in one of the views, are an error."""
-    known = ids[:-1][ids[1:] == ids[:-1]]
-    for view in views:
-        known = known if len(known) else view.ids[view.find(ids)]
-    if len(known):
-        raise IndexEngineError(f"row {known[0]} is already there: remove it first")
-
-
-class ExactEngine:
-    """Exact neighbours by index score; ties go to the smaller id."""
-
-    def __init__(self, dim: int, metric: Metric) -> None:
-        self._dim = dim
-        self._metric = metric
-        self._rows = RowBuffer(dim)
-
-    @property
-    def view(self) -> RowView:
-        """The rows as they are now."""
-        return self._rows.view
-
-    def add(self, ids: PairedIds, vectors: Vectors) -> None:
-        """Add rows; an id that is already there is an error, and nothing is added."""
-        self._rows.append(ids, vectors)
-
-    def remove(self, ids: Ids) -> None:
-        """Remove rows; ids that are not there are ignored."""
-        self._rows.drop(ids)
 
     def count(self) -> int:
         """How many rows there are."""
@@ -134,19 +326,19 @@ class ExactEngine:
         *,
         exact: bool = False,  # noqa: ARG002 (it always is)
     ) -> RowRankings:
-        """The best rows of each query, best first, padded with -inf and NOBODY."""
-        return exact_search.nearest_rows(self._metric, self.view, queries, limit, allowed)
+        """The best rows of each query, best first, padded with -inf and NO_ROW."""
+        return nearest_rows(self._metric, self.view, queries, limit, allowed)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first."""
-        return exact_search.rows_within(self._metric, self.view, query, threshold, allowed)
+        return rows_within(self._metric, self.view, query, threshold, allowed)
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row, some at a time."""
         return self.view.blocks(allowed)
 
     def sample(self, count: int) -> Vectors:
-        """Up to so many of the vectors, drawn evenly."""
+        """Up to so many of the vectors, spread evenly."""
         return self.view.sample(count)
 
     def save(self, path: Path) -> None:
@@ -155,10 +347,56 @@ class ExactEngine:
 
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
-        rows = RowBuffer(self._dim)
-        rows.append(*row_file.read_rows(path, self._metric, self._dim))
-        self._rows = rows
+        loaded = ExactEngine(self._dim, self._metric)
+        loaded.add(*row_file.read_rows(path, self._metric, self._dim))
+        vars(self).update(vars(loaded))
 
     def close(self) -> None:
-        """Let go of the rows."""
-        self._rows = RowBuffer(self._dim)
+        """Release the rows."""
+        self._allocate(SMALLEST)
+        self._show(0, dead=0)
+
+    def _merge(self, ids: PairedIds, vectors: Vectors) -> None:
+        living_ids, living = self.view.living()
+        ids, vectors = np.concatenate([living_ids, ids]), np.concatenate([living, vectors])
+        order = np.argsort(ids, kind="stable")
+        self._allocate(max(SMALLEST, len(ids)))
+        self._show(0, dead=0)
+        self._extend(ids[order], vectors[order])
+
+    def _extend(self, ids: PairedIds, vectors: Vectors) -> None:
+        held, alive = self.view, self._alive
+        used = len(held.ids)
+        end = used + len(ids)
+        if end > len(self._ids):
+            self._allocate(max(end, len(self._ids) * 3 // 2))
+            self._ids[:used], self._vectors[:used], self._lengths[:used] = (
+                held.ids,
+                held.vectors,
+                held.lengths,
+            )
+            self._alive[:used] = alive[:used]
+        new = slice(used, end)
+        self._ids[new], self._vectors[new], self._alive[new] = ids, vectors, True
+        self._lengths[new] = lengths(vectors)
+        self._show(end, held.dead)
+
+    def _show(self, used: int, dead: int) -> None:
+        now = slice(0, used)
+        alive = self._alive[now] if dead else None
+        self.view = RowView(self._ids[now], self._vectors[now], self._lengths[now], alive)
+
+    def _allocate(self, capacity: int) -> None:
+        self._ids: Ids = np.empty(capacity, np.int64)
+        self._vectors: Vectors = np.empty((capacity, self._dim), np.float32)
+        self._lengths: Float32[np.ndarray, " b"] = np.empty(capacity, np.float32)
+        self._alive = np.ones(capacity, np.bool_)
+
+
+def refuse_known(ids: Ids, *views: RowView) -> None:
+    """Rising ids of which two are equal, or that are already in one of the views, are an error."""
+    known = ids[:-1][ids[1:] == ids[:-1]]
+    for view in views:
+        known = known if len(known) else view.ids[view.find(ids)]
+    if len(known):
+        raise IndexEngineError(f"row {known[0]} is already there: remove it first")

@@ -18,9 +18,8 @@ from jaxtyping import Float32, Int64
 
 from index.contracts import ROWS_PER_CELL, IndexPlan, IndexPlanError
 from index.engines import faiss_library
-from index.engines.exact_search import RowView
-from index.engines.faiss_library import Index, faiss
-from index.engines.l2_reduction import L2Reduction, ReducedVectors
+from index.engines.exact_engine import RowView
+from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
 from multifold.types import Metric, Vectors
 
 LINE = 64  # bytes that a processor reads at once
@@ -341,8 +340,3 @@ def _graph(index: Index) -> bool:
     if isinstance(index, faiss.IndexPreTransform):
         return _graph(faiss.downcast_index(index.index))
     return isinstance(index, faiss.IndexHNSW)
-
-
-def set_threads(count: int) -> None:
-    """How many cores FAISS may use when this thread calls it."""
-    faiss.omp_set_num_threads(count)

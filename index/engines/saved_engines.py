@@ -1,19 +1,171 @@
-"""Engines on disk: derived, so they are loaded when they fit the store, and forgotten when they do not.
+"""Engines on disk: derived, so they are loaded when they fit the store, and deleted when they do not.
 
 Every save is a folder of its own. One small file names the folder that counts; it is replaced only after all
 files of the new one are durable. So a crash at any moment leaves the last whole save.
-"""
+
+A sealed segment is written once, to a file of its own under a new name; the file that an engine is saved to
+names them, and holds the fresh rows and which sealed ones are dead. Sealed files are linked, not copied, from
+an engine's home to wherever it is saved."""
 
 import json
 import logging
+import os
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
-from index.contracts import EngineKey, IndexEngine, IndexEngineError, IndexPlan
-from multifold.durable import make_folder, replace_file
+import numpy as np
+
+from index.contracts import Device, EngineKey, Ids, IndexEngine, IndexEngineError, IndexPlan, PairedIds
+from index.engines import faiss_library, segments
+from index.engines.exact_engine import RowView
+from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
+from index.engines.faiss_library import L2Reduction, faiss
+from index.engines.row_file import (
+    FLOATS,
+    IDS,
+    array_of,
+    as_bytes,
+    read_blocks,
+    rows_from_blocks,
+    write_blocks,
+)
+from index.engines.segments import Segment, SegmentReport
+from multifold.durable import make_folder, replace_file, sync_folder
+from multifold.types import Metric, Vectors
+
+
+def write_segment(path: Path, metric: Metric, part: Segment) -> None:
+    """Write a sealed part durably and all at once, its dead rows too."""
+    rows, ann = part.rows, part.ann
+    header = {
+        "metric": metric,
+        "dim": rows.vectors.shape[1],
+        "report": part.seal.as_json(),
+        "ann": None if ann is None else _index_header(ann),
+    }
+    index = memoryview(b"") if ann is None else faiss.serialize_index(faiss_library.to_cpu(ann.index)).data
+    arrays = as_bytes(rows.ids, IDS), as_bytes(rows.vectors, FLOATS), as_bytes(rows.lengths, FLOATS)
+    write_blocks(path, header, [*arrays, index])
+
+
+def read_segment_rows(path: Path, metric: Metric, dim: int) -> RowView:
+    """The rows of a part that was just written, memory-mapped."""
+    return _view_of_blocks(read_blocks(path, metric, dim)[1], dim)
+
+
+def read_segment(path: Path, metric: Metric, dim: int, device: Device) -> Segment:
+    """The part that was written; anything else is an EngineError."""
+    header, blocks = read_blocks(path, metric, dim)
+    if "report" not in header:
+        raise IndexEngineError(f"{path} holds no sealed rows")
+    ann = None if header["ann"] is None else _read_index(header["ann"], blocks[3], device)
+    return Segment(_view_of_blocks(blocks, dim), ann, segments.report_from_json(header["report"]))
+
+
+def _view_of_blocks(blocks: Sequence[memoryview], dim: int) -> RowView:
+    vectors = array_of(blocks[1], FLOATS).reshape(-1, dim)
+    return RowView(array_of(blocks[0], IDS), vectors, array_of(blocks[2], FLOATS))
+
+
+def _index_header(ann: FaissIndex) -> dict[str, Any]:
+    settings = [asdict(setting) for setting in ann.settings]
+    return {"type": ann.type, "reduction": asdict(ann.reduction), "settings": settings}
+
+
+def _read_index(told: dict[str, Any], block: memoryview, device: Device) -> FaissIndex:
+    index = faiss.deserialize_index(array_of(block, "u1"))
+    settings = tuple(SearchSetting(**setting) for setting in told["settings"])
+    reduction = L2Reduction(**told["reduction"])
+    if faiss_library.uses_gpu(device):
+        return FaissIndex(told["type"], reduction, faiss_library.to_gpu(index), settings)
+    return FaissIndex(
+        told["type"], reduction, index, settings, shared_cells_of(reduction, align_centroids(index))
+    )
+
+
+class SegmentFiles:
+    """Writes and reads the parts of one engine; `home` is where sealed parts go at once."""
+
+    def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
+        self._metric, self._dim, self._device, self._home = metric, dim, device, home
+        self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
+
+    def keep(self, part: Segment) -> Segment:
+        """A sealed part as it lies at home, memory-mapped; without a home it stays in memory."""
+        if self._home is None:
+            return part
+        make_folder(self._home)
+        path = self._home / _new_name()
+        write_segment(path, self._metric, part)
+        mapped = read_segment_rows(path, self._metric, self._dim)
+        kept = replace(part, rows=mapped)
+        self._files[part.seal] = path
+        return kept
+
+    def forget(self, parts: Sequence[Segment]) -> None:
+        """Remove the files at home of parts that nobody needs; saved ones keep their own links."""
+        for part in parts:
+            path = self._files.pop(part.seal, None) if part.report else None
+            if path is not None and path.parent == self._home:
+                path.unlink(missing_ok=True)
+
+    def save(self, path: Path, parts: Sequence[Segment]) -> None:
+        """Write these parts, so that `load` brings them back."""
+        sealed = [part for part in parts if part.report is not None]
+        names = [self._beside(path, part) for part in sealed]
+        loose = [part.rows.living() for part in parts if part.report is None]
+        ids = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in loose)])
+        vectors = np.concatenate([np.empty((0, self._dim), np.float32), *(pair[1] for pair in loose)])
+        dead = np.concatenate([np.empty(0, np.int64), *(_dead(part) for part in sealed)])
+        header = {"metric": self._metric, "dim": self._dim, "sealed": names}
+        write_blocks(path, header, [as_bytes(ids, IDS), as_bytes(vectors, FLOATS), as_bytes(dead, IDS)])
+
+    def load(self, path: Path) -> tuple[list[Segment], PairedIds, Vectors]:
+        """Sealed parts, and the ids and vectors of fresh rows."""
+        header, blocks = read_blocks(path, self._metric, self._dim)
+        if "sealed" not in header:
+            raise IndexEngineError(f"{path} was not written by this engine: delete it and it is rebuilt")
+        dead, sealed = array_of(blocks[2], IDS), []
+        for name in header["sealed"]:
+            part = read_segment(path.with_name(name), self._metric, self._dim, self._device)
+            self._files[part.seal] = path.with_name(name)
+            sealed.append(replace(part, rows=part.rows.without(dead)))
+        return sealed, *rows_from_blocks(header, blocks)
+
+    def _beside(self, path: Path, part: Segment) -> str:
+        """The name of a part's file in the folder of `path`; made there if it is not."""
+        known = self._files.get(part.seal)
+        if known is not None and known.parent == path.parent:
+            return known.name
+        name = f"{path.name}.{_new_name()}"
+        if known is None or not _linked(known, path.with_name(name)):
+            write_segment(path.with_name(name), self._metric, part)
+        if known is None or known.parent != self._home:
+            self._files[part.seal] = path.with_name(name)
+        return name
+
+
+def _linked(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:
+        return False  # gone, or a file system without links
+    sync_folder(target.parent)
+    return True
+
+
+def _dead(part: Segment) -> Ids:
+    return part.rows.ids[~part.rows.alive] if part.rows.alive is not None else np.empty(0, np.int64)
+
+
+def _new_name() -> str:
+    return f"{uuid4().hex}.rows"
+
 
 log = logging.getLogger(__name__)
 

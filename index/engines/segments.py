@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float32, Int32, Int64
 
 from index.contracts import NO_ROW, Ids, RowRankings
-from index.engines import exact_search
-from index.engines.exact_search import RowView, view_of
+from index.engines import exact_engine
+from index.engines.exact_engine import RowView, view_of
 from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
 from multifold.types import Metric, Vectors
 
@@ -48,14 +48,14 @@ class SegmentReport:
 
     def __str__(self) -> str:
         """One sentence for people."""
-        told = f"{self.rows} rows as {self.type}, {self.bytes_per_row:.0f} bytes a row"
+        text = f"{self.rows} rows as {self.type}, {self.bytes_per_row:.0f} bytes a row"
         for setting in self.settings:
-            told += f"; recall@{setting.limit} {setting.recall:.3f} in {setting.seconds * 1e3:.2f} ms"
+            text += f"; recall@{setting.limit} {setting.recall:.3f} in {setting.seconds * 1e3:.2f} ms"
         if not self.settings:
-            told += "; exact"
+            text += "; exact"
         for trial in self.missed:
-            told += f"; {trial.type} reached only {trial.recall:.3f} of {self.target}"
-        return told
+            text += f"; {trial.type} reached only {trial.recall:.3f} of {self.target}"
+        return text
 
     def as_json(self) -> dict[str, Any]:
         """For files and the service."""
@@ -75,11 +75,11 @@ class SealingEngine(Protocol):
         """What the sealed parts are, find and cost."""
 
 
-def report_from_json(told: dict[str, Any]) -> SegmentReport:
+def report_from_json(raw: dict[str, Any]) -> SegmentReport:
     """The report that `as_json` wrote."""
-    settings = tuple(SearchSetting(**setting) for setting in told["settings"])
-    missed = tuple(RejectedType(**trial) for trial in told["missed"])
-    return SegmentReport(**{**told, "settings": settings, "missed": missed})
+    settings = tuple(SearchSetting(**setting) for setting in raw["settings"])
+    missed = tuple(RejectedType(**trial) for trial in raw["missed"])
+    return SegmentReport(**{**raw, "settings": settings, "missed": missed})
 
 
 SCAN = 16  # a candidate costs as much as looking at so many rows
@@ -100,12 +100,9 @@ class Segment:
         assert self.report is not None
         return self.report
 
-    def search(
-        self, metric: Metric, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> RowRankings:
-        """The best rows of each query, best first, padded; `allowed` ids rise."""
-        if self.ann is None or exact:
-            return exact_search.nearest_rows(metric, self.rows, queries, limit, allowed)
+    def search(self, metric: Metric, queries: Vectors, limit: int, allowed: Ids | None = None) -> RowRankings:
+        """The best rows of each query by the index, best first, padded; `allowed` ids rise."""
+        assert self.ann is not None
         chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
         share = max(chosen / len(self.rows.ids), 1e-9)
         return self._reach(metric, queries, self.ann.setting(limit).within(share), limit, allowed, chosen)
@@ -119,10 +116,10 @@ class Segment:
         allowed: Ids | None,
         chosen: int,
     ) -> RowRankings:
-        """Look as `how` says, and further for those queries that find too few."""
+        """Search as `how` says, and further for those queries that find too few."""
         assert self.ann is not None
         if how.candidates * SCAN >= chosen or how.candidates > self.ann.most():
-            return exact_search.nearest_rows(metric, self.rows, queries, limit, allowed)
+            return exact_engine.nearest_rows(metric, self.rows, queries, limit, allowed)
         positions = self.ann.candidates(queries, how.candidates, how.effort)
         good = self._good(positions, allowed)
         short = good.sum(axis=1) < how.needed
@@ -162,9 +159,9 @@ def rescore(
     limit: int,
 ) -> RowRankings:
     """The best of the good candidates by their exact scores; ties go to the smaller id."""
-    scores = exact_search.exact_scores_at(metric, queries, rows.vectors, positions)
+    scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
     scores[~good] = -np.inf
-    scores, places = exact_search.best_scores(scores, positions, limit)
+    scores, places = best_scores(scores, positions, limit)
     ids = rows.ids[places]
     ids[np.isneginf(scores)] = NO_ROW
     return _padded(scores, -np.inf, limit), _padded(ids, NO_ROW, limit)
@@ -175,28 +172,38 @@ def _padded(array: np.ndarray, filler: float | int, limit: int) -> np.ndarray:
     return np.pad(array, ((0, 0), (0, missing)), constant_values=filler) if missing > 0 else array
 
 
-TIER = 4  # a sealed part joins a merge that has a quarter of its rows
+def best_scores(
+    scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], limit: int
+) -> tuple[Float32[np.ndarray, "q k"], Int32[np.ndarray, "q k"]]:
+    """The best scores of each row and their places (below 2³¹), best first; ties go to the smaller place."""
+    keys = np.empty(places.shape, np.int64)  # which are sorted many times faster than pairs
+    low, high = _halves(keys)
+    low[:], high[:] = places, _rising((0 - scores).view(np.int32))
+    keys.sort(axis=1)
+    low, high = _halves(keys[:, :limit])
+    return 0 - _rising(high).view(np.float32), low
+
+
+def _halves(keys: Int64[np.ndarray, "q c"]) -> tuple[Int32[np.ndarray, "q c"], Int32[np.ndarray, "q c"]]:
+    halves = keys.view("<i4")
+    return halves[:, ::2], halves[:, 1::2]
+
+
+def _rising(bits: Int32[np.ndarray, "q c"]) -> Int32[np.ndarray, "q c"]:
+    """The bits of floats as integers of the same order, and back."""
+    return np.asarray(bits ^ ((bits >> 31) & 0x7FFF_FFFF))
+
+
 FIRST_INDEX_TIER = 8  # a first index is cheap to make again
-DEAD_SHARE = 4  # and so does one of whose rows a quarter is dead
-
-
-def segments_to_merge(parts: Sequence[Segment], seal_at: int) -> list[Segment]:
-    """The parts to merge now: loose rows if they are enough, and beside them small or rotten sealed parts."""
-    loose = [part for part in parts if part.report is None]
-    size = sum(len(part.rows) for part in loose)
-    rotten = [part for part in parts if part.report and part.rows.dead * DEAD_SHARE > len(part.rows.ids)]
-    if size < seal_at and not rotten:
-        return []
-    return _joined(loose + rotten, parts, TIER)
 
 
 def segments_to_hasten(parts: Sequence[Segment]) -> list[Segment]:
-    """The parts to give a first index together: loose rows that have none, and loose parts that are small."""
+    """The parts to give a first index together: loose rows that have none, and small loose parts."""
     loose = [part for part in parts if part.report is None]
-    return _joined([part for part in loose if part.ann is None], loose, FIRST_INDEX_TIER)
+    return with_similar([part for part in loose if part.ann is None], loose, FIRST_INDEX_TIER)
 
 
-def _joined(chosen: list[Segment], parts: Sequence[Segment], tier: int) -> list[Segment]:
+def with_similar(chosen: list[Segment], parts: Sequence[Segment], tier: int) -> list[Segment]:
     """And those of the parts that are not many times as large as what is chosen, the smallest first."""
     size = sum(len(part.rows) for part in chosen)
     for part in sorted(parts, key=lambda part: len(part.rows)):
@@ -230,7 +237,7 @@ def replace_segments(now: Sequence[Segment], chosen: Sequence[Segment], new: Seg
     """The parts after a merge; what was removed from the old parts meanwhile is dead in the new one."""
     sources = {id(part.rows.ids) for part in chosen}  # a part keeps its ids when rows of it die
     old = [part for part in now if id(part.rows.ids) in sources]
-    living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living_ids() for part in old)])
+    living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living()[0] for part in old)])
     alive = np.isin(new.rows.ids, living)
     rows = new.rows if alive.all() else replace(new.rows, alive=alive)
     kept = [part for part in now if id(part.rows.ids) not in sources]

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.maintenance.snapshot import named_blob_keys
-from index.store.blobs.contracts import Blobs
-from index.store.blobs.places import open_blobs
+from index.store.blobs import Blobs
 from index.store.folder_locks import WriterLock, allow_blob_removal
-from index.store.store import Store, refuse_missing
+from index.store.store import Store, open_blobs, refuse_missing
 
 KEPT_CHANGES = 10_000  # changes that stay in the log, for readers that follow it
 

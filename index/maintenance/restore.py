@@ -24,10 +24,9 @@ from index.maintenance.snapshot import (
     SnapshotHeader,
     named_blob_keys,
 )
-from index.store.blobs.contracts import BlobError
-from index.store.blobs.places import FolderBlobs
-from index.store.change_log import last_change
+from index.store.blobs import BlobError, FolderBlobs
 from index.store.folder_locks import refuse_network
+from index.store.metadata import last_change
 from index.store.schema import VERSION, items, observations, tables
 from index.store.store import Store
 from multifold.durable import make_folder, sync_folder, temporary_path

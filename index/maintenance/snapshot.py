@@ -14,11 +14,11 @@ from pathlib import Path
 
 from index.maintenance.archive import ArchiveWriter
 from index.store import feedback
-from index.store.blobs.contracts import BlobError, Blobs
-from index.store.change_log import last_change
+from index.store.blobs import BlobError, Blobs
 from index.store.copying import sqlite_copy
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import parse_files
+from index.store.metadata import last_change
 from index.store.schema import VERSION, items, observations
 from index.store.store import Store
 from multifold.bundle.bundle import file_hash

@@ -9,7 +9,8 @@ from typing import Any
 from index.engines import segments
 from index.engines.saved_engines import CURRENT
 from index.engines.segments import SegmentReport
-from index.store.change_log import last_change
+from index.store.browse import count_observations
+from index.store.metadata import last_change
 from index.store.schema import changes, items
 from index.store.store import Store
 from multifold.errors import needs_extra
@@ -44,7 +45,7 @@ def collect_stats(folder: Path) -> CollectionStats:
                 store.vector_id,
                 last_change(now),
                 counts[0],
-                store.observations(),
+                count_observations(now),
                 counts[1],
                 "default" if plan is None else f"{plan.type}, recall {plan.recall}",
                 _bytes(folder),

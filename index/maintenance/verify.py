@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from index.contracts import EngineKey, IndexEngine, Space
-from index.engines.exact_search import lengths
+from index.engines.exact_engine import lengths
 from index.maintenance.snapshot import named_blob_keys
 from index.search.engine_set import BATCH, NEVER, derive_rows
-from index.store.blobs.contracts import BlobError, Blobs
-from index.store.change_log import last_change
+from index.store.blobs import BlobError, Blobs
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import FEATURE_DTYPE
+from index.store.metadata import ChangesSince, last_change
 from index.store.schema import changes, items, observations
 from index.store.store import Store
 from multifold.errors import needs_extra
@@ -117,8 +117,8 @@ def find_index_problems(
 
 def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineKey, RowFingerprints]:
     made: dict[EngineKey, RowFingerprints] = {}
-    with store.since(NEVER, BATCH) as progress:
-        for batch in progress.batches():
+    with store.moment() as now:
+        for batch in ChangesSince(now, NEVER, BATCH).batches():
             for new in derive_rows(batch, space):
                 made.setdefault(new.segment, RowFingerprints(direction)).add(new.rows, new.vectors)
     return made

@@ -1,48 +1,29 @@
-"""What engines are asked: one vector, a mix of vectors, or a scan of every row, rescored where the
-geometry needs it.
+"""Queries beyond one vector: a mix of vectors, a scan of every row, and rescoring.
 
-With W = Σ wᵢ and c = Σ wᵢqᵢ / W:
+With W = Σ wᵢ and c = Σ wᵢqᵢ / W, the score of a row g for a mix is:
 
-- `ip`: it is ⟨Σ wᵢqᵢ, g⟩, one query like any other;
-- `l2`, W > 0: it is W·(-‖g - c‖²) + W‖c‖² - Σ wᵢ‖qᵢ‖², one query whose scores are stretched and shifted;
-- `l2` otherwise: it is 2⟨g, Σ wᵢqᵢ⟩ - W‖g‖² - Σ wᵢ‖qᵢ‖², for which every row is looked at. That is
-  done too where W is small beside Σ |wᵢ|: c lies far out there, and float32 scores would tell no rows apart.
+- `ip`: ⟨Σ wᵢqᵢ, g⟩, one query like any other;
+- `l2`, W > 0: W·(-‖g - c‖²) + W‖c‖² - Σ wᵢ‖qᵢ‖², one query whose scores are stretched and shifted;
+- `l2` otherwise: 2⟨g, Σ wᵢqᵢ⟩ - W‖g‖² - Σ wᵢ‖qᵢ‖², for which every row is scored. That is done too where W
+  is small beside Σ |wᵢ|: c is so far away then that float32 scores would not tell rows apart.
 
-The best `DEPTH` rows by index score are put in the order of the geometry's own similarity, then the next
-`DEPTH`, and so on: every page of a search sees the same order. A search that looks at every row orders them
-all. The similarity to a mix is the weighted sum of those to its parts.
+The best `RESCORE_DEPTH` rows by index score are put in the order of the geometry's own similarity, then the
+next, and so on: every page of a search sees the same order. An exact search orders all rows. The similarity
+to a mix is the weighted sum of those to its parts.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
 
-from index.contracts import NO_ROW, Ids, IndexEngine, RowRanking, Space
-from index.engines import exact_search
+from index.contracts import Ids, IndexEngine, RowRanking
+from index.engines import exact_engine
+from index.search.engine_set import VectorQuery
 from multifold.scores import VectorScorer
 from multifold.types import Metric, Mix, Vector, Vectors
 
 BALANCED = 0.1  # W beside Σ |wᵢ|
-
-
-@dataclass(frozen=True, eq=False)
-class VectorQuery:
-    """A vector whose scores may be stretched and shifted."""
-
-    vector: Vector
-    stretch: float = 1.0
-    shift: float = 0.0
-
-    def search(
-        self, engine: IndexEngine, limit: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> RowRanking:
-        """The best rows with their scores, best first."""
-        scores, rows = engine.search(self.vector[None], limit, allowed, exact=exact)
-        found = rows[0] != NO_ROW
-        stretched = scores[0][found].astype(np.float64) * self.stretch + self.shift
-        return stretched.astype(np.float32), rows[0][found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +59,7 @@ class ScanQuery:
         fast = vectors @ self.direction.astype(np.float32) - np.float32(self.weight) * squares
         longest = float(np.sqrt(squares.max(initial=0)))
         length = float(np.linalg.norm(self.direction))
-        slack = exact_search.product_slack(
+        slack = exact_engine.product_slack(
             longest * (length + abs(self.weight) * longest), len(self.direction)
         )
         if len(fast) > limit:
@@ -87,18 +68,16 @@ class ScanQuery:
 
     def _scores(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         wide = vectors.astype(np.float64)
-        scores: Float64[np.ndarray, " b"] = exact_search.pair_products(wide, self.direction[None])
-        return scores - self.weight * exact_search.pair_products(wide, wide)
+        scores: Float64[np.ndarray, " b"] = exact_engine.pair_products(wide, self.direction[None])
+        return scores - self.weight * exact_engine.pair_products(wide, wide)
 
 
-def vector_or_scan(metric: Metric, asked: Vector | Mix, signs: Vector | None) -> VectorQuery | ScanQuery:
-    """What to ask an engine; the signs of the query side are applied."""
-    if not isinstance(asked, Mix):
-        return VectorQuery(asked if signs is None else asked * signs)
-    queries = np.stack([vector for vector, _ in asked.parts]).astype(np.float64)
+def vector_or_scan(metric: Metric, mix: Mix, signs: Vector | None) -> VectorQuery | ScanQuery:
+    """What a mix asks the engines; the signs of the query side are applied."""
+    queries = np.stack([vector for vector, _ in mix.parts]).astype(np.float64)
     if signs is not None:
         queries *= signs
-    weights = np.array([weight for _, weight in asked.parts], np.float64)
+    weights = np.array([weight for _, weight in mix.parts], np.float64)
     total, direction = weights.sum(), weights @ queries
     if metric == "ip":
         return VectorQuery(direction.astype(np.float32))
@@ -114,7 +93,7 @@ RESCORE_DEPTH = 1024
 
 @dataclass(frozen=True, eq=False)
 class RescoredQuery:
-    """A question whose best rows are compared anew, part by part."""
+    """A query whose best rows are compared again, part by part."""
 
     candidates: VectorQuery | ScanQuery
     parts: tuple[tuple[Vector, float], ...]  # index vectors, without signs
@@ -133,26 +112,22 @@ class RescoredQuery:
         return scores[order].astype(np.float32), rows[order]
 
     def _similarities(self, engine: IndexEngine, rows: Ids) -> Float64[np.ndarray, " k"]:
-        """Of each of these rows; a row that has gone meanwhile is like nothing."""
+        """Of each of these rows; -inf for a row that was removed meanwhile."""
         scores = np.full(len(rows), -np.inf)
         order = np.argsort(rows)
         for ids, vectors in engine.blocks(rows[order]):
-            scores[order[np.searchsorted(rows, ids, sorter=order)]] = self._of(vectors)
+            scores[order[np.searchsorted(rows, ids, sorter=order)]] = self._compare(vectors)
         return scores
 
-    def _of(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
+    def _compare(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         scores = np.zeros(len(vectors))
         for part, weight in self.parts:
             scores += weight * self.space.rescore(part[None], vectors[None])[0].astype(np.float64)
         return scores
 
 
-EngineQuery: TypeAlias = VectorQuery | ScanQuery | RescoredQuery
-
-
-def engine_query(space: Space, asked: Vector | Mix) -> EngineQuery:
-    """What to ask the engines of a space."""
-    candidates = vector_or_scan(space.metric, asked, space.query_signs)
-    if not (isinstance(space, VectorScorer) and space.rescores):
-        return candidates
-    return RescoredQuery(candidates, asked.parts if isinstance(asked, Mix) else ((asked, 1.0),), space)
+def rescored_query(
+    space: VectorScorer, candidates: VectorQuery | ScanQuery, vector: Vector | Mix
+) -> RescoredQuery:
+    """A query whose best rows are ordered by the geometry's own similarity."""
+    return RescoredQuery(candidates, vector.parts if isinstance(vector, Mix) else ((vector, 1.0),), space)

@@ -7,21 +7,30 @@ follows another process, and the opening of a collection (from before the first 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32
 
-from index.contracts import EngineKey, Ids, IndexEngine, PairedIds, RowRanking, Space
+from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, PairedIds, RowRanking, Space
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SealingEngine, SegmentReport
-from index.search.candidates import Candidates
-from index.search.engine_queries import EngineQuery
-from index.store.item_rows import FeatureBatch, all_rows, edition_of, observation_rows, pooled_row
+from index.store.item_rows import (
+    FeatureBatch,
+    ItemError,
+    all_rows,
+    batch_from_items,
+    edition_of,
+    observation_rows,
+    pooled_row,
+    rows_of,
+)
+from index.store.metadata import ChangesSince
 from index.store.store import Store
 from multifold.errors import needs_extra
-from multifold.types import SIDES, Pooling, Side, Vectors
+from multifold.types import SIDES, Item, Pooling, Side, Vector, Vectors
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -65,6 +74,7 @@ class ReadWriteGate:
                 self._condition.notify_all()
 
 
+MAX_NUMBER = 1e15  # squares of such numbers, summed, still fit in float32
 ProgressCallback: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
@@ -75,7 +85,7 @@ WIDER = 4  # how much further a grouped search reaches each time
 
 
 def ignore_progress(_: int) -> None:
-    """Nobody wants to hear."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,73 @@ def pool_features(
     sums = np.add.reduceat(features.astype(np.float64), starts, axis=0)
     sizes = np.diff(starts, append=len(editions))
     return editions[starts], (sums / sizes[:, None]).astype(np.float32)
+
+
+def check_vectors(new: Sequence[Item], space: Space) -> None:
+    """Refuse items whose features are fine and still have no usable vector in the space."""
+    for addition in derive_rows(batch_from_items(new), space):
+        bad = addition.rows[~usable(addition.vectors)]
+        if len(bad):
+            raise ItemError(
+                f"Item {new[int(edition_of(bad)[0])].id!r}: the encoder's geometry makes no usable vector "
+                f"of its {addition.segment[0]} features (not finite, or beyond {MAX_NUMBER:g})."
+            )
+
+
+def usable(vectors: Vectors) -> Bool[np.ndarray, " b"]:
+    """Which vectors are finite and of numbers that are not too large."""
+    return np.asarray((np.abs(vectors) <= MAX_NUMBER).all(axis=1))  # false for NaN too
+
+
+@runtime_checkable
+class EngineQuery(Protocol):
+    """A query in terms of one engine's rows."""
+
+    def search(
+        self, engine: IndexEngine, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRanking:
+        """The best rows with their scores, best first; ties go to the smaller id."""
+
+
+@dataclass(frozen=True, eq=False)
+class VectorQuery:
+    """A vector whose scores may be stretched and shifted."""
+
+    vector: Vector
+    stretch: float = 1.0
+    shift: float = 0.0
+
+    def search(
+        self, engine: IndexEngine, limit: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> RowRanking:
+        """The best rows with their scores, best first."""
+        scores, rows = engine.search(self.vector[None], limit, allowed, exact=exact)
+        found = rows[0] != NO_ROW
+        stretched = scores[0][found].astype(np.float64) * self.stretch + self.shift
+        return stretched.astype(np.float32), rows[0][found]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Editions that a search may find, rising, and how many observations each has."""
+
+    editions: Ids
+    sizes: Ids
+    _pooled: dict[Side, Ids] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.editions)
+
+    def pooled(self, side: Side) -> Ids:
+        """Their pooled rows of one side."""
+        if side not in self._pooled:
+            self._pooled[side] = pooled_row(self.editions, side)
+        return self._pooled[side]
+
+    @cached_property
+    def observed(self) -> Ids:
+        """The rows of their observations."""
+        return rows_of(self.editions, self.sizes)
 
 
 class EngineSet:
@@ -162,15 +239,16 @@ class EngineSet:
     def discard(self) -> None:
         """Remove what lies elsewhere, for good."""
 
-    def catch_up(self, store: Store, told: ProgressCallback = ignore_progress) -> None:
+    def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh.
 
-        `told` hears how many observations are on their way.
+        `on_progress` is called with how many observations are on their way.
         """
         if self.version == store.version():
             return
-        with store.moment(), store.since(self._starting(store), BATCH) as progress:
-            batches = _counted(progress.batches(), told)
+        with store.moment() as now:
+            progress = ChangesSince(now, self._starting(store), BATCH)
+            batches = _counted(progress.batches(), on_progress)
             additions = (one for batch in batches for one in derive_rows(batch, self._space))
             if self.version == NEVER:
                 self._apply(progress.version, [], additions)
@@ -186,7 +264,7 @@ class EngineSet:
 
     def nearest(
         self,
-        question: EngineQuery,
+        query: EngineQuery,
         side: Side,
         limit: int,
         pool: Pooling,
@@ -197,22 +275,22 @@ class EngineSet:
         """Editions with their scores, best first; `limit` of them when so many exist."""
         if pool == "mean":
             allowed = None if among is None else among.pooled(side)
-            scores, rows = self._search((side, "pooled"), question, limit, allowed, exact=exact)
+            scores, rows = self._search((side, "pooled"), query, limit, allowed, exact=exact)
             return list(zip(edition_of(rows).tolist(), scores.tolist(), strict=True))
         allowed = None if among is None else among.observed
         reach = limit
         while True:
             reach *= WIDER
-            scores, rows = self._search((side, "observation"), question, reach, allowed, exact=exact)
+            scores, rows = self._search((side, "observation"), query, reach, allowed, exact=exact)
             editions, firsts = np.unique(edition_of(rows), return_index=True)
             if len(editions) >= limit or len(rows) < reach:
                 order = np.argsort(firsts)[:limit]
                 return list(zip(editions[order].tolist(), scores[firsts[order]].tolist(), strict=True))
 
-    def best_rows(self, question: EngineQuery, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
+    def best_rows(self, query: EngineQuery, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
         """The row that scores best in each of these editions, given how many observations each has."""
         rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
-        _, ranked = self._search((side, "observation"), question, len(rows), rows, exact=True)
+        _, ranked = self._search((side, "observation"), query, len(rows), rows, exact=True)
         worst_first = ranked[::-1]
         return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
 
@@ -274,7 +352,7 @@ class EngineSet:
     def _search(
         self,
         segment: EngineKey,
-        question: EngineQuery,
+        query: EngineQuery,
         limit: int,
         allowed: Ids | None = None,
         *,
@@ -286,14 +364,14 @@ class EngineSet:
         )
         if engine is None or most == 0:
             return np.empty(0, np.float32), np.empty(0, np.int64)
-        return question.search(engine, min(limit, most), allowed, exact=exact)
+        return query.search(engine, min(limit, most), allowed, exact=exact)
 
 
-def _counted(batches: Iterable[FeatureBatch], told: ProgressCallback) -> Iterator[FeatureBatch]:
+def _counted(batches: Iterable[FeatureBatch], on_progress: ProgressCallback) -> Iterator[FeatureBatch]:
     done = 0
     for batch in batches:
         done += len(batch.rows)
-        told(done)
+        on_progress(done)
         yield batch
 
 

@@ -19,18 +19,18 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkabl
 import numpy as np
 from jaxtyping import Float
 
-from index.contracts import Ids, Space
-from index.search import engine_queries
-from index.search.candidates import Candidates, FilterCache
-from index.search.engine_queries import EngineQuery
-from index.search.engine_set import EngineSet
+from index.contracts import Ids, QueryError, Space
+from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
+from index.search.engine_set import MAX_NUMBER, Candidates, EngineQuery, EngineSet, VectorQuery, usable
+from index.search.filter_cache import FilterCache
 from index.store import lexical_index
 from index.store.filters import Filter
-from index.store.item_rows import ItemSummary
+from index.store.item_rows import ItemSummary, read_observations, read_summaries
 from index.store.lexical_index import LexicalMatch
 from index.store.store import Store
 from multifold.errors import needs_extra
-from multifold.types import SIDES, Hit, Observation, Pooling, Query, Side
+from multifold.scores import VectorScorer
+from multifold.types import SIDES, Hit, Mix, Observation, Pooling, Query, Side, Vector
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -112,6 +112,56 @@ def fuse_rankings(near: Sequence[R], named: Sequence[R], weight: float) -> list[
     return [places[one] for one in sorted(counted, key=lambda one: (-counted[one], one not in by_words))]
 
 
+MAX_WEIGHT = 1e3
+MAX_PARTS = 64  # of a mixed query
+TARGETS = (*SIDES, "any")
+
+
+def check_query(query: Query, dim: int) -> None:
+    """Refuse a query that no engine could answer."""
+    if isinstance(query.vector, Mix):
+        _check_mix(query.vector, dim)
+    else:
+        _check_vector(query.vector, dim)
+    if query.limit < 1:
+        raise QueryError(f"The limit must be 1 or more, not {query.limit}.")
+    if query.offset < 0:
+        raise QueryError(f"The offset must be 0 or more, not {query.offset}.")
+    if query.target not in TARGETS:
+        raise QueryError(f"The target must be one of {', '.join(TARGETS)}, not {query.target!r}.")
+    if query.pool not in ("mean", "max"):
+        raise QueryError(f"The pool must be mean or max, not {query.pool!r}.")
+
+
+def _check_vector(vector: Vector, dim: int) -> None:
+    if vector.shape != (dim,):
+        raise QueryError(f"The query's vector has the shape {vector.shape}, this collection's have ({dim},).")
+    if not usable(vector[None])[0]:
+        raise QueryError(f"The query's vector has numbers that are not finite, or beyond {MAX_NUMBER:g}.")
+
+
+def _check_mix(mix: Mix, dim: int) -> None:
+    if not 1 <= len(mix.parts) <= MAX_PARTS:
+        raise QueryError(f"A mixed query has 1 to {MAX_PARTS} parts, not {len(mix.parts)}.")
+    for vector, weight in mix.parts:
+        _check_vector(vector, dim)
+        if not abs(weight) <= MAX_WEIGHT:  # false for NaN too
+            raise QueryError(f"A weight lies between -{MAX_WEIGHT:g} and {MAX_WEIGHT:g}, not at {weight}.")
+    if not any(weight for _, weight in mix.parts):
+        raise QueryError("The weights of a mixed query are all 0: nothing is asked for.")
+
+
+def engine_query(space: Space, vector: Vector | Mix) -> EngineQuery:
+    """What to ask the engines of a space; the signs of the query side are applied."""
+    signs = space.query_signs
+    if isinstance(vector, Mix):
+        query: VectorQuery | ScanQuery = vector_or_scan(space.metric, vector, signs)
+    else:
+        query = VectorQuery(vector if signs is None else vector * signs)
+    rescores = isinstance(space, VectorScorer) and space.rescores
+    return rescored_query(space, query, vector) if rescores else query  # type: ignore[arg-type]
+
+
 NO_ROWS: Ids = np.empty(0, np.int64)
 
 
@@ -122,7 +172,7 @@ class LexicalSearch:
     derived: EngineSet
     store: Store
     now: Connection
-    question: EngineQuery
+    query: EngineQuery
 
     def places(self, query: Query, among: Candidates | None) -> list[RankedItem]:
         """The items that the words of the query name and that have its target side, best first."""
@@ -149,9 +199,9 @@ class LexicalSearch:
         best = [edition for edition in told if edition in there]
         best = best[: max(query.offset + query.limit, FUSED_DEPTH)]
         if query.pool == "max":
-            cards = self.store.cards(best)
-            sizes = np.array([cards[edition].size for edition in sorted(cards)], np.int64)
-            there = self._scored(side, Candidates(_sorted(cards), sizes), "max")
+            summaries = read_summaries(self.now, best)
+            sizes = np.array([summaries[edition].size for edition in sorted(summaries)], np.int64)
+            there = self._scored(side, Candidates(_sorted(summaries), sizes), "max")
         return {
             edition: RankedItem(edition, side, there[edition], words=told[edition].chunks)
             for edition in best
@@ -159,7 +209,7 @@ class LexicalSearch:
         }
 
     def _scored(self, side: Side, among: Candidates, pool: Pooling) -> dict[int, float]:
-        nearest = self.derived.nearest(self.question, side, len(among), pool, among, exact=True)
+        nearest = self.derived.nearest(self.query, side, len(among), pool, among, exact=True)
         return dict(nearest)
 
 
@@ -192,7 +242,7 @@ class SearchRequest:
 class RankedPage:
     """What one query found, before anything of it is read."""
 
-    question: EngineQuery
+    query: EngineQuery
     places: Sequence[RankedItem]
     sure: ConfidenceOf
 
@@ -218,7 +268,7 @@ class Searcher:
     def answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
         """The hits of each; None if the engines have to catch up, or the store went on meanwhile."""
         with self.derived.gate.reading(), self.store.moment() as now:
-            return self._read([self._page(ask, now) for ask in asks])
+            return self._read([self._page(ask, now) for ask in asks], now)
 
     def _page(self, ask: SearchRequest, now: Connection) -> RankedPage | None:
         query, version = ask.query, self.derived.seen_at(now)
@@ -227,12 +277,12 @@ class Searcher:
         among = None if ask.where is None else self.bitmaps.candidates(now, ask.where, version)
         if ask.where is not None and among is None:
             return None
-        question = engine_queries.engine_query(self.space, query.vector)
-        nearest = partial(self.derived.nearest, question, pool=query.pool, among=among, exact=ask.exact)
-        named = LexicalSearch(self.derived, self.store, now, question).places(query, among)
+        wanted = engine_query(self.space, query.vector)
+        nearest = partial(self.derived.nearest, wanted, pool=query.pool, among=among, exact=ask.exact)
+        named = LexicalSearch(self.derived, self.store, now, wanted).places(query, among)
         sure = partial(self._sure, ask.calibration, among)
         ranking = _ranking(query, nearest, named, sure)
-        return RankedPage(question, ranking[query.offset : query.offset + query.limit], sure)
+        return RankedPage(wanted, ranking[query.offset : query.offset + query.limit], sure)
 
     def _sure(
         self,
@@ -247,43 +297,43 @@ class Searcher:
         told = calibration(side, np.array(scores), self.derived.choice(side, among))
         return [None] * len(scores) if told is None else told.tolist()
 
-    def _read(self, pages: Sequence[RankedPage | None]) -> list[list[Hit] | None]:
-        """What was found, as the store has it."""
-        there = [page for page in pages if page is not None]
-        cards = self.store.cards([place.id for page in there for place in page.places])
-        best = [{} if page is None else self._best_rows(page, cards) for page in pages]
-        seen = self.store.observations_at(list(chain.from_iterable(rows.values() for rows in best)))
+    def _read(self, pages: Sequence[RankedPage | None], now: Connection) -> list[list[Hit] | None]:
+        """The hits of each page, as the store has them."""
+        editions = [place.id for page in pages if page is not None for place in page.places]
+        summaries = read_summaries(now, editions)
+        best = [{} if page is None else self._best_rows(page, summaries) for page in pages]
+        observations = read_observations(now, list(chain.from_iterable(rows.values() for rows in best)))
         return [
-            None if page is None else _hits(page, cards, rows, seen)
+            None if page is None else _hits(page, summaries, rows, observations)
             for page, rows in zip(pages, best, strict=True)
         ]
 
-    def _best_rows(self, page: RankedPage, cards: Mapping[int, ItemSummary]) -> dict[int, int]:
+    def _best_rows(self, page: RankedPage, summaries: Mapping[int, ItemSummary]) -> dict[int, int]:
         """The observation that matches best of each item that is still there."""
         best: dict[int, int] = {}
         for side, places in _by_side(page.places):
-            sizes = {one.id: cards[one.id].size for one in places if one.id in cards}
-            best |= self.derived.best_rows(page.question, side, sizes)
+            sizes = {one.id: summaries[one.id].size for one in places if one.id in summaries}
+            best |= self.derived.best_rows(page.query, side, sizes)
         return best
 
 
 def _hits(
     page: RankedPage,
-    cards: Mapping[int, ItemSummary],
+    summaries: Mapping[int, ItemSummary],
     best: Mapping[int, int],
-    seen: Mapping[int, Observation],
+    observations: Mapping[int, Observation],
 ) -> list[Hit] | None:
     """All of a page, or None if one of its items is there no more."""
-    if not all(place.id in best and best[place.id] in seen for place in page.places):
+    if not all(place.id in best and best[place.id] in observations for place in page.places):
         return None
     sure = page.confidence()
     return [
         Hit(
-            cards[one.id].id,
+            summaries[one.id].id,
             one.score,
             one.side,
-            seen[best[one.id]],
-            cards[one.id].payload,
+            observations[best[one.id]],
+            summaries[one.id].payload,
             sure[one.id],
             one.words,
         )

@@ -1,7 +1,5 @@
 """Items listed, sorted, counted and grouped by payload, without any vector.
 
-Pages in other orders than that of ids are in ordering.py.
-
 An order is written `newest`, `payload.price` (the least first) or `-payload.price` (the greatest first). By a
 number only items that have one are listed; of several in a list, the first in the order counts. Equal ones
 stand as they were written. A page ends with a mark, which begins the next one.
@@ -12,23 +10,30 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
-from index.store import item_rows
+from index.contracts import QueryError
 from index.store.filters import Condition, Filter, filter_condition
-from index.store.item_rows import LONGEST_KEY, FactValue, Scalar, ValueKind, facts_of, is_storable
-from index.store.schema import facts, items, observations
+from index.store.item_rows import (
+    VALUES,
+    FactValue,
+    Scalar,
+    ValueKind,
+    facts_of,
+    is_storable,
+    read_items,
+    read_rows,
+)
+from index.store.schema import LONGEST_KEY, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Item
+from multifold.types import KIND_OF, Item, Kind
 
 with needs_extra("serve"):
     from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
 
 
 @dataclass(frozen=True)
-class FacetCount:
+class ValueCount:
     """A value, and how many items have it."""
 
     value: Scalar
@@ -49,6 +54,35 @@ def count(connection: Connection, where: Filter | None = None) -> int:
     return connection.scalar(select(func.count()).select_from(items).where(_holds(where))) or 0
 
 
+def check_page(after: str | None, limit: int) -> None:
+    """Refuse a page that there cannot be."""
+    if after is not None and not is_storable(after):
+        raise QueryError(f"There is no item {after!r} to go on from.")
+    if not 1 <= limit <= MAX_PAGE:
+        raise QueryError(f"A page has 1 to {MAX_PAGE} items, not {limit}.")
+
+
+def check_facets(keys: Sequence[str], limit: int) -> None:
+    """Refuse facets that cannot be counted."""
+    if isinstance(keys, str) or len(keys) > MAX_KEYS or not all(map(is_storable, keys)):
+        raise QueryError(f"Facets take a list of up to {MAX_KEYS} keys of the payload.")
+    if limit < 1:
+        raise QueryError(f"The limit must be 1 or more, not {limit}.")
+
+
+def living_editions(connection: Connection, editions: Sequence[int]) -> set[int]:
+    """Those of the editions that were not replaced or deleted."""
+    living = select(items.c.edition).where(items.c.edition.in_(VALUES))
+    return {row.edition for row in read_rows(connection, living, editions)}
+
+
+def count_observations(connection: Connection) -> dict[Kind, int]:
+    """How many observations of each kind there are."""
+    counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
+    counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(counted)}
+    return {kind: counts.get(kind, 0) for kind in KIND_OF.values()}
+
+
 def list_ids(connection: Connection, where: Filter | None = None) -> list[str]:
     """The ids of items, sorted."""
     return sorted(connection.scalars(select(items.c.id).where(_holds(where))))
@@ -64,18 +98,9 @@ def page_by_id(
     return read_items(connection, connection.execute(query).mappings().all())
 
 
-def read_items(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> list[Item]:
-    """Items of these rows, with their observations."""
-    editions = [row["edition"] for row in rows]
-    of_these = select(observations).where(observations.c.edition.in_(editions))
-    seen = connection.execute(of_these.order_by(observations.c.row)).mappings()
-    by_edition = {edition: [*group] for edition, group in groupby(seen, itemgetter("edition"))}
-    return [item_rows.item_from_rows(row, by_edition.get(row["edition"], [])) for row in rows]
-
-
 def count_facets(
     connection: Connection, keys: Sequence[str], where: Filter | None, limit: int
-) -> dict[str, list[FacetCount]]:
+) -> dict[str, list[ValueCount]]:
     """The values of each key that most items have, with their counts."""
     return {key: _facet(connection, key, where, limit) for key in keys}
 
@@ -90,7 +115,7 @@ def number_spans(connection: Connection, keys: Sequence[str], where: Filter | No
     return {key: NumberSpan(*rest) for key, *rest in connection.execute(query.group_by(facts.c.key))}
 
 
-def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[FacetCount]:
+def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[ValueCount]:
     """Each kind of value by its own index; ties in the order of kinds, then of values."""
     numbers, of_key = facts.c.number, facts.c.key == key
     kinds: list[tuple[ValueKind, ColumnElement[Any], Condition]] = [
@@ -98,11 +123,11 @@ def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -
         ("number", numbers, and_(of_key, facts.c.kind == "number", numbers.is_not(None))),
         ("text", facts.c.text, and_(of_key, facts.c.text.is_not(None))),
     ]
-    found: list[FacetCount] = []
+    found: list[ValueCount] = []
     for kind, column, chosen in kinds:
         query = select(column, func.count()).where(chosen, _among(where)).group_by(column)
         most = connection.execute(query.order_by(func.count().desc(), column).limit(limit))
-        found += [FacetCount(FactValue(kind, value).scalar, many) for value, many in most]
+        found += [ValueCount(FactValue(kind, value).scalar, many) for value, many in most]
     return sorted(found, key=lambda facet: -facet.count)[:limit]
 
 
@@ -119,6 +144,8 @@ def _holds(where: Filter | None) -> Condition:
     return true() if where is None else filter_condition(where)
 
 
+MAX_PAGE = 1_000  # items
+MAX_KEYS = 64  # counted at once
 WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)
 MARK = re.compile(r"([0-9]{1,18})(?: (\S{1,32}))?")  # an edition, and its number
 
@@ -201,13 +228,13 @@ class FacetCounter:
         self._counts: dict[str, Counter[FactValue]] = {key: Counter() for key in keys}
         self._numbers: Counter[str] = Counter()  # items that have a number of the key
         for payload in payloads:
-            told = [fact for fact in facts_of(payload) if fact.key in self._counts]
-            for fact in told:
+            values = [fact for fact in facts_of(payload) if fact.key in self._counts]
+            for fact in values:
                 if fact.value.kind in KINDS:
                     self._counts[fact.key][fact.value] += 1
-            self._numbers.update({fact.key for fact in told if fact.value.kind == "number"})
+            self._numbers.update({fact.key for fact in values if fact.value.kind == "number"})
 
-    def facets(self, limit: int) -> dict[str, list[FacetCount]]:
+    def facets(self, limit: int) -> dict[str, list[ValueCount]]:
         """For each key the values that most have; ties in the order of kinds, then of values."""
         return {key: self._facet(counts, limit) for key, counts in self._counts.items()}
 
@@ -216,9 +243,9 @@ class FacetCounter:
         return {key: self._span(key, many) for key, many in self._numbers.items()}
 
     @staticmethod
-    def _facet(counts: Counter[FactValue], limit: int) -> list[FacetCount]:
+    def _facet(counts: Counter[FactValue], limit: int) -> list[ValueCount]:
         ordered = sorted(counts, key=lambda one: (-counts[one], KINDS.index(one.kind), one.content))
-        return [FacetCount(value.scalar, counts[value]) for value in ordered[:limit]]
+        return [ValueCount(value.scalar, counts[value]) for value in ordered[:limit]]
 
     def _span(self, key: str, many: int) -> NumberSpan:
         numbers = [one.number for one in self._counts[key] if one.kind == "number" and one.number is not None]

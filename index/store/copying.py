@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from index.cluster.feed_mark import MARK_KEY as MARK
-from index.store.database import PAGE
-from index.store.metadata import SESSION
+from index.store.database import PAGE, StoreError
+from index.store.metadata import FEED_MARK, SESSION, last_change
 from index.store.schema import meta, tables
+from index.store.store import Store, database_at
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, MetaData, Select, Table, create_engine, insert, select
+    from sqlalchemy import Connection, MetaData, Select, Table, create_engine, insert, inspect, select
     from sqlalchemy.exc import SQLAlchemyError
 
 ROWS = 1_000  # held at once
@@ -24,20 +24,34 @@ class CopyError(MultifoldError):
     """A copy that could not be made; the store is as it was."""
 
 
+def copy_store(store: Store, where: str, on_progress: Callable[[int], object]) -> int:
+    """Copy all of it into an empty database, in one transaction; returns the version of the copy."""
+    target = database_at(where, read_only=False, fresh=True)
+    try:
+        with store.moment() as source, target.writing() as connection:
+            if inspect(connection).has_table(meta.name):
+                raise StoreError(f"{target.name} holds a collection already: choose an empty schema.")
+            tables.create_all(connection)
+            copy_tables(source, connection, on_progress)
+            return last_change(source)
+    finally:
+        target.close()
+
+
 def copy_tables(
-    source: Connection, target: Connection, told: Callable[[int], object] = lambda _: None
+    source: Connection, target: Connection, on_progress: Callable[[int], object] = lambda _: None
 ) -> None:
-    """Fill empty tables; `told` hears of rows as they are written."""
+    """Fill empty tables; `on_progress` is called with the number of rows that were written."""
     for table in tables.sorted_tables:
-        found = source.execute(_rows(table), execution_options={"yield_per": ROWS})
-        for some in found.mappings().partitions():
+        rows = source.execute(_rows(table), execution_options={"yield_per": ROWS})
+        for some in rows.mappings().partitions():
             target.execute(insert(table), [dict(row) for row in some])
-            told(len(some))
+            on_progress(len(some))
 
 
 @contextmanager
 def sqlite_copy(source: Connection, path: Path) -> Iterator[Connection]:
-    """A new SQLite file with all that a store holds; not durable, for whoever reads it at once.
+    """A new SQLite file with all that a store holds; not durable, to be read at once.
 
     SQLite copies from file to file, as the last change left it: what the copy holds is asked of the copy.
     """
@@ -78,4 +92,4 @@ def _copy_within(target: Connection) -> None:
 def _rows(table: Table) -> Select[Any]:
     """All but the session, and what a cluster holds of this store."""
     rows = select(table)
-    return rows.where(table.c.key.not_in([SESSION, MARK])) if table.name == meta.name else rows
+    return rows.where(table.c.key.not_in([SESSION, FEED_MARK])) if table.name == meta.name else rows

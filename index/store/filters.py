@@ -20,22 +20,19 @@ import numpy as np
 from jaxtyping import Int64
 
 from index.contracts import Ids
-from index.store import item_rows
 from index.store.item_rows import (
     HEAD,
-    LONGEST_KEY,
     PRESENT,
     FactValue,
     fact_value,
-    facts_of,
     is_storable,
     next_after_prefix,
 )
-from index.store.schema import facts, items
+from index.store.schema import LONGEST_KEY, facts, items
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import ColumnElement, Connection, Select, and_, insert, not_, or_, select, true
+    from sqlalchemy import ColumnElement, Connection, Select, and_, not_, or_, select, true
 
 
 MAX_FILTER_DEPTH = 16
@@ -229,13 +226,6 @@ def _shown(raw: object) -> str:
 Condition = ColumnElement[bool]
 
 
-def write_facts(connection: Connection, items: Iterable[tuple[int, str]]) -> None:
-    """Note the facts of editions, given each with its payload as JSON."""
-    rows = [row for edition, payload in items for row in _rows(edition, payload)]
-    if rows:
-        connection.execute(insert(facts), rows)
-
-
 def filter_condition(where: Filter) -> Condition:
     """The filter as a condition on rows of `items`."""
     if isinstance(where, AndFilter):
@@ -303,12 +293,3 @@ def _between(leaf: RangeFilter) -> Condition:
         facts.c.kind == ("text" if of_text else "number"),
         *(compared[name](bound) for name, bound in given.items()),
     )
-
-
-def _rows(edition: int, payload: str) -> Iterator[dict[str, object]]:
-    for key, value in facts_of(item_rows.payload(payload)):
-        yield {"edition": edition, "key": key, **_columns(value)}
-
-
-def _columns(value: FactValue) -> dict[str, object]:
-    return {"kind": value.kind, "text": value.text, "number": value.number}

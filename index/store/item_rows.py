@@ -1,4 +1,5 @@
-"""Items as rows of tables, and back: row numbers, columns, and the payload values that can be filtered by.
+"""Items as rows of tables, and back: row numbers, columns, the payload values that can be filtered by, and
+what makes an item fit to be stored.
 
 Each change of an item makes a new *edition* of it, numbered by the change's sequence number. The rows of an
 edition are edition·2²⁰ + place: its observations from place 0 up, its pooled rows (one a side) from the top
@@ -12,7 +13,7 @@ its hash, which is enough to know it by and to compare it with shorter ones.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -20,7 +21,12 @@ import numpy as np
 from jaxtyping import Int8, Int64
 
 from index.contracts import PairedIds
-from multifold.types import SIDE_OF, SIDES, Feature, Features, Item, Kind, Observation, Side
+from index.store.schema import LONGEST_ID, LONGEST_KEY, LONGEST_TEXT, items, observations
+from multifold.errors import MultifoldError, needs_extra
+from multifold.types import SIDE_OF, SIDES, Features, Item, Observation, Side
+
+with needs_extra("serve"):
+    from sqlalchemy import BindParameter, Connection, Executable, bindparam, select
 
 BITS = 20
 PLACES = 1 << BITS
@@ -79,7 +85,7 @@ class FeatureBatch:
 
 @dataclass(frozen=True)
 class ItemSummary:
-    """What a search needs to know of an item it found."""
+    """What a search reads of an item."""
 
     id: str
     size: int  # observations
@@ -100,38 +106,28 @@ def item_record(edition: int, item: Item, former: TableRow | None) -> dict[str, 
 
 def observation_records(edition: int, item: Item) -> Iterator[dict[str, Any]]:
     """An item's observations as rows of `observations`."""
-    for row, seen in enumerate(item.observations, first_row(edition)):
+    for row, observation in enumerate(item.observations, first_row(edition)):
         yield {
             "row": row,
             "edition": edition,
-            "side": SIDE_OF[seen.kind],
-            "kind": seen.kind,
-            "ordinal": seen.index,
-            "feature": seen.feature.astype(FEATURE_DTYPE).tobytes(),
-            "text": seen.text,
-            "blob": seen.blob,
+            "side": SIDE_OF[observation.kind],
+            "kind": observation.kind,
+            "ordinal": observation.index,
+            "feature": observation.feature.astype(FEATURE_DTYPE).tobytes(),
+            "text": observation.text,
+            "blob": observation.blob,
         }
 
 
-def item_from_rows(row: TableRow, seen: Iterable[TableRow]) -> Item:
-    """An item from its row and those of its observations."""
-    observations = (
-        observation_from_columns(one["kind"], one["ordinal"], one["feature"], one["text"], one["blob"])
-        for one in seen
-    )
-    return Item(row["id"], tuple(observations), payload(row["payload"]), parse_files(row["files"]))
+def fact_records(edition: int, payload_text: str) -> Iterator[dict[str, Any]]:
+    """What an item can be filtered by as rows of `facts`."""
+    for key, value in facts_of(payload(payload_text)):
+        yield {"edition": edition, "key": key, "kind": value.kind, "text": value.text, "number": value.number}
 
 
-def observation_from_columns(
-    kind: Kind, ordinal: int, feature: bytes, text: str | None, blob: str | None
-) -> Observation:
-    """An observation from its columns."""
-    return Observation(kind, ordinal, _feature(feature), text, blob)
-
-
-def summary_from_columns(id: str, size: int, payload_text: str) -> ItemSummary:  # noqa: A002 (what an item's name is called here)
-    """A card from its columns."""
-    return ItemSummary(id, size, payload(payload_text))
+def _observation(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
+    feature = np.frombuffer(row.feature, FEATURE_DTYPE).astype(np.float32, copy=False)
+    return Observation(row.kind, row.ordinal, feature, row.text, row.blob)
 
 
 def is_storable(text: str) -> bool:
@@ -169,15 +165,64 @@ def _batch(rows: Sequence[int], sides: Sequence[Side], features: Features) -> Fe
     )
 
 
-def _feature(data: bytes) -> Feature:
-    return np.frombuffer(data, FEATURE_DTYPE).astype(np.float32, copy=False)
+MANY = 5_000  # values in one statement
+VALUES: BindParameter[Any] = bindparam("values", expanding=True)
+COLUMNS = observations.c
+SUMMARIES = select(items.c.edition, items.c.id, items.c.size, items.c.payload).where(
+    items.c.edition.in_(VALUES)
+)
+OBSERVATIONS = select(
+    COLUMNS.row, COLUMNS.kind, COLUMNS.ordinal, COLUMNS.feature, COLUMNS.text, COLUMNS.blob
+).where(COLUMNS.row.in_(VALUES))
+
+
+def in_pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """So many values at a time as one statement takes."""
+    for start in range(0, len(values), MANY):
+        yield values[start : start + MANY]
+
+
+def read_rows(connection: Connection, statement: Executable, values: Sequence[Any]) -> Iterator[Any]:
+    """The rows that a statement finds for these values."""
+    for some in in_pieces(values):
+        yield from connection.execute(statement, {VALUES.key: some}).all()  # one by one takes twice as long
+
+
+def read_summaries(connection: Connection, editions: Sequence[int]) -> dict[int, ItemSummary]:
+    """Id, size and payload of these editions; those replaced or deleted are left out."""
+    rows = read_rows(connection, SUMMARIES, editions)
+    return {row.edition: ItemSummary(row.id, row.size, payload(row.payload)) for row in rows}
+
+
+def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, Observation]:
+    """The observations of these rows; those replaced or deleted are left out."""
+    found = read_rows(connection, OBSERVATIONS, rows)
+    return {one.row: _observation(one) for one in found}
+
+
+def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
+    """Items of these rows, with their observations in the order they were given."""
+    of_these = select(observations).where(COLUMNS.edition.in_([row["edition"] for row in rows]))
+    by_edition: dict[int, list[Observation]] = {row["edition"]: [] for row in rows}
+    for one in connection.execute(of_these.order_by(COLUMNS.row)):
+        by_edition[one.edition].append(_observation(one))
+    return [
+        Item(row["id"], tuple(by_edition[row["edition"]]), payload(row["payload"]), parse_files(row["files"]))
+        for row in rows
+    ]
+
+
+def read_item(connection: Connection, name: str) -> Item | None:
+    """One item with its observations, in the order they were given."""
+    if not is_storable(name):
+        return None
+    rows = connection.execute(select(items).where(items.c.id == name)).mappings().all()
+    return next(iter(read_items(connection, rows)), None)
 
 
 Scalar: TypeAlias = str | int | float  # and bool, which is an int
 ValueKind: TypeAlias = Literal["text", "number", "bool", "other"]
 
-LONGEST_KEY = 255
-LONGEST_TEXT = 256  # characters of a stored text
 HEAD = LONGEST_TEXT - 65  # so many characters of a longer one are kept, before "…" and its hash
 MAX_KEY_PARTS = 16  # keys of more parts are left out
 MOST_ELEMENTS = 1_000  # of a list; a longer one is only known to be there
@@ -269,3 +314,76 @@ def _walk(key: str, value: object, depth: int) -> Iterator[PayloadFact]:
                 yield from _walk(key, inner, depth + 1)
     elif isinstance(value, (str, float, int)):
         yield PayloadFact(key, fact_value(value))
+
+
+class ItemError(MultifoldError):
+    """An item that cannot be stored; says which and why."""
+
+
+def check_items(new: Sequence[Item], feature_length: int | None) -> None:
+    """Refuse the first item that is not fit to be stored, by name."""
+    names: set[str] = set()
+    for item in new:
+        _check_id(item.id)
+        if item.id in names:
+            raise ItemError(f"Item {item.id!r} stands twice in one call: which of the two is meant?")
+        names.add(item.id)
+        feature_length = _check_item(item, feature_length)
+
+
+def _check_id(id: str) -> None:  # noqa: A002 (what an item's name is called here)
+    if not id or len(id) > LONGEST_ID:
+        raise ItemError(f"An item's id needs 1 to {LONGEST_ID} characters; {id[:40]!r} has {len(id)}.")
+    if not is_storable(id):
+        raise ItemError(
+            f"Item {id!r}: the id holds characters that cannot be stored (NUL or half a surrogate pair)."
+        )
+
+
+def _check_item(item: Item, feature_length: int | None) -> int:
+    """Returns the length of the item's features."""
+    if not 0 < len(item.observations) <= MOST_OBSERVATIONS:
+        many = len(item.observations)
+        raise ItemError(
+            f"Item {item.id!r} has {many} observations; it needs one or more, up to {MOST_OBSERVATIONS}."
+        )
+    _check_payload(item)
+    names: set[tuple[str, int]] = set()
+    length = feature_length or item.observations[0].feature.size
+    for observation in item.observations:
+        problem = _problem(observation, length)
+        if problem is None and (observation.kind, observation.index) in names:
+            problem = "stands twice"
+        if problem is not None:
+            raise ItemError(f"Item {item.id!r}: {observation.kind} {observation.index} {problem}.")
+        names.add((observation.kind, observation.index))
+    return length
+
+
+def _problem(observation: Observation, length: int) -> str | None:
+    """What is wrong with an observation, if anything is."""
+    feature = observation.feature
+    if observation.kind not in SIDE_OF:
+        return f"is of no known kind; kinds are {', '.join(SIDE_OF)}"
+    if observation.index < 0:
+        return "has a negative index"
+    if observation.kind == "caption" and not (observation.text or "").strip():
+        return "has no text"
+    if not is_storable(observation.text or ""):
+        return "has a text that cannot be stored (NUL or half a surrogate pair)"
+    if feature.ndim != 1 or feature.size != length or not length:
+        return (
+            f"has a feature of shape {feature.shape}; the features of this collection have ({length or 'n'},)"
+        )
+    return None if np.isfinite(feature).all() else "has a feature with numbers that are not finite"
+
+
+def _check_payload(item: Item) -> None:
+    try:
+        values = facts_of(json.loads(json.dumps(dict(item.payload), allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ItemError(f"Item {item.id!r}: the payload is not a JSON object ({error}).") from error
+    if len(values) > MOST_FACTS:
+        raise ItemError(
+            f"Item {item.id!r}: the payload has {len(values)} values; up to {MOST_FACTS} can be filtered by."
+        )

@@ -1,6 +1,5 @@
 """The tables of the store, the same on every database. Only features are stored; vectors are derived."""
 
-from index.store.item_rows import LONGEST_KEY, LONGEST_TEXT
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -21,6 +20,8 @@ with needs_extra("serve"):
 
 VERSION = 5
 LONGEST_ID = 512
+LONGEST_KEY = 255
+LONGEST_TEXT = 256  # characters of a stored text
 LONGEST_WHO = 128
 
 tables = MetaData()
@@ -61,7 +62,7 @@ items = Table(
 observations = Table(
     "observations",
     tables,
-    Column("row", Number, primary_key=True, autoincrement=False),  # see rows.py
+    Column("row", Number, primary_key=True, autoincrement=False),  # see item_rows.py
     Column("edition", Number, ForeignKey("items.edition", ondelete="CASCADE"), nullable=False, index=True),
     Column("side", String(8), nullable=False),
     Column("kind", String(8), nullable=False),
@@ -71,7 +72,7 @@ observations = Table(
     Column("blob", String(96)),
 )
 
-facts = Table(  # what items are filtered by (see facts.py)
+facts = Table(  # what items are filtered by (see item_rows.py)
     "facts",
     tables,
     Column("edition", Number, ForeignKey("items.edition", ondelete="CASCADE"), nullable=False, index=True),

@@ -13,8 +13,7 @@ from app.ingest.pipeline import IngestPipeline
 from app.ingest.run import make_report
 from app.settings import Settings
 from index.collection import Collection
-from index.store.blobs.contracts import BlobError
-from index.store.blobs.places import FolderBlobs
+from index.store.blobs import BlobError, FolderBlobs
 from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.manifest import read

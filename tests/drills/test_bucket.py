@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from index.store.blobs.contracts import BlobError
-from index.store.blobs.places import open_blobs
+from index.store.blobs import BlobError
+from index.store.store import open_blobs
 from multifold.client.client import Client
 from tests import tiny
 from tests.app.house import png

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from index.contracts import RowRankings
-from index.engines.search_batcher import MOST, SearchBatcher
+from index.engines.faiss_engine import BATCH, SearchBatcher
 
 
 def echo(queries: np.ndarray, limit: int) -> RowRankings:
@@ -62,9 +62,9 @@ def test_many_queries_are_cut_into_batches() -> None:
         sizes.append(len(queries))
         return echo(queries, limit)
 
-    queries = np.arange(2 * MOST + 5, dtype=np.float32)[:, None]
+    queries = np.arange(2 * BATCH + 5, dtype=np.float32)[:, None]
     assert (SearchBatcher(run, 1, 1).search(queries, 2)[1][:, 0] == queries[:, 0]).all()
-    assert sizes == [MOST, MOST, 5]
+    assert sizes == [BATCH, BATCH, 5]
 
 
 def test_an_error_is_raised_and_the_next_call_goes_on() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from index.collection import Collection
 from index.contracts import IndexPlan
-from index.search import candidates as bitmaps
-from index.search.candidates import FilterCache
+from index.search import filter_cache as bitmaps
+from index.search.filter_cache import FilterCache
 from index.store import filters
 from index.store.filters import parse_filter
 from multifold.types import Item, Observation, Pooling, Query

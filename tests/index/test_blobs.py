@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.store.blobs.contracts import BlobError
-from index.store.blobs.places import FolderBlobs
+from index.store.blobs import BlobError, FolderBlobs
 from multifold import durable
 
 DATA = b"a picture"

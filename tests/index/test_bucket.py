@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.collection_names import CollectionLocation
 from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
-from index.registry import CollectionRegistry, ensure_collection, locate_collection
-from index.store.blobs.contracts import BlobError, Blobs, DamagedBlobError
-from index.store.blobs.places import open_blobs
+from index.registry import CollectionLocation, CollectionRegistry, ensure_collection, locate_collection
+from index.store.blobs import BlobError, Blobs, DamagedBlobError
+from index.store.store import open_blobs
 from multifold.cli import main
 from tests.index.buckets import BucketServer, free_ports
 from tests.index.shots import SPACE, equal, furnish, held
@@ -148,7 +147,7 @@ def test_a_server_that_is_away_is_told(
 def test_a_server_that_hangs_is_given_up(
     tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.store.blobs.bucket.ANSWER", 0.2)
+    monkeypatch.setattr("index.store.bucket.ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(BlobError, match=r"(?i)time.?out"):

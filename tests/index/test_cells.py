@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from benches.index.generated_vectors import sphere_vectors
 from index.contracts import IndexPlan
 from index.engines import faiss_engine, segments
-from index.engines.exact_engine import ExactEngine
-from index.engines.exact_search import view_of
+from index.engines.exact_engine import ExactEngine, view_of
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import LINE, FaissIndex, IndexStart, build_index, extend_index
-from index.engines.faiss_library import Index, faiss
-from index.engines.l2_reduction import reduction_for
+from index.engines.faiss_library import Index, faiss, reduction_for
 from index.engines.segments import Segment
 from multifold.types import Metric, Vectors
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection, CollectionError
-from index.validation import ItemError, QueryError
+from index.contracts import QueryError
+from index.store.item_rows import ItemError
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere, Unguarded
 from tests.index.things import caption, feature, query, thing, view

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection, CollectionError
+from index.contracts import QueryError
 from index.engines.exact_engine import ExactEngine
 from index.search.engine_set import pool_features
 from index.search.search import SearchRequest
@@ -19,7 +20,6 @@ from index.store.folder_locks import LockError, writer_of
 from index.store.lexical_index import RULES
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION
-from index.validation import QueryError
 from multifold.types import Item, LexicalQuery, Pooling, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view

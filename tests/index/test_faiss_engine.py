@@ -9,10 +9,9 @@ import pytest
 from index.contracts import IndexEngineError, IndexPlan, IndexPlanError
 from index.engines import faiss_engine, faiss_library
 from index.engines.builder import SegmentBuilder
-from index.engines.exact_engine import ExactEngine
-from index.engines.exact_search import view_of
-from index.engines.faiss_engine import FaissEngine
-from index.engines.segments import Segment, segments_to_merge
+from index.engines.exact_engine import ExactEngine, view_of
+from index.engines.faiss_engine import FaissEngine, segments_to_merge
+from index.engines.segments import Segment
 from tests.waiting import until
 
 DIM = 16

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.store.blobs.contracts import BlobError
+from index.store.blobs import BlobError
 from index.store.copying import CopyError
 from index.store.database import StoreError
 from multifold.types import Item

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.collection import Collection
+from index.contracts import QueryError
 from index.maintenance.restore import restore_snapshot
 from index.store import browse
 from index.store.browse import FacetCounter, ItemOrderError, NumberSpan
@@ -26,8 +27,8 @@ from index.store.filters import (
     RangeFilter,
     parse_filter,
 )
-from index.store.item_rows import HEAD, LONGEST_TEXT, FactValue, facts_of, next_after_prefix, shorten_text
-from index.validation import ItemError, QueryError
+from index.store.item_rows import HEAD, FactValue, ItemError, facts_of, next_after_prefix, shorten_text
+from index.store.schema import LONGEST_TEXT
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.spaces import FEATURE, Sphere

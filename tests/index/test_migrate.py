@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.store.blobs.places import FolderBlobs, open_blobs
+from index.store.blobs import FolderBlobs
+from index.store.store import open_blobs
 from multifold.cli import main
 from multifold.types import Item, pictures_of
 from tests.index.buckets import BucketServer, free_ports

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.collection import Collection
-from index.contracts import IndexPlan
+from index.contracts import IndexPlan, QueryError
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.search import engine_queries
-from index.validation import QueryError
 from multifold.types import Mix, Pooling
 from tests.index.spaces import FEATURE, SPACES, Space, Sphere
 from tests.index.things import answers, brute, feature, query, thing

@@ -11,11 +11,10 @@ from benches.index import generated_vectors
 from benches.index.generated_vectors import VectorSet
 from index.contracts import FLAT, Ids, IndexPlan
 from index.engines import builder
-from index.engines.exact_engine import ExactEngine
-from index.engines.exact_search import view_of
+from index.engines.exact_engine import ExactEngine, view_of
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import FaissIndex, SearchSetting
-from index.engines.l2_reduction import L2Reduction
+from index.engines.faiss_library import L2Reduction
 from index.engines.segments import SegmentReport, report_from_json
 from multifold.types import Metric
 

@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.collection_names import CollectionEntry, CollectionNameError, NameTakenError, NoSuchCollectionError
 from index.maintenance.restore import restore_snapshot
-from index.registry import FOLDER, CollectionRegistry
+from index.registry import (
+    FOLDER,
+    CollectionEntry,
+    CollectionNameError,
+    CollectionRegistry,
+    NameTakenError,
+    NoSuchCollectionError,
+)
 from index.store.database import StoreError
 from tests.index.shots import SPACE, equal, furnish, held
 from tests.index.things import feature, query

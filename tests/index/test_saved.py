@@ -7,9 +7,9 @@ import pytest
 
 from index.collection import Collection
 from index.contracts import IndexPlan
+from index.engine_factory import EngineFactory
 from index.engines import saved_engines
 from index.engines.builder import SegmentBuilder
-from index.engines.factory import EngineFactory
 from index.engines.faiss_engine import FaissEngine
 from index.search import engine_set
 from tests.index.spaces import FEATURE, Sphere

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.engines import exact_search
+from index.engines import exact_engine
+from index.engines.segments import best_scores
 from multifold.types import Metric
 
 METRICS: tuple[Metric, ...] = ("ip", "l2")
@@ -19,7 +20,7 @@ TELLING = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-149), 3e38, -3e38, np.inf, -
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How exact scores are made: without numba, and with it."""
     if request.param == "numpy":
-        monkeypatch.setattr(exact_search, "load_compiled", lambda: None)
+        monkeypatch.setattr(exact_engine, "load_compiled", lambda: None)
     return str(request.param)
 
 
@@ -28,9 +29,9 @@ def test_scores_by_hand() -> None:
     query = np.array([1, 2, 2], np.float32)
     gallery = np.array([[3, 0, 4], [1, 2, 2], [-1, 0, 0]], np.float32)
     # 1·3 + 2·0 + 2·4 = 11; 1 + 4 + 4 = 9; -1.   (2² + 2² + 2²) = 12; 0; (2² + 2² + 2²) = 12.
-    assert exact_search.exact_scores("ip", query, gallery).tolist() == [11, 9, -1]
-    assert exact_search.exact_scores("l2", query, gallery).tolist() == [-12, 0, -12]
-    assert exact_search.lengths(gallery).tolist() == [5, 3, 1]
+    assert exact_engine.exact_scores("ip", query, gallery).tolist() == [11, 9, -1]
+    assert exact_engine.exact_scores("l2", query, gallery).tolist() == [-12, 0, -12]
+    assert exact_engine.lengths(gallery).tolist() == [5, 3, 1]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -42,10 +43,10 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     rng = np.random.default_rng(seed)
     gallery = (rng.standard_normal((7, dim)) * rng.choice([size, 1.0], (7, 1)) / 5).astype(np.float32)
     query = (gallery[0] + rng.choice([0, 1e-4, 1]) * rng.standard_normal(dim)).astype(np.float32)
-    lengths = exact_search.lengths(gallery)
-    fast = exact_search.fast_scores(metric, query[None], gallery, lengths)[0].astype(np.float64)
-    exact = exact_search.exact_scores(metric, query, gallery).astype(np.float64)
-    slack = [exact_search.score_slack(metric, query, float(length)) for length in lengths]
+    lengths = exact_engine.lengths(gallery)
+    fast = exact_engine.fast_scores(metric, query[None], gallery, lengths)[0].astype(np.float64)
+    exact = exact_engine.exact_scores(metric, query, gallery).astype(np.float64)
+    slack = [exact_engine.score_slack(metric, query, float(length)) for length in lengths]
     assert (np.abs(fast - exact) <= slack).all()
 
 
@@ -55,12 +56,12 @@ def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     rng = np.random.default_rng(0)
     gallery = rng.standard_normal((57, 129)).astype(np.float32)
     query = rng.standard_normal(129).astype(np.float32)
-    together = exact_search.exact_scores(metric, query, gallery)
-    alone = [exact_search.exact_scores(metric, query, row[None])[0] for row in gallery]
+    together = exact_engine.exact_scores(metric, query, gallery)
+    alone = [exact_engine.exact_scores(metric, query, row[None])[0] for row in gallery]
     assert together.tolist() == alone
     places = rng.integers(0, 57, (2, 5000))  # several pieces
-    at = exact_search.exact_scores_at(metric, np.stack([query, -query]), gallery, places)
-    other = exact_search.exact_scores(metric, -query, gallery)
+    at = exact_engine.exact_scores_at(metric, np.stack([query, -query]), gallery, places)
+    other = exact_engine.exact_scores(metric, -query, gallery)
     assert at.tolist() == [together[places[0]].tolist(), other[places[1]].tolist()]
 
 
@@ -81,10 +82,10 @@ def test_compiled_scores_are_those_of_numpy(
     places = rng.integers(0, 11, (3, many))
     for array in (gallery, queries, places):
         array.flags.writeable = False  # as rows of a file are
-    found = exact_search.exact_scores_at(metric, queries, gallery, places)
+    found = exact_engine.exact_scores_at(metric, queries, gallery, places)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_search, "load_compiled", lambda: None)
-        wanted = exact_search.exact_scores_at(metric, queries, gallery, places)
+        patch.setattr(exact_engine, "load_compiled", lambda: None)
+        wanted = exact_engine.exact_scores_at(metric, queries, gallery, places)
     # sums in float64 differ in their last bits, which decides the last bit in float32 once in many millions
     np.testing.assert_array_max_ulp(found, wanted, maxulp=1)
 
@@ -94,10 +95,10 @@ def test_rows_may_lie_in_any_order_of_memory() -> None:
     rng = np.random.default_rng(0)
     wide = rng.standard_normal((40, 64)).astype(np.float32)
     places = rng.integers(0, 20, (2, 6))[:, ::2]
-    found = exact_search.exact_scores_at("ip", wide[:4:2, ::2], wide[::2, ::2], places)
+    found = exact_engine.exact_scores_at("ip", wide[:4:2, ::2], wide[::2, ::2], places)
     rows, queries = np.ascontiguousarray(wide[::2, ::2]), np.ascontiguousarray(wide[:4:2, ::2])
     assert found.tolist() == [
-        exact_search.exact_scores("ip", q, rows)[p].tolist() for q, p in zip(queries, places, strict=True)
+        exact_engine.exact_scores("ip", q, rows)[p].tolist() for q, p in zip(queries, places, strict=True)
     ]
 
 
@@ -119,6 +120,6 @@ def test_the_best_are_those_that_sorting_by_score_and_place_puts_first(
     known = [*range(-1, scores.shape[1] - 2), 2**31 - 1]
     places = np.array([shuffled.sample(known, len(known)) for _ in scores], np.int64)
     order = np.lexsort((places.astype(np.uint64), -scores))[:, :limit]  # padding, -1, comes last
-    found = exact_search.best_scores(scores, places, limit)
+    found = best_scores(scores, places, limit)
     np.testing.assert_array_equal(found[0], np.take_along_axis(scores, order, 1))
     np.testing.assert_array_equal(found[1], np.take_along_axis(places, order, 1))

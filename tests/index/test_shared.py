@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from index.cluster import cluster_engines
+from index.cluster.cluster_engines import mark_from_note, new_feed_mark
 from index.cluster.contracts import ClusterError, MilvusAddress
-from index.cluster.feed_mark import mark_from_note, new_feed_mark
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.collection import Collection

@@ -19,7 +19,7 @@ from index.collection import Collection, CollectionError
 from index.maintenance.archive import END, ArchiveWriter
 from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import SnapshotError
-from index.store.blobs.places import FolderBlobs
+from index.store.blobs import FolderBlobs
 from index.store.folder_locks import LockError, allow_blob_removal
 from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held

@@ -14,10 +14,9 @@ from index.contracts import IndexPlan
 from index.maintenance.compact import compact_collection
 from index.maintenance.verify import find_store_problems
 from index.search import engine_set
-from index.store.blobs.places import open_blobs
 from index.store.database import StoreError
 from index.store.folder_locks import LockError, keep_blobs
-from index.store.store import Store
+from index.store.store import Store, open_blobs
 from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held
 from tests.index.spaces import FEATURE

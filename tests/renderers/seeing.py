@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from renderers import cameras
-from renderers.contracts import Background, Views
+from renderers.contracts import Background, Rig, Views
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
 
 SIZE = 64
-FRONT = cameras.Rig("front", cameras.look_at_origin(0.0, 0.0, 3.0)[None], 40.0)
+FRONT = Rig("front", cameras.look_at_origin(0.0, 0.0, 3.0)[None], 40.0)
 
 
 def front(path: Path, size: int = SIZE, background: Background = "white") -> Views:

@@ -6,6 +6,7 @@ from jaxtyping import Float64
 
 from multifold.errors import MultifoldError
 from renderers import cameras
+from renderers.contracts import Rig
 
 OURS = ("ring6", "ring12", "hero6", "sphere20", "ring4@-10", "sphere7", "ring1", "ring4@0,45", "hero9")
 
@@ -28,7 +29,7 @@ def test_the_whole_ball_is_in_the_picture(name: str) -> None:
     assert (np.degrees(np.arcsin(1 / distance)) < rig.fov_degrees / 2).all()
 
 
-def angles(rig: cameras.Rig) -> tuple[Float64[np.ndarray, " v"], Float64[np.ndarray, " v"]]:
+def angles(rig: Rig) -> tuple[Float64[np.ndarray, " v"], Float64[np.ndarray, " v"]]:
     """Azimuths and elevations in degrees."""
     places = rig.poses[:, :3, 3]
     azimuths = np.degrees(np.arctan2(places[:, 0], places[:, 2])) % 360
@@ -113,4 +114,4 @@ def test_an_unknown_rig_is_refused_with_the_names(name: str) -> None:
 
 def test_a_camera_inside_the_ball_is_refused() -> None:
     with pytest.raises(MultifoldError, match="inside"):
-        cameras.Rig("near", cameras.look_at_origin(0.0, 0.0, 1.0)[None], 40.0)
+        Rig("near", cameras.look_at_origin(0.0, 0.0, 1.0)[None], 40.0)

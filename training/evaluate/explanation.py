@@ -71,7 +71,7 @@ def measure_methods(
         figures = ", ".join(f"{name} {area}" for name, area in curves.areas.items())
         print(f"{side}: score left of {len(pairs)} matches, {figures}")
         methods = explainer.methods("text" if side == "text" else "image")
-        areas[side] = {name: curves.areas[name] for name in methods}
+        areas[side] = {str(name): curves.areas[name] for name in methods}
     return areas
 
 
@@ -82,9 +82,9 @@ def delete_cells(explainer: Explainer, pairs: Sequence[MatchingPair], seed: int 
     for pair in pairs:
         ink = cells(np.abs(pair.picture.astype(np.float64) - WHITE).mean(2), CELLS)
         maps: dict[str, np.ndarray] = {}
-        for name in explainer.methods("image"):
-            grid = explainer.picture(pair.picture, pair.text_vector, name).grid
-            maps[name] = cells(np.kron(grid, np.ones((CELLS, CELLS))), CELLS)
+        for method in explainer.methods("image"):
+            grid = explainer.picture(pair.picture, pair.text_vector, method).grid
+            maps[method] = cells(np.kron(grid, np.ones((CELLS, CELLS))), CELLS)
         maps["random"] = rng.random(ink.shape)
         maps["random, not blank"] = np.where(ink > 1, maps["random"], -1)
         for name, shares in maps.items():
@@ -100,9 +100,9 @@ def delete_words(explainer: Explainer, pairs: Sequence[MatchingPair], seed: int 
     for pair in pairs:
         words = clean(pair.text, explainer.encoder.bundle.text.cleaning).split()
         shares: dict[str, np.ndarray] = {}
-        for name in explainer.methods("text"):
-            explained = explainer.text(pair.text, pair.picture_vector, name)
-            shares[name] = np.array([share for _, share in explained.words])
+        for method in explainer.methods("text"):
+            explained = explainer.text(pair.text, pair.picture_vector, method)
+            shares[method] = np.array([share for _, share in explained.words])
         shares["random"] = rng.random(len(words))
         for name, values in shares.items():
             order = np.argsort(-values, kind="stable")[:-1].tolist()

@@ -12,9 +12,9 @@ from app.http.serialization import job_answer
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.runtime.runtime import Runtime, service_runtime
 from app.search import insight
-from index.collection_names import DEFAULT, MAIN, CollectionListing
 from index.contracts import IndexPlan
-from index.engines.factory import check_plan
+from index.engine_factory import check_plan
+from index.registry import DEFAULT, MAIN, CollectionListing
 from multifold.bundle.bundle import Bundle, BundleError
 from multifold.errors import MultifoldError, needs_extra
 from multifold.wire.administration import (

@@ -8,9 +8,8 @@ from app.http.openapi import error_responses
 from app.http.parsing import parse_filter, parse_search
 from app.http.schemas.search import FacetsBody, SearchBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
-from index.store.browse import FacetCount, FacetCounter, NumberSpan
+from index.store.browse import FacetCounter, NumberSpan, ValueCount, check_facets
 from index.store.filters import AndFilter
-from index.validation import check_facets
 from multifold.errors import needs_extra
 from multifold.wire.search import FacetsAnswer, FacetValueCount, NumberRange
 
@@ -48,13 +47,13 @@ async def _payloads(at: CollectionRuntime, body: FacetsBody, query: SearchBody) 
     return [hit.payload for hit in answer.hits]
 
 
-def _answer(counts: Mapping[str, Sequence[FacetCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
+def _answer(counts: Mapping[str, Sequence[ValueCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:
     return FacetsAnswer(
         {key: tuple(map(_serialize_count, values)) for key, values in counts.items()},
         {key: NumberRange(span.least, span.greatest, span.count) for key, span in spans.items()},
     )
 
 
-def _serialize_count(facet: FacetCount) -> FacetValueCount:
+def _serialize_count(facet: ValueCount) -> FacetValueCount:
     value = facet.value if isinstance(facet.value, (str, bool)) else float(facet.value)
     return FacetValueCount(value, facet.count)

@@ -1,22 +1,114 @@
-"""Blobs in a folder, files that are kept where they lie, and moving blobs between places.
+"""Blobs: pictures, meshes and other originals, named by the hash of their bytes.
 
-A name alone is never trusted: bytes are given out only if they still are what the key says. Only who may
-write in the collection's folder can name a file here; no request to a service can.
-"""
+They are in a folder, or kept by reference where their files are. A name alone is never trusted: bytes are
+given out only if they still are what the key says. Only who may write in the collection's folder can name a
+file here; no request to a service can."""
 
 import hashlib
+import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from index.store.blobs.contracts import KEY, SUFFIX, BlobError, Blobs, DamagedBlobError, check_key
 from multifold import durable
 from multifold.durable import make_folder, sync_folder
+from multifold.errors import MultifoldError
 
-FILE = "in_place.sqlite"
+SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
+KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
+
+
+class BlobError(MultifoldError):
+    """A blob that is not there, is damaged, cannot be written, or has a name that no blob can have."""
+
+
+class DamagedBlobError(BlobError):
+    """A blob that is gone or damaged, where its place does its work."""
+
+
+class Blobs(ABC):
+    """Equal bytes are stored once, and what `put` returned survives a crash.
+
+    `home` is the folder of the collection on this machine, where its locks lie. Any thread may call.
+    """
+
+    home: Path
+
+    def put(self, data: bytes, suffix: str = "", *, copy: bool = True) -> str:
+        """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png').
+
+        Without a copy if none is asked for, and a file that we know holds them where it lies.
+        """
+        key = self.key(data, suffix)
+        if copy or self.in_place(key) is None:
+            self.write(key, data)
+        return key
+
+    @staticmethod
+    def key(data: bytes, suffix: str = "") -> str:
+        """What these bytes are called."""
+        if not SUFFIX.fullmatch(suffix):
+            raise BlobError(f"{suffix!r} is no suffix: a dot, then up to 16 small letters or digits")
+        return hashlib.sha256(data).hexdigest() + suffix
+
+    def get(self, key: str) -> bytes:
+        """The bytes of a key, checked against it."""
+        data = self.read(check_key(key))
+        if hashlib.sha256(data).hexdigest() != key[:64]:
+            raise DamagedBlobError(
+                f"the blob {key} is damaged: its bytes do not match its name. Store the item again."
+            )
+        return data
+
+    @abstractmethod
+    def write(self, key: str, data: bytes) -> None:
+        """Store the bytes of a key durably, or raise and change nothing."""
+
+    @abstractmethod
+    def read(self, key: str) -> bytes:
+        """The bytes of a key as they are stored."""
+
+    @abstractmethod
+    def exists(self, key: str) -> bool:
+        """Whether these bytes are here."""
+
+    def file(self, key: str) -> Path | None:  # noqa: ARG002 (a place without files)
+        """The file that holds it, if there is one on this machine."""
+        return None
+
+    def in_place(self, key: str) -> Path | None:  # noqa: ARG002 (a place that keeps copies alone)
+        """The file of somebody else's folder that still holds it, if it is kept by reference."""
+        return None
+
+    @abstractmethod
+    def all(self) -> Iterator[str]:
+        """Every blob there is."""
+
+    @abstractmethod
+    def remove(self, keys: Iterable[str]) -> None:
+        """Let go of blobs; those that are not there are not missed."""
+
+    @abstractmethod
+    def sweep(self) -> None:
+        """Remove what a killed writer left half-written; for the only writer, before it writes."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """How much all of them take."""
+
+
+def check_key(key: str) -> str:
+    """The key itself, if a blob can be called so."""
+    if not KEY.fullmatch(key):
+        raise BlobError(f"{key!r} is no blob key: 64 hex digits and perhaps a suffix")
+    return key
+
+
+IN_PLACE_FILE = "in_place.sqlite"
 WAIT = 60.0  # seconds for another process that writes here
 CREATE = "CREATE TABLE IF NOT EXISTS files (key TEXT, path TEXT, size INTEGER, PRIMARY KEY (key, path))"
 
@@ -25,7 +117,7 @@ class InPlaceFiles:
     """The files that a collection keeps by reference. Any thread and process may ask."""
 
     def __init__(self, home: Path) -> None:
-        self._file = home / FILE
+        self._file = home / IN_PLACE_FILE
 
     def add(self, places: Iterable[tuple[str, Path]]) -> None:
         """Note that these files hold these keys, durably and all at once."""
@@ -164,20 +256,11 @@ class FolderBlobs(Blobs):
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
-def open_blobs(home: Path, bucket: str | None) -> Blobs:
-    """The blobs of a collection: in its folder, or in a bucket by its address."""
-    if bucket is None:
-        return FolderBlobs(home / "blobs")
-    from index.store.blobs.bucket import BucketBlobs  # its client is an extra
-
-    return BucketBlobs(home, bucket)
-
-
 AT_ONCE = 16
 
 
 def move_blobs(
-    keys: Sequence[str], source: Blobs, target: Blobs, told: Callable[[int], object] = lambda _: None
+    keys: Sequence[str], source: Blobs, target: Blobs, on_progress: Callable[[int], object] = lambda _: None
 ) -> list[str]:
     """Copy blobs; returns those that are missing or damaged in the source. A place that fails ends it."""
 
@@ -188,7 +271,7 @@ def move_blobs(
             except DamagedBlobError:
                 return key
             target.write(key, data)
-        told(1)
+        on_progress(1)
         return None
 
     with ThreadPoolExecutor(AT_ONCE) as movers:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from index.store.blobs.contracts import KEY, BlobError, Blobs, DamagedBlobError, check_key
+from index.store.blobs import KEY, BlobError, Blobs, DamagedBlobError, check_key
 from multifold.errors import needs_extra
 
 with needs_extra("bucket"):

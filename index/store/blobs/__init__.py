@@ -1,1 +1,0 @@
-"""Pictures, meshes and other originals by the hash of their bytes, in a folder or a bucket."""

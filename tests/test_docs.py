@@ -19,7 +19,7 @@ NOT_PROSE = re.compile(
     r"^```.*?^```|^\s*\|.*?$|^#.*?$|<!--.*?-->|(?<=\n\n)(?:    \S.*\n)+", re.DOTALL | re.MULTILINE
 )
 BLOCK_START = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )")
-SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\[(`*"0-9])")
+SENTENCE_END = re.compile(r'(?<=[.!?:])\s+(?=[A-Z\[(`*"0-9])')
 MOST_WORDS, MEAN_WORDS, MOST_IN_A_CELL = 40, 20, 200
 TARGET = re.compile(r"^\s+make ([a-z-]+)", re.MULTILINE)
 

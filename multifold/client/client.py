@@ -20,7 +20,6 @@ from multifold.client.request_models import (
     Filter,
     Lexical,
     MixPart,
-    Modality,
     NewItem,
     Picture,
     Search,
@@ -264,7 +263,7 @@ class Client(AdminClient):
     def embed(
         self,
         inputs: Sequence[str | Picture | File],
-        modality: Modality = "text",
+        modality: Side = "text",
         mesh_format: str | None = None,
     ) -> Vectors:
         """Index vectors of texts, pictures or meshes; meshes need their format where GLB is not meant."""
@@ -314,7 +313,7 @@ class Client(AdminClient):
         index: int = 0,
         by: str | None = None,
     ) -> FeedbackEntry:
-        """Say that an item is good or bad for a query; `kind` and `index` name the observation shown."""
+        """Judge an item good or bad for a query; `kind` and `index` name the observation that was shown."""
         shown = None if kind is None else {"kind": kind, "index": index}
         body = {"query": query.json(), "item": item, "observation": shown, "verdict": verdict, "by": by}
         return self._ask(FeedbackEntry, "POST", f"{self._at}/feedback", json=body)

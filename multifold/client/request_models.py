@@ -17,9 +17,11 @@ from multifold.types import Pooling, Side, Target
 
 File: TypeAlias = str | Path | bytes
 Picture: TypeAlias = str | Path | bytes | Image
-FormPart: TypeAlias = tuple[
-    str, tuple[str | None, str | bytes, str | None]
-]  # field, (file name, content, type)
+Filter: TypeAlias = Mapping[str, Any]
+Lexical: TypeAlias = Literal["auto", "off", "only"]
+# field, (file name, content, type)
+FormPart: TypeAlias = tuple[str, tuple[str | None, str | bytes, str | None]]
+QUERY_FIELDS = ("text", "image", "mesh", "id", "vector", "mix")
 
 
 def form_field(name: str, value: object) -> FormPart:
@@ -28,8 +30,12 @@ def form_field(name: str, value: object) -> FormPart:
 
 
 def image_part(name: str, picture: Picture) -> FormPart:
-    """A picture; one in memory travels as PNG, so that nothing is lost."""
-    return file_part(name, _png(picture) if isinstance(picture, Image) else picture)
+    """A picture; one in memory is sent as PNG, so that nothing is lost."""
+    if not isinstance(picture, Image):
+        return file_part(name, picture)
+    png = io.BytesIO()
+    flatten(picture).save(png, "PNG")
+    return file_part(name, png.getvalue())
 
 
 def file_part(name: str, content: File) -> FormPart:
@@ -40,15 +46,20 @@ def file_part(name: str, content: File) -> FormPart:
         return form_field(name, content)
     path = Path(content)
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return name, (path.name, _read_file(path), kind)
+    try:
+        return name, (path.name, path.read_bytes(), kind)
+    except OSError as error:
+        raise MultifoldError(f"cannot read {path}: {error.strerror}") from error
 
 
 def mesh_parts(content: File | None, mesh_format: str | None) -> list[FormPart]:
-    """A mesh, and its format if it was said."""
+    """A mesh, and its format if one is given."""
     if content is None:
         return []
-    told = [] if mesh_format is None else [form_field("mesh_format", mesh_format)]
-    return [file_part("mesh", content), *told]
+    return [
+        file_part("mesh", content),
+        *([] if mesh_format is None else [form_field("mesh_format", mesh_format)]),
+    ]
 
 
 def is_address(content: object) -> bool:
@@ -63,32 +74,6 @@ def data_uri(part: FormPart) -> str:
         return content
     data = content if isinstance(content, bytes) else content.encode()
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
-
-
-def mesh_suffix(content: object) -> str | None:
-    """The format that a path tells."""
-    if is_address(content) or not isinstance(content, (str, Path)):
-        return None
-    return Path(content).suffix.lstrip(".").lower() or None
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise MultifoldError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _png(picture: Image) -> bytes:
-    out = io.BytesIO()
-    flatten(picture).save(out, "PNG")
-    return out.getvalue()
-
-
-Filter: TypeAlias = Mapping[str, Any]
-QUERY_FIELDS = ("text", "image", "mesh", "id", "vector", "mix")
-Modality: TypeAlias = Literal["text", "image", "shape"]
-Lexical: TypeAlias = Literal["auto", "off", "only"]
 
 
 @dataclass(frozen=True)
@@ -130,17 +115,19 @@ class Search:
     explain: bool = False
 
     def __post_init__(self) -> None:
-        """Nobody can answer none, or several."""
-        if sum(getattr(self, clue) is not None for clue in QUERY_FIELDS) != 1:
+        """A search without a query, or with several, is refused."""
+        if sum(getattr(self, name) is not None for name in QUERY_FIELDS) != 1:
             raise MultifoldError(
                 f"ask with exactly one of {', '.join(QUERY_FIELDS[:-1])} and {QUERY_FIELDS[-1]}"
             )
 
     @property
     def options(self) -> dict[str, Any]:
-        """How to search; what is not said is left to the service."""
-        said = {"target": self.target, "limit": self.limit, "pool": self.pool}
-        more = {
+        """How to search; the service decides about options that are not given."""
+        options = {
+            "target": self.target,
+            "limit": self.limit,
+            "pool": self.pool,
             "offset": self.offset or None,
             "filter": self.filter,
             "min_score": self.min_score,
@@ -150,28 +137,23 @@ class Search:
             "duplicates": self.duplicates,
             "explain": self.explain or None,
         }
-        return said | {name: value for name, value in more.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}
 
     def json(self) -> dict[str, Any]:
         """As JSON; files are data URIs."""
-        mixed = (
-            {}
-            if self.mix is None
-            else {"mix": [query_json(part) | {"weight": part.weight} for part in self.mix]}
-        )
-        return query_json(self) | mixed | self.options
+        body = query_json(self) | self.options
+        if self.mix is not None:
+            body["mix"] = [query_json(part) | {"weight": part.weight} for part in self.mix]
+        return body
 
     def form(self) -> list[FormPart] | None:
         """As a form, if there is a file to send."""
         if self.image is None and self.mesh is None:
             return None
         fields = [form_field(name, value) for name, value in self.options.items()]
-        clue = (
-            mesh_parts(self.mesh, self.mesh_format)
-            if self.image is None
-            else [image_part("image", self.image)]
-        )
-        return [*fields, *clue]
+        if self.image is None:
+            return [*fields, *mesh_parts(self.mesh, self.mesh_format)]
+        return [*fields, image_part("image", self.image)]
 
 
 @dataclass(frozen=True)
@@ -186,7 +168,7 @@ class NewItem:
     payload: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """A text is a sequence of texts too, but hardly meant so."""
+        """A single text would be read as a list of its letters."""
         refuse_single_text(self.texts)
 
     def json(self) -> dict[str, Any]:
@@ -196,7 +178,7 @@ class NewItem:
         return body | _mesh_json(self.mesh, self.mesh_format)
 
 
-def embedding_input(one: str | Picture | File, modality: Modality) -> str:
+def embedding_input(one: str | Picture | File, modality: Side) -> str:
     """One input of an embedding: words, or a file as data URI."""
     if modality == "text":
         if not isinstance(one, str):
@@ -210,25 +192,26 @@ def embedding_input(one: str | Picture | File, modality: Modality) -> str:
 
 
 def refuse_single_text(texts: Sequence[str] | None) -> None:
-    """Texts come in a list."""
+    """A single text where a list is expected is an error."""
     if isinstance(texts, str):
         raise MultifoldError("texts is a list of texts; a single one goes into a list of its own")
 
 
-def query_json(asked: MixPart | Search) -> dict[str, Any]:
-    """What is asked with, as JSON; files are data URIs."""
+def query_json(query: MixPart | Search) -> dict[str, Any]:
+    """A query, or a part of one, as JSON; files are data URIs."""
     body: dict[str, Any] = {
-        name: value for name in ("text", "id", "side") if (value := getattr(asked, name)) is not None
+        name: value for name in ("text", "id", "side") if (value := getattr(query, name)) is not None
     }
-    if asked.vector is not None:
-        body["vector"] = [float(number) for number in asked.vector]
-    if asked.image is not None:
-        body["image"] = data_uri(image_part("image", asked.image))
-    return body | _mesh_json(asked.mesh, asked.mesh_format)
+    if query.vector is not None:
+        body["vector"] = [float(number) for number in query.vector]
+    if query.image is not None:
+        body["image"] = data_uri(image_part("image", query.image))
+    return body | _mesh_json(query.mesh, query.mesh_format)
 
 
 def _mesh_json(mesh: File | None, mesh_format: str | None) -> dict[str, Any]:
     if mesh is None:
         return {}
-    told = mesh_format or mesh_suffix(mesh)
-    return {"mesh": data_uri(file_part("mesh", mesh))} | ({"mesh_format": told} if told else {})
+    if not mesh_format and not isinstance(mesh, bytes) and not is_address(mesh):
+        mesh_format = Path(mesh).suffix.lstrip(".").lower()
+    return {"mesh": data_uri(file_part("mesh", mesh))} | ({"mesh_format": mesh_format} if mesh_format else {})

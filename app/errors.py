@@ -1,4 +1,4 @@
-"""One shape for every error: {"error": {"code", "message", "request_id"}}."""
+"""Errors as answers, all in one shape: {"error": {"code", "message", "request_id"}}."""
 
 from typing import Any
 
@@ -38,9 +38,9 @@ STATUS_CODES = {
     503: "not_ready",
 }
 
-RETRY_SECONDS = 1  # seconds after which to ask again what is away
+RETRY_SECONDS = 1  # after which a client may repeat what answered 503
 
-STORAGE_ERRORS = (BlobError, StoreError)  # nobody's request is at fault
+STORAGE_ERRORS = (BlobError, StoreError)  # no request is at fault
 
 ERROR_CODES: dict[type[Exception], str] = {
     CollectionNameError: "bad_name",
@@ -83,38 +83,37 @@ def error_code(error: Exception) -> str:
 
 
 def error_response(request_id: str, status: int, code: str, message: str) -> JSONResponse:
-    """The one shape."""
+    """The answer to a refused request."""
     error = {"code": code, "message": message, "request_id": request_id}
     return JSONResponse({"error": error}, status)
 
 
 def describe_errors(errors: list[Any]) -> str:
-    """Pydantic's findings as one sentence."""
-    found = []
+    """Pydantic's errors as one sentence."""
+    sentences = []
     for error in errors:
         place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path"))
-        found.append(f"{place}: {error['msg']}" if place else str(error["msg"]))
-    return "; ".join(found)
+        sentences.append(f"{place}: {error['msg']}" if place else str(error["msg"]))
+    return "; ".join(sentences)
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Answer every kind of error in the one shape."""
+    """Answer every kind of error in this shape."""
     app.add_exception_handler(MultifoldError, _answer_refusal)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
 
 
 async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    status = error.status if isinstance(error, ApiError) else _error_status(error)
+    if isinstance(error, ApiError):
+        status = error.status
+    else:
+        status = next((status for kind, status in ERROR_STATUSES.items() if isinstance(error, kind)), 422)
     response = error_response(request.state.request_id, status, error_code(error), str(error))
     later = error.retry_after if isinstance(error, ApiError) else RETRY_SECONDS if status == 503 else None
     if later is not None:
         response.headers["retry-after"] = str(later)
     return response
-
-
-def _error_status(error: Exception) -> int:
-    return next((status for kind, status in ERROR_STATUSES.items() if isinstance(error, kind)), 422)
 
 
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -124,17 +123,12 @@ async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    message = str(error.detail)
+    if error.status_code == 404 and error.detail == "Not Found":
+        message = f"there is nothing at {request.url.path}"
+    elif error.status_code == 405:
+        message = f"{request.method} is not possible at {request.url.path}"
     code = STATUS_CODES.get(error.status_code, "refused")
-    response = error_response(
-        request.state.request_id, error.status_code, code, _http_message(request, error)
-    )
+    response = error_response(request.state.request_id, error.status_code, code, message)
     response.headers.update(error.headers or {})
     return response
-
-
-def _http_message(request: Request, error: HTTPException) -> str:
-    if error.status_code == 404 and error.detail == "Not Found":
-        return f"there is nothing at {request.url.path}"
-    if error.status_code == 405:
-        return f"{request.method} is not possible at {request.url.path}"
-    return str(error.detail)

@@ -64,17 +64,17 @@ COLLECTION_ROUTERS = (search, bulk, items, facets, feedback, embeddings, snapsho
 SERVICE_ROUTERS = (collections, jobs, health, metrics, pages)
 
 
-def create_app(settings: Settings, shelf: Collections | None = None) -> FastAPI:
-    """The service over HTTP. It opens what the settings name, unless a shelf is given that is open."""
+def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI:
+    """The service over HTTP. It opens what the settings name, unless a opened is given that is open."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if shelf is not None:
-            async with Runtime.of(shelf, job_handlers) as app.state.office:
+        if opened is not None:
+            async with Runtime.of(opened, job_handlers) as app.state.runtime:
                 yield
             return
         with open_collections(settings) as own:
-            async with Runtime.of(own, job_handlers) as app.state.office:
+            async with Runtime.of(own, job_handlers) as app.state.runtime:
                 yield
 
     # The interactive documentation pages would load code from other hosts; the schema itself stays.
@@ -90,7 +90,8 @@ def create_app(settings: Settings, shelf: Collections | None = None) -> FastAPI:
     errors.install_error_handlers(app)
     app.add_middleware(BodyLimit, limit=settings.max_body)
     app.add_middleware(RequestTimeout, seconds=settings.patience)
-    app.add_middleware(ApiKeyGuard, keys=settings.known_keys(), open_read=settings.open_read)
+    if keys := settings.known_keys():
+        app.add_middleware(ApiKeyGuard, keys=keys, open_read=settings.open_read)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
     app.add_middleware(ErrorBoundary)

@@ -8,10 +8,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from app.collections.collections import Collections
-from app.collections.service import CollectionService
+from app.collections.collections import Collections, CollectionService
 from app.main import create_app
 from app.settings import Settings
 from index.registry import DEFAULT
@@ -23,7 +22,7 @@ with needs_extra("serve"):
 
 BACKLOG = 2048
 GRACE_SECONDS = 30  # seconds for what was accepted to be finished after a signal
-GC_THRESHOLD = 20_000  # new objects between two looks at them
+GC_THRESHOLD = 20_000  # new objects between two collections
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -33,24 +32,24 @@ class AddressError(MultifoldError):
 
 @contextmanager
 def bind_port(settings: Settings) -> Iterator[socket.socket]:
-    """The port, taken before anything heavy is loaded."""
+    """The bound port, before anything heavy is loaded."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     where = f"{settings.host}:{settings.port}"
     try:
-        taken = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        bound = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise AddressError(
                 f"{where} is in use, perhaps by another multifold; choose another --port"
             ) from None
         raise AddressError(f"cannot listen on {where}: {error.strerror or error}") from error
-    with taken:
-        yield taken
+    with bound:
+        yield bound
 
 
-def run_until_stopped(shelf: Collections, taken: socket.socket) -> int:
+def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
     """Serve until a signal comes; 0 if all went well."""
-    app = create_app(shelf.settings, shelf)
+    app = create_app(collections.settings, collections)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -59,23 +58,26 @@ def run_until_stopped(shelf: Collections, taken: socket.socket) -> int:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
-    proof = StartupCheck(
-        server, shelf.settings.url, _known_text(shelf.service(DEFAULT)), bool(shelf.settings.known_keys())
+    check = StartupCheck(
+        server,
+        collections.settings.url,
+        _known_text(collections.service(DEFAULT)),
+        bool(collections.settings.known_keys()),
     )
-    # uvicorn hands the signal on when it has stopped; stopping when told to is no failure.
+    # uvicorn raises the signal again once it has stopped; that is no failure.
     for stop in STOP_SIGNALS:
         signal.signal(stop, lambda *_: None)
-    threading.Thread(target=proof.run, daemon=True).start()
+    threading.Thread(target=check.run, daemon=True).start()
     freeze_garbage_collector()
-    server.run(sockets=[taken])
-    print("stopped" if proof.failure is None else f"stopped: {proof.failure}", flush=True)
-    return 0 if proof.failure is None else 1
+    server.run(sockets=[bound])
+    print("stopped" if check.failure is None else f"stopped: {check.failure}", flush=True)
+    return 0 if check.failure is None else 1
 
 
 def freeze_garbage_collector() -> None:
-    """What lives as long as the service is not looked through again and again for what could be thrown away.
+    """Exempt the objects that live as long as the service from garbage collection.
 
-    Each look would hold up all requests for a tenth of a second.
+    Each full collection would hold up all requests for a tenth of a second.
     """
     gc.collect()
     gc.freeze()
@@ -84,16 +86,16 @@ def freeze_garbage_collector() -> None:
 
 @dataclass
 class StartupCheck:
-    """Asks the service over HTTP, and tells its address once it has answered."""
+    """Searches the service over HTTP, and prints its address once it has answered."""
 
     server: uvicorn.Server
     url: str
     text: str
-    keyed: bool = False  # then being ready has to do, which is a query too
-    failure: str | None = field(default=None)
+    keyed: bool = False  # then only readiness is checked, which searches too
+    failure: str | None = None
 
     def run(self) -> None:
-        """Wait for the server, ask, tell; stop the server if it does not answer."""
+        """Wait for the server and check it; stop it if it does not answer."""
         while not self.server.started:
             if self.server.should_exit:
                 return
@@ -109,18 +111,16 @@ class StartupCheck:
 
     def _ask(self) -> float:
         with httpx.Client(base_url=self.url, trust_env=False, timeout=60) as client:
-            searched = client.build_request("POST", "/v1/search", json={"text": self.text})
-            for request in (client.build_request("GET", "/readyz"), *([] if self.keyed else [searched])):
-                response = client.send(request)
-                if response.status_code != httpx.codes.OK:
-                    raise AddressError(response.text)
+            response = client.get("/readyz")
+            if response.status_code == httpx.codes.OK and not self.keyed:
+                response = client.post("/v1/search", json={"text": self.text})
+            if response.status_code != httpx.codes.OK:
+                raise AddressError(response.text)
             return response.elapsed.total_seconds()
 
 
 def _known_text(service: CollectionService) -> str:
-    """Words that somebody said of an item here, if anybody did."""
-    for item in service.collection.scroll(limit=1):
-        for seen in item.observations:
-            if seen.text is not None:
-                return seen.text[: service.settings.max_text]
-    return "anything"
+    """A caption of an item, if there is one."""
+    observations = [one for item in service.collection.scroll(limit=1) for one in item.observations]
+    texts = (one.text for one in observations if one.text is not None)
+    return next(texts, "anything")[: service.settings.max_text]

@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
     @property
     def place(self) -> CollectionLocation:
-        """Where the main collection lies."""
+        """The location of the main collection."""
         return CollectionLocation(self.data, self.items_at, self.bucket)
 
     @property
@@ -116,10 +116,10 @@ class Settings(BaseSettings):
 
     @property
     def cluster(self) -> MilvusAddress | None:
-        """Where neighbours are found, if not in this process."""
-        return (
-            None if self.milvus is None else MilvusAddress(self.milvus, self.milvus_token.get_secret_value())
-        )
+        """The Milvus that searches, if this process does not."""
+        if self.milvus is None:
+            return None
+        return MilvusAddress(self.milvus, self.milvus_token.get_secret_value())
 
     @property
     def spared(self) -> tuple[Path, ...]:
@@ -128,54 +128,52 @@ class Settings(BaseSettings):
 
     @property
     def origins(self) -> list[str]:
-        """Origins whose pages may ask."""
+        """Origins whose pages may send requests."""
         return [origin.strip() for origin in self.cors.split(",") if origin.strip()]
 
     def known_keys(self) -> ApiKeys:
         """The keys of the environment and of the file."""
-        found = parse_keys(self.keys.get_secret_value())
+        keys = parse_keys(self.keys.get_secret_value())
         if self.keys_file:
-            found += read_keys(self.keys_file)
-            if not found:
+            keys += read_keys(self.keys_file)
+            if not keys:
                 raise ApiKeyError(f"{self.keys_file} holds no key: add one, or do not name the file")
-        return ApiKeys(found)
+        return ApiKeys(keys)
 
     @property
     def url(self) -> str:
-        """Where clients find this service."""
+        """The address for clients on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 (compared, not bound)
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
 def read_settings(given: dict[str, Any]) -> Settings:
-    """What was given, else what the environment says, else the file MULTIFOLD_CONFIG, else the defaults."""
+    """Settings as given, else by the environment, else by the file MULTIFOLD_CONFIG, else the defaults."""
     given = dict(given)
     file = given.pop("config", None) or os.environ.get("MULTIFOLD_CONFIG")
-    said = {name.upper() for name in os.environ}
-    filed = _file(Path(file)) if file else {}
-    kept = {name: value for name, value in filed.items() if f"MULTIFOLD_{name.upper()}" not in said}
+    in_environment = {name.upper() for name in os.environ}
+    in_file = _read_file(Path(file)) if file else {}
+    values = {
+        name: value for name, value in in_file.items() if f"MULTIFOLD_{name.upper()}" not in in_environment
+    }
     try:
-        settings = Settings(**{**kept, **given})
+        settings = Settings(**{**values, **given})
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        raise SettingsError("; ".join(found)) from None
-    _refuse_many_processes()
-    return settings
-
-
-def _file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"the settings in {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is no TOML: {error}") from error
-
-
-def _refuse_many_processes() -> None:
+        sentences = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        raise SettingsError("; ".join(sentences)) from None
     count = os.environ.get("WEB_CONCURRENCY", "1")
     if count not in ("", "0", "1"):
         raise SettingsError(
             f"WEB_CONCURRENCY asks for {count} processes, but one process writes a collection: "
             "run one, which batches requests and uses all cores"
         )
+    return settings
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"the settings in {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is no TOML: {error}") from error

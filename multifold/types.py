@@ -103,6 +103,10 @@ class Hit:
     confidence: float | None = None  # by a calibration, where one was given
     words: tuple[str, ...] = ()  # of the query, that name this item
     same: tuple["Hit", ...] = ()  # others that show the same, if they were folded into this one
+    chance: float | None = (
+        None  # the share of unrelated pairs that score as high, where no confidence is known
+    )
+    sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
 
 
 def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:

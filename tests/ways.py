@@ -57,6 +57,7 @@ def main(folder: Path, bundle: Path) -> dict[str, list[str]]:
         for number in range(8):
             for colour in BOXES:
                 served.put(f"{colour}-{number}", colour)
+        served.service.confidence.fit()  # else the first search starts it in the background
         for text in ("a red box", "a blue box"):
             ways["search"] = counter.files_of(lambda text=text: served.search(text=text))  # type: ignore[misc]
         for name in ("one", "two"):

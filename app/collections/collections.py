@@ -1,12 +1,20 @@
-"""All collections of a service by name, each opened once with the encoder that made it."""
+"""The collections of a service: what each does with its items, and all of them by name.
+
+Each is opened once, with the encoder that made its vectors."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from app.collections.service import CollectionService
+from app.collections.confidence import ConfidenceFitter
 from app.encoding.encoders import OpenEncoders
 from app.encoding.observations import ObservationEncoder
+from app.errors import ApiError
+from app.ingest.preparation import ItemDraft, PreparedItem, encode_captions, prepare_item, write_items
+from app.ingest.thumbnails import read_thumbnail
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import IndexPlan
@@ -23,14 +31,107 @@ from index.registry import (
     NoSuchCollectionError,
     check_name,
 )
+from index.store.filters import Filter
+from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
+from multifold.types import Item
 from renderers.sandbox import Sandbox
+
+
+def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The target with the patch's values in place of its own; null takes a key away, objects go inwards."""
+    result = {key: value for key, value in target.items() if key not in patch}
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            inner = target.get(key)
+            result[key] = merge_patch(inner if isinstance(inner, Mapping) else {}, value)
+        elif value is not None:
+            result[key] = value
+    return result
+
+
+@dataclass(frozen=True)
+class WrittenItem:
+    """An item that was written, and the sequence number of that change."""
+
+    prepared: PreparedItem
+    version: int
+
+
+@dataclass(frozen=True)
+class CollectionService:
+    """One collection without its wire. Its methods may be called from several threads."""
+
+    settings: Settings
+    collection: Collection
+    observer: ObservationEncoder
+    name: str
+    home: Path  # the folder of the collection
+    writing: threading.Lock = field(default_factory=threading.Lock)
+    confidence: ConfidenceFitter = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Confidence is fitted with the first searches."""
+        object.__setattr__(self, "confidence", ConfidenceFitter(self.observer, self.collection))
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder in use; bundles may be reloaded."""
+        return self.observer.encoder
+
+    def make(self, draft: ItemDraft) -> PreparedItem:
+        """An item ready to be stored."""
+        return prepare_item(self.observer, self.collection.blobs, draft)
+
+    def put(self, items: Sequence[PreparedItem]) -> list[WrittenItem | MultifoldError]:
+        """Write items together or, if one is refused, one by one, so that the others are written."""
+        with self.writing:
+            outcomes = write_items(self.collection, [prepared.item for prepared in items])
+        return [
+            outcome if isinstance(outcome, MultifoldError) else WrittenItem(prepared, outcome)
+            for prepared, outcome in zip(items, outcomes, strict=True)
+        ]
+
+    def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
+        """Change captions or payload of an item; the rest of it stays."""
+        captions = None if texts is None else encode_captions(self.observer, tuple(texts))
+        with self.writing:
+            former = self.collection.get(name)
+            if former is None:
+                raise ApiError(404, "not_found", f"there is no item {name!r}")
+            observations = former.observations
+            if captions is not None:
+                others = (one for one in observations if one.kind != "caption")
+                observations = (*captions.observations, *others)
+            item = Item(name, observations, merge_patch(former.payload, payload or {}), former.files)
+            prepared = PreparedItem(item, captions.warnings if captions else ())
+            return WrittenItem(prepared, self.collection.upsert([item]))
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove items; returns how many there were."""
+        with self.writing:
+            return self.collection.delete(ids)
+
+    def delete_where(self, where: Filter) -> int:
+        """Remove the items that a filter lets through; returns how many there were."""
+        with self.writing:
+            return self.collection.delete_where(where)
+
+    def thumbnail(self, key: str) -> bytes:
+        """One of its pictures, small."""
+        return read_thumbnail(self.home, self.collection.blobs, key, self.settings.max_pixels)
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens the encoder makes of these texts."""
+        tokenizer = self.encoder.tokenizer
+        return int((tokenizer(texts).ids != tokenizer.spec.pad).sum())
+
 
 MAIN_PLACE = ""
 
 
 class Collections:
-    """Its methods may be called from several threads; made by `opened`."""
+    """All collections of a service; see `open_collections`. May be used from several threads."""
 
     def __init__(
         self,
@@ -40,17 +141,12 @@ class Collections:
         registry: CollectionRegistry,
     ) -> None:
         self.settings, self.encoders, self.main = settings, encoders, main
-        self._registry = registry
+        self._registry, self.shared = registry, registry.shared  # with other processes that write here
         self.jobs = JobList(registry.store)
         self._services = {MAIN_PLACE: main}
         self._changing = threading.RLock()
         self._listing = registry.listing()
-        self.troubles: dict[str, str] = {}  # why a collection could not be opened, by its name
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes may add and remove collections too."""
-        return self._registry.shared
+        self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
 
     @property
     def default(self) -> str:
@@ -58,7 +154,7 @@ class Collections:
         return self._listing.resolve(DEFAULT)
 
     def services(self) -> list[CollectionService]:
-        """The collections that are at work."""
+        """The open collections."""
         return list(self._services.values())
 
     def listing(self) -> CollectionListing:
@@ -68,34 +164,34 @@ class Collections:
         return self._listing
 
     def place(self, name: str) -> str:
-        """Where the collection of a name or alias lies."""
+        """The place of the collection of a name or alias, which is never used for another one."""
         listing = self.listing()
         real = listing.resolve(name)
         return MAIN_PLACE if real == MAIN else listing.entries[real].place
 
     def service(self, name: str) -> CollectionService:
-        """The collection of a name or alias at work; it is opened if it is not yet."""
-        found = self._services.get(self.place(name))
-        if found is not None:
-            return found
+        """The collection of a name or alias; it is opened if it is not yet."""
+        service = self._services.get(self.place(name))
+        if service is not None:
+            return service
         with self._changing:
             listing = self.listing()
             entry = listing.entries[listing.resolve(name)]
             if entry.place not in self._services:
                 self._services[entry.place] = self._open(entry, self.encoders.of(entry.vector_id))
-                self.troubles.pop(entry.name, None)
+                self.errors.pop(entry.name, None)
             return self._services[entry.place]
 
     def open_all(self) -> None:
-        """Open every collection; one that cannot be is told, and keeps the others from nothing."""
+        """Open every collection; one that cannot be opened is noted in `errors`."""
         for name in self.listing().entries:
             try:
                 self.service(name)
             except MultifoldError as error:
-                self.troubles[name] = str(error)
+                self.errors[name] = str(error)
 
     def create(self, name: str, bundle: str | None, plan: IndexPlan | None) -> CollectionService:
-        """A new, empty collection, for a bundle at hand or the one that the service was started with."""
+        """A new, empty collection, for an available bundle or the one that the service was started with."""
         observer = self.encoders.first if bundle is None else self.encoders.named(bundle)
         if plan is not None:
             check_plan(plan, observer.encoder.dim)
@@ -110,12 +206,12 @@ class Collections:
     def ensure(self, name: str, bundle: str | None, plan: IndexPlan | None) -> CollectionService:
         """The collection of that name, made if it is not there."""
         try:
-            found = self.service(name)
+            service = self.service(name)
         except NoSuchCollectionError:
             return self.create(name, bundle, plan)
-        if bundle is not None and self.encoders.named(bundle).encoder.vector_id != found.encoder.vector_id:
+        if bundle is not None and self.encoders.named(bundle).encoder.vector_id != service.encoder.vector_id:
             raise NameTakenError(f"{name!r} is there already, with another encoder; choose another name")
-        return found
+        return service
 
     def check_alias(self, alias: str) -> None:
         """Refuse what cannot become an alias."""
@@ -124,11 +220,11 @@ class Collections:
             raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
 
     def forget(self, name: str) -> CollectionEntry:
-        """Drop a collection from the list: nobody gets it from now on, who has it may finish."""
+        """Drop a collection from the list; requests that hold it may finish."""
         with self._changing:
             entry = self._registry.drop(name)
             self._listing = self._registry.listing()
-            self.troubles.pop(name, None)
+            self.errors.pop(name, None)
         return entry
 
     def discard(self, entry: CollectionEntry) -> None:
@@ -139,14 +235,14 @@ class Collections:
         self._registry.clear(entry)
 
     def set_alias(self, alias: str, name: str) -> str | None:
-        """Call a collection so; returns which one was called so before."""
+        """Point an alias to a collection; returns the one that it pointed to before."""
         with self._changing:
             former = self._registry.set_alias(alias, name)
             self._listing = self._registry.listing()
         return former
 
     def drop_alias(self, alias: str) -> None:
-        """Call no collection so any more."""
+        """Remove an alias."""
         with self._changing:
             self._registry.drop_alias(alias)
             self._listing = self._registry.listing()
@@ -165,19 +261,19 @@ class Collections:
 
 @contextmanager
 def open_collections(settings: Settings) -> Iterator[Collections]:
-    """A service at work: bundles verified, collections locked for writing, workers warm."""
+    """All collections of a service: bundles verified, collections locked for writing, workers started."""
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(workers=settings.renderers, seconds=settings.render_seconds))
         encoders = OpenEncoders(settings, sandbox)
         main = _open_service(settings, encoders.first, MAIN, settings.place)
         stack.callback(main.collection.close)
         registry = CollectionRegistry(settings.data, settings.items_at, settings.bucket)
-        shelf = Collections(settings, encoders, main, registry)
-        stack.callback(shelf.close)
-        if not shelf.shared:
+        collections = Collections(settings, encoders, main, registry)
+        stack.callback(collections.close)
+        if not collections.shared:
             registry.sweep()
-        shelf.open_all()
-        yield shelf
+        collections.open_all()
+        yield collections
 
 
 def _open_service(

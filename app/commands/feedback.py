@@ -1,4 +1,4 @@
-"""What people said of hits: list it, or export the collection with it for training.
+"""Verdicts on hits: list them, or export the collection with them for training.
 
     multifold feedback list
     multifold feedback export said/ --collection chairs
@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.feedback.export import MANIFEST_FILE, export_feedback, open_store, read_judgements
-from app.settings import Settings, read_settings
+from app.settings import read_settings
 from index.registry import DEFAULT
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.errors import MultifoldError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do with the verdicts of which collection."""
+    """The action and the collection."""
     parser.add_argument("action", choices=["list", "export"])
     parser.add_argument("out", type=Path, nargs="?", help="of an export: the folder of its manifest")
     parser.add_argument("--collection", default=DEFAULT, help="its name or an alias; default: %(default)s")
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was done."""
+    """List or export the verdicts."""
     given = {name: getattr(args, name) for name in ("data", "config")}
     settings = read_settings({name: value for name, value in given.items() if value is not None})
     if args.action == "list":
@@ -39,7 +39,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.out is None:
         raise MultifoldError("say where to: multifold feedback export FOLDER")
-    return _export(settings, args.collection, args.out)
+    report = export_feedback(settings, args.collection, args.out)
+    counts = f"{report.items} items, {report.good} good and {report.bad} bad verdicts"
+    print(f"wrote {args.out / MANIFEST_FILE}: {counts}")
+    for why, count in report.left_out.items():
+        if count:
+            print(f"left out: {count} {why}")
+    return 0
 
 
 def format_judgement(judgement: Judgement) -> str:
@@ -51,14 +57,5 @@ def format_judgement(judgement: Judgement) -> str:
 
 
 def _format_part(part: FeedbackQueryPart) -> str:
-    said = part.text or part.id or part.blob
-    return repr(said) if said and part.means == "text" else f"{part.means} {said or '(not kept)'}"
-
-
-def _export(settings: Settings, name: str, out: Path) -> int:
-    told = export_feedback(settings, name, out)
-    print(f"wrote {out / MANIFEST_FILE}: {told.items} items, {told.good} good and {told.bad} bad verdicts")
-    for why, count in told.left_out.items():
-        if count:
-            print(f"left out: {count} {why}")
-    return 0
+    value = part.text or part.id or part.blob
+    return repr(value) if value and part.means == "text" else f"{part.means} {value or '(not kept)'}"

@@ -22,7 +22,7 @@ from multifold.machine import cores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to take in, and where to."""
+    """What to ingest, and where to."""
     parser.add_argument(
         "what", type=Path, nargs="+", metavar="PATH", help="a folder, a manifest (.jsonl), or files"
     )
@@ -50,12 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take everything in and say what became of it."""
+    """Ingest, and print the report."""
     given = {name: getattr(args, name) for name in ("data", "bundle", "config")}
     settings = with_recorded_bundle(
         read_settings({name: value for name, value in given.items() if value is not None})
     )
-    asked = IngestRequest(
+    request = IngestRequest(
         args.what,
         args.collection,
         args.split,
@@ -67,46 +67,46 @@ def run(args: argparse.Namespace) -> int:
         copy=args.copy,
         workers=args.workers,
     )
-    _check_request(asked, watch=args.watch)
+    _check_request(request, watch=args.watch)
     encoder = open_drawing_encoder(settings.bundle, settings.threads or 1)
 
-    def take_in() -> int:
-        return _print_report(run_ingest(asked, settings, encoder), args.report, dry=args.dry_run)
+    def ingest() -> int:
+        return _print_report(run_ingest(request, settings, encoder), args.report, dry=args.dry_run)
 
     if not args.watch:
-        return take_in()
+        return ingest()
     folder = args.what[0]
     visited = watch_folder(folder, args.every, skipped_folders(settings))
     next(visited)
-    take_in()
+    ingest()
     print(f"watching {folder}; stop with Ctrl-C", flush=True)
     for _ in visited:
-        while not _try_run(take_in):
+        while not _try_run(ingest):
             time.sleep(args.every)
     return 0
 
 
-def _try_run(take_in: Callable[[], int]) -> bool:
-    """Whether a run came to its end: a service that is away for a while ends no watch."""
+def _try_run(ingest: Callable[[], int]) -> bool:
+    """Whether a run succeeded; while watching, it is tried again until it does."""
     try:
-        take_in()
+        ingest()
     except MultifoldError as error:
         print(f"not taken in, and tried again: {error}", file=sys.stderr, flush=True)
         return False
     return True
 
 
-def _check_request(asked: IngestRequest, *, watch: bool) -> None:
-    for path in asked.what:
+def _check_request(request: IngestRequest, *, watch: bool) -> None:
+    for path in request.what:
         if not path.exists():
             kind = "manifest" if path.suffix.lower() in manifest.SUFFIXES else "file or folder"
             raise IngestError(f"there is no {kind} {path}")
-    lists = [path for path in asked.what if path.is_dir() or path.suffix.lower() in manifest.SUFFIXES]
-    if len(asked.what) > 1 and lists:
+    lists = [path for path in request.what if path.is_dir() or path.suffix.lower() in manifest.SUFFIXES]
+    if len(request.what) > 1 and lists:
         raise IngestError("give one folder, one manifest, or files; each folder takes a run of its own")
-    if watch and not asked.what[0].is_dir():
+    if watch and not request.what[0].is_dir():
         raise IngestError("--watch follows a folder")
-    if asked.split and not asked.is_manifest:
+    if request.split and not request.is_manifest:
         raise IngestError("--split chooses among the items of a manifest")
 
 

@@ -20,7 +20,7 @@ from app.http.keys import (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do with which key."""
+    """The action and the key."""
     parser.add_argument("action", choices=["add", "list", "remove"])
     parser.add_argument("name", nargs="?", help="of the key")
     parser.add_argument("--scope", choices=KEY_SCOPES, default="read", help="each holds those before it")
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was done."""
+    """Add, list or remove keys."""
     keys = {key.name: key for key in read_keys(args.file)} if args.file.exists() else {}
     if args.action == "list":
         print("\n".join(f"{key.name}: {key.scope}" for key in keys.values()) or "no keys")

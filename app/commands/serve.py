@@ -7,16 +7,15 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
-from app.collections.collections import Collections, open_collections
-from app.collections.service import CollectionService
+from app.collections.collections import Collections, CollectionService, open_collections
 from app.encoding.encoders import with_recorded_bundle
-from app.operations.telemetry import log_as_json
+from app.operations.logs import log_as_json
 from app.server import bind_port, run_until_stopped
 from app.settings import Settings, read_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to serve, and where. The rest by environment, MULTIFOLD_MAX_BODY=1000000 and so on, or by file."""
+    """The commonest settings; the others by environment, MULTIFOLD_MAX_BODY=1000000 and so on, or by file."""
     parser.add_argument("--data", type=Path, help="folder of the collection (default: data)")
     parser.add_argument("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
     parser.add_argument("--bundles", type=Path, help="folder of more bundles, for other collections")
@@ -36,18 +35,18 @@ def run(args: argparse.Namespace) -> int:
         print(
             f"multifold {version('multifold')}: opening {settings.data} with {settings.bundle} …", flush=True
         )
-        with open_collections(settings) as shelf:
-            _print_settings(shelf)
-            return run_until_stopped(shelf, socket)
+        with open_collections(settings) as collections:
+            _print_settings(collections)
+            return run_until_stopped(collections, socket)
 
 
-def _print_settings(shelf: Collections) -> None:
-    for service in shelf.services():
+def _print_settings(collections: Collections) -> None:
+    for service in collections.services():
         _print_collection(service)
-    for name, trouble in shelf.troubles.items():
-        print(f"  collection  {name} is not served: {trouble}")
+    for name, error in collections.errors.items():
+        print(f"  collection  {name} is not served: {error}")
     named = {"data", "bundle", "host", "port"}
-    values = shelf.settings.model_dump(exclude=named).items()
+    values = collections.settings.model_dump(exclude=named).items()
     fields = Settings.model_fields
     changed = [f"{name} {value}" for name, value in values if value != fields[name].get_default()]
     print(f"  settings    {', '.join(changed) or 'defaults'} (docs/settings.md)", flush=True)
@@ -55,8 +54,8 @@ def _print_settings(shelf: Collections) -> None:
 
 def _print_collection(service: CollectionService) -> None:
     encoder, collection = service.encoder, service.collection
-    bundle, seen = encoder.bundle, collection.observations()
+    bundle, observations = encoder.bundle, collection.observations()
     print(f"  encoder     {bundle.name}: {bundle.about}")
     print(f"              {bundle.geometry.name}, {encoder.dim} numbers a vector, {encoder.provider}")
-    counts = ", ".join(f"{number} {kind}s" for kind, number in seen.items() if number)
+    counts = ", ".join(f"{number} {kind}s" for kind, number in observations.items() if number)
     print(f"  collection  {service.home}: {collection.count()} items" + (f" ({counts})" if counts else ""))

@@ -1,8 +1,8 @@
 """Requests of many clients become batches, at no cost to the one that comes alone.
 
-What is asked waits in a bounded queue. Threads take all that waits, up to the most that one batch may hold,
-and answer it together: under load batches grow by themselves, and nobody ever waits for a batch to fill.
-If a batch fails, each of its requests is tried on its own, so one that is poisoned fails alone.
+Requests wait in a bounded queue. Threads take all that wait, up to the size of a batch, and answer them
+together: under load batches grow by themselves, and no request waits for a batch to fill.
+If a batch fails, each of its requests is tried on its own, so a bad one fails alone.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from app.errors import ApiError
 
-Asked = TypeVar("Asked")
-Answered = TypeVar("Answered")
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
 LONGEST_RETRY_SECONDS = 30
 SMOOTHING = 0.1
 OnBatch: TypeAlias = Callable[[int, float, float], None]  # how many, seconds waited, seconds worked
@@ -31,24 +31,24 @@ class QueueFullError(ApiError):
         super().__init__(429, "busy", sentence, retry)
 
 
-class _Waiting(Generic[Asked, Answered]):
-    """One request and where its answer goes."""
+class _Waiting(Generic[Request, Answer]):
+    """One request and the future of its answer."""
 
-    def __init__(self, asked: Asked, answer: "asyncio.Future[Answered]") -> None:
-        self.asked, self.answer = asked, answer
+    def __init__(self, request: Request, answer: "asyncio.Future[Answer]") -> None:
+        self.request, self.answer = request, answer
         self.since = time.perf_counter()
 
 
 def ignore_batch(_batch: int, _waited: float, _worked: float) -> None:
-    """Nobody wants to know."""
+    """For callers that measure nothing."""
 
 
-class Batcher(Generic[Asked, Answered]):
-    """Asked from one event loop, answered by threads. `watch` is told of each batch, from those threads."""
+class Batcher(Generic[Request, Answer]):
+    """Requests of one event loop, answered by threads, which call `watch` after each batch."""
 
     def __init__(
         self,
-        work: Callable[[list[Asked]], Sequence[Answered]],
+        work: Callable[[list[Request]], Sequence[Answer]],
         *,
         most: int,
         room: int,
@@ -57,7 +57,7 @@ class Batcher(Generic[Asked, Answered]):
     ) -> None:
         self._work, self._most, self._room, self._watch = work, most, room, watch
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[_Waiting[Asked, Answered]] = deque()
+        self._queue: deque[_Waiting[Request, Answer]] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._each = 0.0  # seconds that one request takes, lately
@@ -66,18 +66,18 @@ class Batcher(Generic[Asked, Answered]):
             thread.start()
 
     def refuse_if_full(self) -> None:
-        """Say so to those who would have to wait behind too many."""
+        """Raise if the queue is full."""
         if len(self._queue) >= self._room:
             raise QueueFullError(len(self._queue), len(self._queue) * self._each)
 
-    async def ask(self, asked: Asked, *, admitted: bool = False) -> Answered:
-        """Wait for the answer; whoever stops waiting takes the question back.
+    async def ask(self, request: Request, *, admitted: bool = False) -> Answer:
+        """Wait for the answer; a caller that is cancelled takes its request back.
 
-        What was `admitted` before, at another queue, is not refused half-way.
+        A request that another queue has `admitted` is not refused by a full queue.
         """
         if not admitted:
             self.refuse_if_full()
-        job = _Waiting[Asked, Answered](asked, self._loop.create_future())
+        job = _Waiting[Request, Answer](request, self._loop.create_future())
         with self._changed:
             if self._closing:
                 raise QueueFullError(len(self._queue), 1.0)
@@ -86,12 +86,14 @@ class Batcher(Generic[Asked, Answered]):
         try:
             return await job.answer
         except asyncio.CancelledError:
-            self._take_back(job)
+            with self._changed:
+                if job in self._queue:
+                    self._queue.remove(job)
             raise
 
     @property
     def waiting(self) -> int:
-        """How many wait to be taken up."""
+        """How many requests wait."""
         return len(self._queue)
 
     @property
@@ -107,37 +109,32 @@ class Batcher(Generic[Asked, Answered]):
         for thread in self._threads:
             thread.join()
 
-    def _take_back(self, job: _Waiting[Asked, Answered]) -> None:
-        with self._changed:
-            if job in self._queue:
-                self._queue.remove(job)
-
     def _serve(self) -> None:
         while batch := self._next():
             start = time.perf_counter()
-            outcomes = self._outcomes([job.asked for job in batch])
+            outcomes = self._outcomes([job.request for job in batch])
             took = time.perf_counter() - start
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, batch, outcomes)
             self._each += SMOOTHING * (took / len(batch) - self._each)
             self._watch(len(batch), start - batch[0].since, took)
 
-    def _next(self) -> list[_Waiting[Asked, Answered]]:
-        """What waits, once something does; nothing when it is time to stop."""
+    def _next(self) -> list[_Waiting[Request, Answer]]:
+        """The waiting requests, once there are some; none when it is time to stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closing)
             return [self._queue.popleft() for _ in range(min(self._most, len(self._queue)))]
 
-    def _outcomes(self, asked: list[Asked]) -> list[Answered | Exception]:
+    def _outcomes(self, requests: list[Request]) -> list[Answer | Exception]:
         try:
-            answers: list[Answered | Exception] = [*self._work(asked)]
-            assert len(answers) == len(asked)
-        except Exception as error:  # noqa: BLE001 (whoever asked raises it)
-            return [error] if len(asked) == 1 else [self._outcomes([one])[0] for one in asked]
+            answers: list[Answer | Exception] = [*self._work(requests)]
+            assert len(answers) == len(requests)
+        except Exception as error:  # noqa: BLE001 (it is raised where the answer is awaited)
+            return [error] if len(requests) == 1 else [self._outcomes([one])[0] for one in requests]
         return answers
 
 
-def _deliver(batch: Sequence[_Waiting[Asked, Answered]], outcomes: Sequence[Answered | Exception]) -> None:
+def _deliver(batch: Sequence[_Waiting[Request, Answer]], outcomes: Sequence[Answer | Exception]) -> None:
     for job, outcome in zip(batch, outcomes, strict=True):
         if job.answer.done():
             continue

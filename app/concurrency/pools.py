@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ThreadPool:
-    """A bounded pool; work whose asker has gone is dropped, unless it has begun."""
+    """A bounded pool; work whose caller was cancelled is dropped, unless it has begun."""
 
     def __init__(self, name: str, threads: int, room: int, watch: OnBatch = ignore_batch) -> None:
         self._executor, self._watch = ThreadPoolExecutor(threads, name), watch

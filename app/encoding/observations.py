@@ -1,4 +1,4 @@
-"""Turns pictures, meshes and texts into what an encoder takes, and is the space of a collection."""
+"""Prepares pictures, meshes and texts for an encoder, and is the space of a collection."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from jaxtyping import Float32, UInt8
 from PIL import Image
 
 from app.settings import Settings
-from multifold.bundle.bundle import Bundle, BundleError
+from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
@@ -37,38 +37,33 @@ def open_configured_encoder(settings: Settings) -> Encoder:
 
 
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
-    """The verified encoder of a bundle, if we can draw shapes the way it knows them."""
+    """The verified encoder of a bundle, if shapes can be rendered here as it was trained on them."""
     encoder = open_encoder(folder, threads)
-    _check_views(encoder.bundle)
+    bundle, views = encoder.bundle, encoder.bundle.views
+    if views.renderer != LOOK:
+        raise BundleError(f"bundle {bundle.name} knows shapes by the look {views.renderer}; here is {LOOK}")
+    if len(rig(views.rig)) != views.views:
+        raise BundleError(f"bundle {bundle.name} states {views.views} views; its rig {views.rig} has others")
     return encoder
 
 
-def _check_views(bundle: Bundle) -> None:
-    """Views drawn otherwise would be vectors that do not compare, without a word."""
-    spec = bundle.views
-    if spec.renderer != LOOK:
-        raise BundleError(f"bundle {bundle.name} knows shapes by the look {spec.renderer}; here is {LOOK}")
-    if len(rig(spec.rig)) != spec.views:
-        raise BundleError(f"bundle {bundle.name} states {spec.views} views; its rig {spec.rig} has others")
-
-
 def ignore_duration(_: float) -> None:
-    """Nobody wants to hear."""
+    """For callers that measure nothing."""
 
 
 class ObservationEncoder:
-    """Sees and reads the way the bundle says, and is the space of its collections. For several threads.
+    """Encodes observations as the bundle says, and is the space of its collections. For several threads.
 
-    Its encoder may be replaced by another one of the same `vector_id`, while it is at work.
+    Its encoder may be replaced by another one of the same `vector_id` at any time.
     """
 
     def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
         self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
-        self.rescored: Callable[[float], None] = ignore_duration  # hears how long each rescoring took
+        self.on_rescore: Callable[[float], None] = ignore_duration  # is called with the seconds of each
 
     @property
     def vector_id(self) -> str:
-        """The name of the space."""
+        """The id of the space."""
         return self.encoder.vector_id
 
     @property
@@ -83,7 +78,7 @@ class ObservationEncoder:
 
     @property
     def query_signs(self) -> Vector | None:
-        """What a query vector is multiplied with."""
+        """The signs that query vectors are multiplied by."""
         return self.encoder.query_signs
 
     def vectors(self, features: Features) -> Vectors:
@@ -92,14 +87,14 @@ class ObservationEncoder:
 
     @property
     def rescores(self) -> bool:
-        """Whether candidates are put in order by `rescore`."""
+        """Whether candidates are ordered by `rescore`."""
         return self.encoder.rescores
 
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
         """The geometry's own similarity of queries to candidates."""
         start = time.perf_counter()
         scores = self.encoder.rescore(query, candidates)
-        self.rescored(time.perf_counter() - start)
+        self.on_rescore(time.perf_counter() - start)
         return scores
 
     def look(self, data: bytes) -> Pixels:
@@ -111,19 +106,18 @@ class ObservationEncoder:
         return decode(data, self._max_pixels)
 
     def square(self, picture: Image.Image) -> Pixels:
-        """What the encoder takes of it."""
+        """A decoded picture as the encoder takes it."""
         return pixels(picture, self.encoder.bundle.image)
 
     def draw(self, mesh: MeshData) -> Views:
-        """The views that this encoder knows shapes by."""
+        """The views of a mesh, rendered as the bundle says."""
         spec = self.encoder.bundle.views
         return self._sandbox.render(mesh.data, mesh.suffix, spec.rig, spec.size, spec.background, spec.up)
 
     def draw_in_place(self, path: Path, within: Path) -> Views:
-        """The views of a file of our own, which may name others in the folder `within`."""
+        """The views of a file on this machine, which may refer to others in the folder `within`."""
         spec = self.encoder.bundle.views
-        drawing = self._sandbox.draw(path, None, spec.rig, spec.size, spec.background, spec.up, within)
-        return drawing.views
+        return self._sandbox.draw(path, None, spec.rig, spec.size, spec.background, spec.up, within).views
 
     def look_at_views(self, views: Views) -> ViewPixels:
         """Views as the encoder takes them."""

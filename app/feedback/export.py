@@ -1,8 +1,8 @@
-"""A collection and what people said of it as a manifest, for training: an item's captions and originals, and
-the texts and pictures that it was found good for as further captions and images of it.
+"""Exports a collection and its verdicts as a manifest, for training: an item's captions and originals, and
+the texts and pictures that it was judged good for as further captions and images of it.
 
-What it was found bad for stands in `meta.feedback`, with the items that were bad where it was good: rivals,
-the negatives that are hardest to tell from it. People who disagree are counted; a tie says nothing.
+What it was judged bad for is in `meta.feedback`, with its rivals: the items that were bad where it was good,
+the hardest negatives. The majority of verdicts counts; a tie is left out.
 """
 
 from collections import Counter, defaultdict
@@ -33,7 +33,7 @@ FeedbackQuery = tuple[str, str]  # text or image, and the text or the key of the
 
 @dataclass(frozen=True)
 class ItemOpinion:
-    """What people think of one item."""
+    """The queries that one item was judged good and bad for."""
 
     good: list[FeedbackQuery] = field(default_factory=list)
     bad: list[FeedbackQuery] = field(default_factory=list)
@@ -41,7 +41,7 @@ class ItemOpinion:
 
 @dataclass
 class ExportReport:
-    """What became of the verdicts."""
+    """How many verdicts were exported, and why others were not."""
 
     items: int = 0
     good: int = 0
@@ -51,7 +51,7 @@ class ExportReport:
 
 @contextmanager
 def open_store(settings: Settings, name: str) -> Iterator[tuple[Store, CollectionLocation]]:
-    """The store of a collection to be read, and where it lies; a service may write to it meanwhile."""
+    """The store of a collection for reading, and its location; a service may write to it meanwhile."""
     place = locate_collection(settings.place, name)
     store = Store(place.database or place.folder / "store.sqlite", None, read_only=True)
     try:
@@ -70,49 +70,49 @@ def read_judgements(store: Store) -> Iterator[Judgement]:
 
 
 def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
-    """Write `manifest.jsonl` into a folder; files stay where they are, if that is in reach."""
+    """Write `manifest.jsonl` into a folder; files on this machine are not copied."""
     if (out / MANIFEST_FILE).exists():
         raise MultifoldError(f"{out / MANIFEST_FILE} is there already: choose another folder, or remove it")
     make_folder(out)
-    told = ExportReport()
+    report = ExportReport()
     with open_store(settings, name) as (store, place), store.moment() as now:
-        opinions = weigh_judgements(read_judgements(store), told)
+        opinions = weigh_judgements(read_judgements(store), report)
         files = ExportFiles(open_blobs(place.folder, place.bucket), place.folder, out / "files")
         rivals = find_rivals(opinions)
-        known = set(browse.list_ids(now))
-        told.left_out["whose item is gone"] += sum(
-            len(one.good) + len(one.bad) for item, one in opinions.items() if item not in known
+        ids = set(browse.list_ids(now))
+        report.left_out["whose item is gone"] += sum(
+            len(one.good) + len(one.bad) for item, one in opinions.items() if item not in ids
         )
-        items = (
+        entries = (
             _manifest_entry(
-                item, opinions.get(item.id, ItemOpinion()), sorted(rivals[item.id] & known), files, told
+                item, opinions.get(item.id, ItemOpinion()), sorted(rivals[item.id] & ids), files, report
             )
             for item in _read_items(store)
         )
-        manifest.write(out / MANIFEST_FILE, filter(None, items))
-    return told
+        manifest.write(out / MANIFEST_FILE, filter(None, entries))
+    return report
 
 
-def weigh_judgements(judgements: Iterable[Judgement], told: ExportReport) -> dict[str, ItemOpinion]:
-    """What most people think of each item for each query that can be learned from."""
+def weigh_judgements(judgements: Iterable[Judgement], report: ExportReport) -> dict[str, ItemOpinion]:
+    """The majority opinion of each item, for each query that can be trained on."""
     votes: dict[tuple[str, FeedbackQuery], int] = defaultdict(int)
     for judgement in judgements:
         query = _feedback_query(judgement.query)
         if query is None:
-            told.left_out["whose query is no single text or picture that is kept"] += 1
+            report.left_out["whose query is no single text or picture that is kept"] += 1
         else:
             votes[judgement.item, query] += 1 if judgement.verdict == "good" else -1
     opinions: dict[str, ItemOpinion] = defaultdict(ItemOpinion)
-    for (item, query), sum_of in votes.items():
-        if sum_of:
-            (opinions[item].good if sum_of > 0 else opinions[item].bad).append(query)
+    for (item, query), balance in votes.items():
+        if balance:
+            (opinions[item].good if balance > 0 else opinions[item].bad).append(query)
         else:
-            told.left_out["on which people disagree"] += 1
+            report.left_out["on which people disagree"] += 1
     return dict(opinions)
 
 
 def find_rivals(opinions: Mapping[str, ItemOpinion]) -> Mapping[str, set[str]]:
-    """For each item those that were bad where it was good."""
+    """For each item those that were judged bad where it was good."""
     good, bad = defaultdict(set), defaultdict(set)
     for item, opinion in opinions.items():
         for query in opinion.good:
@@ -144,16 +144,16 @@ def _read_items(store: Store) -> Iterator[Item]:
 
 
 class ExportFiles:
-    """Where the originals of items can be read: in place, else in copies."""
+    """The originals of items as files: in place, else copies."""
 
     def __init__(self, blobs: Blobs, home: Path, copies: Path) -> None:
         self._blobs, self._home, self._copies = blobs, home, copies
 
     def path(self, key: str) -> Path:
-        """A file with what a blob holds."""
-        found = self._blobs.file(key)
-        if found is not None:
-            return found
+        """The file of a blob."""
+        in_place = self._blobs.file(key)
+        if in_place is not None:
+            return in_place
         make_folder(self._copies)
         write_file(self._copies / key, self._blobs.get(key))
         return self._copies / key
@@ -162,8 +162,8 @@ class ExportFiles:
         """The mesh that an item came with."""
         if item.files:
             return self.path(item.files[0])
-        found = find_original(self._home, item.payload)
-        return found[0] if found is not None and found[0].suffix.lower() in EXTENSIONS else None
+        original = find_original(self._home, item.payload)
+        return original[0] if original is not None and original[0].suffix.lower() in EXTENSIONS else None
 
     def pictures(self, item: Item, kind: Kind) -> tuple[Path, ...]:
         """Its photos, or its views."""
@@ -171,22 +171,22 @@ class ExportFiles:
 
 
 def _manifest_entry(
-    item: Item, opinion: ItemOpinion, rivals: Sequence[str], files: ExportFiles, told: ExportReport
+    item: Item, opinion: ItemOpinion, rivals: Sequence[str], files: ExportFiles, report: ExportReport
 ) -> ManifestEntry | None:
     try:
         mesh, photos = files.mesh(item), files.pictures(item, "photo")
         if mesh is None and not photos:
             photos = files.pictures(item, "view")  # its original is not here any more
-        asked = tuple(files.path(key) for means, key in opinion.good if means == "image")
+        queries = tuple(files.path(key) for means, key in opinion.good if means == "image")
     except BlobError:
-        told.left_out["whose pictures are lost"] += 1
+        report.left_out["whose pictures are lost"] += 1
         return None
     captions = [one.text for one in item.observations if one.text is not None]
     good, bad = ([text for means, text in some if means == "text"] for some in (opinion.good, opinion.bad))
-    told.items += 1
-    told.good += len(opinion.good)
-    told.bad += len(opinion.bad)
-    said: dict[str, Any] = {"good": good, "bad": bad, "rivals": list(rivals)}
-    meta = {**item.payload, "feedback": said} if any(said.values()) else item.payload
+    report.items += 1
+    report.good += len(opinion.good)
+    report.bad += len(opinion.bad)
+    verdicts: dict[str, Any] = {"good": good, "bad": bad, "rivals": list(rivals)}
+    meta = {**item.payload, "feedback": verdicts} if any(verdicts.values()) else item.payload
     texts = tuple(dict.fromkeys([*captions, *good]))
-    return ManifestEntry(item.id, (*photos, *asked), mesh, texts, None, meta)
+    return ManifestEntry(item.id, (*photos, *queries), mesh, texts, None, meta)

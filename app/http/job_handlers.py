@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.collections.service import WrittenItem
+from app.collections.collections import WrittenItem
 from app.concurrency.batching import QueueFullError
 from app.http.parsing import parse_item
 from app.ingest.preparation import PreparedItem
+from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, run_rebuild, run_reindex
 from app.runtime.runtime import CollectionRuntime, Runtime
@@ -28,7 +29,7 @@ async def write_many(
     fit = [one for one in made if isinstance(one, PreparedItem)]
     stored = iter(await at.run(lambda: at.service.put(fit)) if fit else [])
     outcomes = [next(stored) if isinstance(one, PreparedItem) else one for one in made]
-    written = [outcome.made.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]
+    written = [outcome.prepared.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]
     if written:
         at.audit("put", written, len(written))
     return outcomes
@@ -40,8 +41,8 @@ async def _prepare_item(
     settings = at.service.settings
     async with turns:
         try:
-            parcel = at.office.fetcher.parcel()
-            return await at.put(await parse_item(raw, parcel, settings))
+            files = ItemFiles(at.runtime.fetcher, settings.max_body)
+            return await at.prepare(await parse_item(raw, files, settings))
         except MultifoldError as error:
             return error
 
@@ -50,24 +51,24 @@ ITEMS_A_STEP = 16  # items of a job that are written together
 INGEST_JOB = "ingest"
 
 
-def job_handlers(office: Runtime) -> Mapping[str, JobHandler]:
+def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
     """The worker of each kind of job."""
 
     async def ingest(job: JobRecord, progress: JobProgress) -> None:
-        await _ingest(office, job, progress)
+        await _ingest(runtime, job, progress)
 
     async def anew(job: JobRecord, progress: JobProgress) -> None:
-        await run_rebuild(office, job, progress)
+        await run_rebuild(runtime, job, progress)
 
     async def index(job: JobRecord, progress: JobProgress) -> None:
-        await run_reindex(office, job, progress)
+        await run_reindex(runtime, job, progress)
 
     return {INGEST_JOB: ingest, REBUILD_JOB: anew, REINDEX_JOB: index}
 
 
-async def _ingest(office: Runtime, job: JobRecord, progress: JobProgress) -> None:
+async def _ingest(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
     """Write items; what was written before an interruption is not written again."""
-    at, items = await office.desk(job.collection), job.spec["items"]
+    at, items = await runtime.collection(job.collection), job.spec["items"]
     while progress.done < len(items):
         some = items[progress.done : progress.done + ITEMS_A_STEP]
         outcomes = await write_many(at, some)

@@ -9,8 +9,9 @@ from itertools import count
 
 from app.errors import error_response
 from app.http.keys import ApiKey, ApiKeys, KeyScope
-from app.operations import telemetry
-from app.operations.telemetry import key_name
+from app.operations import logs
+from app.operations.logs import key_name
+from app.operations.telemetry import Telemetry
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -57,7 +58,7 @@ class RequestIdMiddleware:
         asked = headers.get("x-request-id", "")
         request_id = asked if CLIENT_REQUEST_ID.fullmatch(asked) else next(self._ids)
         scope.setdefault("state", {})["request_id"] = request_id
-        telemetry.request_id.set(request_id)
+        logs.request_id.set(request_id)
         start, status = time.perf_counter(), CLIENT_LEFT
 
         async def sealed(message: Message) -> None:
@@ -70,7 +71,7 @@ class RequestIdMiddleware:
                     answer_headers.setdefault(name, value)
             await send(message)
 
-        numbers: telemetry.Telemetry = scope["app"].state.office.telemetry
+        numbers: Telemetry = scope["app"].state.runtime.telemetry
         with numbers.tracing.request(scope["method"], headers, request_id) as answered:
             try:
                 await self.app(scope, receive, sealed)
@@ -251,7 +252,7 @@ class ApiKeyGuard:
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http" or not self._keys:
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         needed = required_scope(scope["method"], scope["path"])

@@ -5,20 +5,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from app.encoding.observations import MeshData
 from app.errors import ApiError, describe_errors
 from app.http.schemas.items import ItemBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
-from app.ingest.uploads import ItemFiles, UploadedFile, media_type, read_data_uri, read_mesh_file
+from app.ingest.preparation import ItemUpload
+from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
 from app.search.query import (
     ImageQueryPart,
     ItemQueryPart,
     MeshQueryPart,
-    QueryOptions,
     QueryPart,
-    SearchQuery,
     TextQueryPart,
     VectorQueryPart,
+    WeightedParts,
 )
 from app.settings import Settings
 from index.store import filters
@@ -66,50 +65,34 @@ async def read_body(request: Request, model: type[B], run: Callable[[Callable[[]
     return await run(lambda: validate_json(model, body))
 
 
-def parse_search(asked: SearchBody, max_text: int) -> SearchQuery:
-    """A search in JSON."""
-    options = parse_options(asked)
-    if asked.mix is None:
-        return SearchQuery(((parse_query_part(asked, asked.target, max_text), 1.0),), options)
-    alone = _given_fields(asked)
+def media_type(headers: Mapping[str, str]) -> str:
+    """The media type of a body, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse_parts(body: SearchBody, max_text: int) -> WeightedParts:
+    """The parts of a search in JSON."""
+    if body.mix is None:
+        return ((parse_query_part(body, body.target, max_text), 1.0),)
+    alone = _given_fields(body)
     if alone:
         raise _several_queries_error(["mix", *alone])
-    clues = tuple((parse_query_part(part, asked.target, max_text), part.weight) for part in asked.mix)
-    return SearchQuery(clues, options)
+    return tuple((parse_query_part(part, body.target, max_text), part.weight) for part in body.mix)
 
 
-async def parse_search_form(form: FormData, max_text: int) -> SearchQuery:
-    """A search in multipart/form-data."""
+async def parse_search_form(form: FormData, max_text: int) -> tuple[WeightedParts, SearchOptions]:
+    """The parts and options of a search in multipart/form-data."""
     fields = {
         name: value for name, value in form.items() if name not in (*FORM_QUERY_FIELDS, *FORM_EXTRA_FIELDS)
     }
     raw = read_plain_field(form.get("filter"))
-    options = parse_options(
-        validate(SearchOptions, {**fields, "filter": _json_object(raw, "filter") if raw else None})
-    )
-    clues = [(name, value) for name, value in form.multi_items() if name in FORM_QUERY_FIELDS]
-    if len(clues) != 1:
-        raise _several_queries_error([name for name, _ in clues]) if clues else _no_query_error()
-    ((name, value),) = clues
-    clue = _content_part(name, await read_field(value), read_plain_field(form.get("mesh_format")), max_text)
-    return SearchQuery(((clue, 1.0),), options)
-
-
-def parse_options(asked: SearchOptions) -> QueryOptions:
-    """How to search."""
-    return QueryOptions(
-        asked.target,
-        asked.limit,
-        asked.offset,
-        parse_filter(asked.filter),
-        asked.pool,
-        asked.min_score,
-        asked.min_confidence,
-        asked.exact,
-        asked.lexical,
-        asked.duplicates,
-        asked.explain,
-    )
+    options = validate(SearchOptions, {**fields, "filter": _json_object(raw, "filter") if raw else None})
+    given = [(name, value) for name, value in form.multi_items() if name in FORM_QUERY_FIELDS]
+    if len(given) != 1:
+        raise _several_queries_error([name for name, _ in given]) if given else _no_query_error()
+    ((name, value),) = given
+    mesh_format = read_plain_field(form.get("mesh_format"))
+    return ((_content_part(name, await read_field(value), mesh_format, max_text), 1.0),), options
 
 
 def parse_filter(raw: Mapping[str, Any] | None) -> Filter | None:
@@ -214,17 +197,6 @@ ITEM_FIELDS = ("texts", "images", "mesh", "mesh_format", "payload")
 
 
 @dataclass(frozen=True)
-class ItemUpload:
-    """What an item is to be made of; its mesh is not drawn yet."""
-
-    id: str
-    texts: tuple[str, ...]
-    photos: tuple[bytes, ...]
-    mesh: MeshData | None
-    payload: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class MeshUpload:
     """A mesh as it was handed in, and the format that was said."""
 
@@ -232,7 +204,7 @@ class MeshUpload:
     form: str | None
 
 
-async def parse_item_form(item_id: str, form: FormData, parcel: ItemFiles, settings: Settings) -> ItemUpload:
+async def parse_item_form(item_id: str, form: FormData, files: ItemFiles, settings: Settings) -> ItemUpload:
     """An item in multipart/form-data."""
     unknown = sorted(set(form) - set(ITEM_FIELDS))
     if unknown:
@@ -246,15 +218,15 @@ async def parse_item_form(item_id: str, form: FormData, parcel: ItemFiles, setti
         raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")
     mesh = MeshUpload(meshes[0], read_plain_field(form.get("mesh_format"))) if meshes else None
     payload = parse_payload(read_plain_field(form.get("payload")))
-    return await _item_upload(item_id, texts, images, mesh, payload, parcel, settings)
+    return await _item_upload(item_id, texts, images, mesh, payload, files, settings)
 
 
-async def parse_item(raw: Mapping[str, Any], parcel: ItemFiles, settings: Settings) -> ItemUpload:
+async def parse_item(raw: Mapping[str, Any], files: ItemFiles, settings: Settings) -> ItemUpload:
     """An item in JSON."""
     body = validate(ItemBody, raw)
     mesh = MeshUpload(body.mesh, body.mesh_format) if body.mesh is not None else None
     return await _item_upload(
-        body.id, body.texts, body.images, mesh, parse_payload(body.payload), parcel, settings
+        body.id, body.texts, body.images, mesh, parse_payload(body.payload), files, settings
     )
 
 
@@ -270,14 +242,18 @@ async def _item_upload(
     images: Sequence[str | UploadedFile],
     mesh: MeshUpload | None,
     payload: Mapping[str, Any],
-    parcel: ItemFiles,
+    files: ItemFiles,
     settings: Settings,
 ) -> ItemUpload:
     check_item_id(item_id)
     if len(images) + (mesh is not None) > settings.max_files:
         sentence = f"an item has {settings.max_files} files at most in one request"
         raise ApiError(422, "too_many_files", sentence)
-    said = tuple(check_text(text, settings.max_text) for text in texts)
-    shape = read_mesh_file(await parcel.file(mesh.file, "mesh"), mesh.form) if mesh else None
-    photos = tuple([(await parcel.file(image, "image")).data for image in images])
-    return ItemUpload(item_id, said, photos, shape, payload)
+    captions = tuple(check_text(text, settings.max_text) for text in texts)
+    shape = read_mesh_file(await _load_file(mesh.file, "mesh", files), mesh.form) if mesh else None
+    photos = tuple([(await _load_file(image, "image", files)).data for image in images])
+    return ItemUpload(item_id, captions, photos, shape, payload)
+
+
+async def _load_file(value: str | UploadedFile, what: str, files: ItemFiles) -> UploadedFile:
+    return value if isinstance(value, UploadedFile) else await files.load(value, what)

@@ -1,14 +1,15 @@
 """Turns hits, items, observations and jobs into the types of the wire."""
 
 from datetime import UTC, datetime
-from itertools import repeat
 from urllib.parse import quote
 
-from app.collections.service import SearchOutcome, WrittenItem
+from app.collections.collections import WrittenItem
 from app.errors import error_code
+from app.runtime.runtime import CollectionRuntime
+from app.search.query import SearchHits
 from index.jobs import JobRecord
 from multifold.errors import MultifoldError
-from multifold.types import KIND_OF, Hit, Item, Observation, Side
+from multifold.types import KIND_OF, Hit, Item, Observation
 from multifold.wire.administration import JobAnswer, JobStatus
 from multifold.wire.items import ItemFile, ItemWriteAnswer, ObservationInfo, Refusal, StoredItem
 from multifold.wire.search import DuplicateItem, SearchAnswer, SearchHit, SearchTimings
@@ -18,33 +19,30 @@ TAG_LENGTH = 12
 HASH_LENGTH = 64
 
 
-def serialize_answer(outcome: SearchOutcome, bundle: str) -> SearchAnswer:
+def serialize_answer(found: SearchHits, at: CollectionRuntime) -> SearchAnswer:
     """The answer to a search."""
-    encode, search = 1000 * outcome.encode, 1000 * outcome.search
-    chances, sides = outcome.chance or repeat(None), outcome.sides or repeat(None)
+    encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
     return SearchAnswer(
-        hits=tuple(
-            serialize_hit(*one, outcome.address) for one in zip(outcome.hits, chances, sides, strict=False)
-        ),
+        hits=tuple(serialize_hit(hit, at.address) for hit in found.hits),
         took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
-        version=outcome.version,
-        bundle=bundle,
-        calibrated_by=outcome.by,
-        warnings=tuple(outcome.warnings),
+        version=found.version,
+        bundle=at.service.encoder.bundle.name,
+        calibrated_by=found.basis,
+        warnings=found.warnings,
     )
 
 
-def serialize_hit(hit: Hit, chance: float | None, sides: dict[Side, float] | None, address: str) -> SearchHit:
+def serialize_hit(hit: Hit, address: str) -> SearchHit:
     """One hit; `address` is that of the collection."""
     return SearchHit(
         id=hit.id,
         score=hit.score,
         confidence=hit.confidence,
-        chance=chance,
+        chance=hit.chance,
         modality=hit.side,
         matched=serialize_observation(hit.id, hit.matched, address),
         payload=dict(hit.payload),
-        sides=sides,
+        sides=None if hit.sides is None else dict(hit.sides),
         words=tuple(hit.words),
         duplicates=tuple(DuplicateItem(one.id, dict(one.payload)) for one in hit.same),
     )
@@ -66,10 +64,10 @@ def serialize_item(item: Item, address: str) -> StoredItem:
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
     """An item that was just stored."""
-    item = written.made.item
+    item = written.prepared.item
     kinds = [observation.kind for observation in item.observations]
     counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
-    return ItemWriteAnswer(item.id, written.version, counts, tuple(written.made.warnings))
+    return ItemWriteAnswer(item.id, written.version, counts, tuple(written.prepared.warnings))
 
 
 def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from app.encoding.observations import ObservationEncoder
+from app.encoding.observations import MeshData, ObservationEncoder
 from index.collection import Collection
 from index.store.blobs import Blobs
 from multifold.bundle.preprocess import suffix_of
@@ -20,6 +20,17 @@ from multifold.types import Item, Kind, Observation, Pixels, captions_of, pictur
 from renderers.contracts import Views
 
 BLOB_WRITERS = 4
+
+
+@dataclass(frozen=True)
+class ItemUpload:
+    """The parts of an item as a request brought them; its mesh is not rendered yet."""
+
+    id: str
+    texts: tuple[str, ...]
+    photos: tuple[bytes, ...]
+    mesh: MeshData | None
+    payload: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ import base64
 import binascii
 import re
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
@@ -81,11 +80,6 @@ def read_mesh_file(file: UploadedFile, form: str | None = None) -> MeshData:
     raise ApiError(422, "bad_mesh", sentence)
 
 
-def media_type(headers: Mapping[str, str]) -> str:
-    """What a body says it is."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 PUBLIC_HOSTS = "public"
 ACCEPTED_TYPES = {
     "image": ("image/", "application/octet-stream"),
@@ -103,10 +97,6 @@ class FileFetcher:
     def __init__(self, allowed: str, most: int) -> None:
         self._allowed = frozenset(one.strip().lower() for one in allowed.split(",") if one.strip())
         self._most, self._turns = most, asyncio.Semaphore(FETCHES_AT_ONCE)
-
-    def parcel(self) -> "ItemFiles":
-        """All files of one item, which may be as large together as if they had been sent."""
-        return ItemFiles(self, self._most)
 
     async def fetch(self, address: str, what: str, most: int) -> UploadedFile:
         """The file at an address, if it has so many bytes at most."""
@@ -167,21 +157,20 @@ class FileFetcher:
         return found[0]
 
 
+@dataclass
 class ItemFiles:
-    """The files of one item, however they are handed in."""
+    """The files of one item that are data URIs or addresses; together they may have so many bytes."""
 
-    def __init__(self, fetcher: FileFetcher, left: int) -> None:
-        self._fetcher, self._left = fetcher, left
+    fetcher: FileFetcher
+    bytes_left: int
 
-    async def file(self, value: str | UploadedFile, what: str) -> UploadedFile:
-        """A file that came, or that a data URI holds or an address names."""
-        if isinstance(value, UploadedFile):
-            return value
+    async def load(self, value: str, what: str) -> UploadedFile:
+        """The file that a data URI holds or an address names."""
         if not is_address(value):
             return read_data_uri(value, what)
-        found = await self._fetcher.fetch(value, what, self._left)
-        self._left -= len(found.data)
-        return found
+        file = await self.fetcher.fetch(value, what, self.bytes_left)
+        self.bytes_left -= len(file.data)
+        return file
 
 
 def is_public(address: str) -> bool:

@@ -1,18 +1,17 @@
-"""What a service reports about itself: metrics, JSON logs, and OpenTelemetry spans.
+"""What a service reports about itself: metrics in Prometheus' text format, and OpenTelemetry spans.
 
 Spans go to the provider that is set up already, as `opentelemetry-instrument` does; else, with the extra
 `otel`, to where OTEL_EXPORTER_OTLP_ENDPOINT says. Without either, no spans are made."""
 
-import json
 import logging
 import os
 import resource
 import shutil
+import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -20,20 +19,127 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from app.collections.collections import Collections
-from app.collections.service import CollectionService
+from app.collections.collections import Collections, CollectionService
 from app.concurrency.batching import OnBatch
 from app.operations.drift import DriftMonitor
-from app.operations.metrics import (
-    SECOND_BUCKETS,
-    SIZE_BUCKETS,
-    CallbackMetric,
-    Labels,
-    MetricCounter,
-    MetricHistogram,
-    MetricRegistry,
-)
+from app.operations.logs import access_log, key_name
 from index.engines.segments import SegmentReport
+from multifold.types import Hit
+
+Labels: TypeAlias = Mapping[str, str]
+Sample: TypeAlias = tuple[str, Labels, float]  # suffix of the name, labels, value
+
+SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+SIZE_BUCKETS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricCounter:
+    """A number that only rises, for each set of labels."""
+
+    kind = "counter"
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, ...], float] = {}
+
+    def add(self, *labels: str, by: float = 1.0) -> None:
+        """Count."""
+        with self._lock:
+            self._values[labels] = self._values.get(labels, 0.0) + by
+
+    def samples(self) -> Iterable[Sample]:
+        """Its present values."""
+        with self._lock:
+            values = sorted(self._values.items())
+        for labels, value in values:
+            yield "", dict(zip(self._names, labels, strict=True)), value
+
+
+class MetricHistogram:
+    """How many values were at most as large as each bound, for each set of labels."""
+
+    kind = "histogram"
+
+    def __init__(self, bounds: tuple[float, ...], *names: str) -> None:
+        self._bounds, self._names = bounds, names
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = {}
+
+    def observe(self, value: float | int, *labels: str) -> None:
+        """Count one value."""
+        place = bisect_left(self._bounds, value)
+        with self._lock:
+            counts = self._counts.setdefault(labels, [0] * (len(self._bounds) + 1))
+            counts[place] += 1
+            self._sums[labels] = self._sums.get(labels, 0.0) + value
+
+    def samples(self) -> Iterable[Sample]:
+        """Its present values."""
+        with self._lock:
+            series = [(key, list(counts), self._sums[key]) for key, counts in sorted(self._counts.items())]
+        for key, counts, total in series:
+            labels = dict(zip(self._names, key, strict=True))
+            below = 0
+            for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
+                below += count
+                yield "_bucket", {**labels, "le": _format_number(bound)}, float(below)
+            yield "_sum", labels, total
+            yield "_count", labels, float(below)
+
+
+class CallbackMetric:
+    """Values that are read when the metrics are."""
+
+    def __init__(
+        self, read: Callable[[], Iterable[tuple[Labels, float]]], kind: Literal["gauge", "counter"] = "gauge"
+    ) -> None:
+        self._read, self.kind = read, kind
+
+    def samples(self) -> Iterable[Sample]:
+        """Its present values."""
+        for labels, value in self._read():
+            yield "", labels, value
+
+
+class MetricRegistry:
+    """All metrics by name."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, tuple[str, MetricCounter | MetricHistogram | CallbackMetric]] = {}
+
+    def add(self, name: str, about: str, metric: MetricCounter | MetricHistogram | CallbackMetric) -> None:
+        """Show a metric under this name."""
+        assert name not in self._metrics
+        self._metrics[name] = about, metric
+
+    def text(self) -> str:
+        """Everything, as Prometheus reads it."""
+        lines: list[str] = []
+        for name, (about, metric) in self._metrics.items():
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} {metric.kind}"]
+            lines += [
+                f"{name}{suffix}{_format_labels(labels)} {_format_number(value)}"
+                for suffix, labels, value in metric.samples()
+            ]
+        return "\n".join(lines) + "\n"
+
+
+def _format_labels(labels: Labels) -> str:
+    escaped = (
+        (name, value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\""))
+        for name, value in labels.items()
+    )
+    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped) + "}" if labels else ""
+
+
+def _format_number(value: float) -> str:
+    if value == float("inf"):
+        return "+Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 TRACER_NAME = "multifold"
@@ -42,31 +148,31 @@ _log = logging.getLogger("multifold.app")
 
 
 class Tracing:
-    """Tells spans to a provider, if there is one."""
+    """Makes spans, if there is a provider."""
 
     def __init__(self, provider: Any = None, *, own: bool = False) -> None:  # noqa: ANN401 (may not be installed)
         self._provider, self._own = provider, own
         self._tracer = None if provider is None else provider.get_tracer(TRACER_NAME, version(TRACER_NAME))
 
     @contextmanager
-    def span(self, name: str, **told: str | int) -> Iterator[None]:
-        """A step of what goes on now."""
+    def span(self, name: str, **attributes: str | int) -> Iterator[None]:
+        """A step of the present span."""
         if self._tracer is None:
             yield
             return
-        with self._tracer.start_as_current_span(name, attributes=told):
+        with self._tracer.start_as_current_span(name, attributes=attributes):
             yield
 
     @contextmanager
     def request(self, method: str, headers: Mapping[str, str], request_id: str) -> Iterator[OnAnswer]:
-        """A request, part of its client's own trace if that says so; tell it how it was answered."""
+        """The span of a request, in its client's own trace if the headers name one; call it when answered."""
         if self._tracer is None:
             yield lambda _route, _status: None
             return
         trace, propagate = import_module("opentelemetry.trace"), import_module("opentelemetry.propagate")
-        told = {"http.request.method": method, "multifold.request_id": request_id}
-        around, kind = propagate.extract(headers), trace.SpanKind.SERVER
-        with self._tracer.start_as_current_span(method, around, kind, told) as span:
+        attributes = {"http.request.method": method, "multifold.request_id": request_id}
+        parent, kind = propagate.extract(headers), trace.SpanKind.SERVER
+        with self._tracer.start_as_current_span(method, parent, kind, attributes) as span:
 
             def answered(route: str, status: int) -> None:
                 span.update_name(f"{method} {route}")
@@ -77,19 +183,19 @@ class Tracing:
             yield answered
 
     def close(self) -> None:
-        """Send what was not sent yet, if the provider is ours."""
+        """Send the remaining spans, if the provider is ours."""
         if self._own:
             self._provider.shutdown()
 
 
 def open_tracing() -> Tracing:
-    """To whoever listens."""
+    """Tracing as the environment says."""
     if find_spec("opentelemetry") is None:
         return Tracing()
     trace = import_module("opentelemetry.trace")
-    known = trace.get_tracer_provider()
-    if not isinstance(known, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
-        return Tracing(known)
+    present = trace.get_tracer_provider()
+    if not isinstance(present, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
+        return Tracing(present)
     if not any(map(os.environ.get, ENDPOINT_VARIABLES)):
         return Tracing()
     try:
@@ -110,176 +216,140 @@ def _otlp_provider() -> Any:  # noqa: ANN401 (may not be installed)
     return provider
 
 
-access_log = logging.getLogger("multifold.access")
-request_id: ContextVar[str] = ContextVar("request_id", default="")
-key_name: ContextVar[str | None] = ContextVar("who", default=None)  # the name of the key that was presented
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+GOOD_CONFIDENCE = 0.5  # the confidence from which a hit matches well
 
 
 class Telemetry:
-    """The numbers of one service."""
+    """The metrics and spans of one service."""
 
-    def __init__(self, shelf: Collections) -> None:
+    def __init__(self, collections: Collections) -> None:
         self.tracing = open_tracing()
-        self._log_all = shelf.settings.log == "all"
+        self._log_all = collections.settings.log == "all"
         self.registry = MetricRegistry()
-        self._requests, self._seconds = (
-            MetricCounter("method", "route", "status"),
-            MetricHistogram(SECOND_BUCKETS, "route"),
-        )
+        self._requests = MetricCounter("method", "route", "status")
+        self._seconds = MetricHistogram(SECOND_BUCKETS, "route")
         self._sizes = MetricHistogram(SIZE_BUCKETS, "work")
-        self._waits, self._works = (
-            MetricHistogram(SECOND_BUCKETS, "work"),
-            MetricHistogram(SECOND_BUCKETS, "work"),
-        )
+        self._waits = MetricHistogram(SECOND_BUCKETS, "work")
+        self._works = MetricHistogram(SECOND_BUCKETS, "work")
+        self._verdicts = MetricCounter("collection", "verdict")
+        self._answers = MetricCounter("collection", "match")
         add = self.registry.add
         add("multifold_requests_total", "Requests answered.", self._requests)
         add("multifold_request_seconds", "From the first byte to the answer.", self._seconds)
         add("multifold_batch_size", "Requests that were worked on together.", self._sizes)
         add("multifold_wait_seconds", "How long the first of a batch waited.", self._waits)
         add("multifold_work_seconds", "How long a batch took, or one rescoring.", self._works)
-        self._verdicts = MetricCounter("collection", "verdict")
         add("multifold_feedback_total", "Verdicts on hits.", self._verdicts)
-        self._answers = MetricCounter("collection", "match")
         add("multifold_answers_total", "Searches by how well their best hit matches.", self._answers)
-        self._describe(shelf)
+        self._describe(collections)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request; log it too, if all are logged or it failed on our side."""
         self._requests.add(method if method in KNOWN_METHODS else "other", route, str(status))
         self._seconds.observe(seconds, route)
         if self._log_all or status >= 500:
-            said = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
+            fields = {"event": "request", "method": method, "route": route, "status": status}
+            fields |= {"ms": round(1000 * seconds, 2), "key": key_name.get()}
             level = logging.ERROR if status >= 500 else logging.INFO
-            access_log.log(
-                level, "request", extra={"fields": {"event": "request", **said, "key": key_name.get()}}
-            )
+            access_log.log(level, "request", extra={"fields": fields})
 
     def verdict(self, collection: str, verdict: str) -> None:
-        """Count what somebody said of a hit."""
+        """Count a verdict on a hit."""
         self._verdicts.add(collection, verdict)
 
-    def answered(self, collection: str, match: str) -> None:
-        """Count how well the best hit of a search matched."""
-        self._answers.add(collection, match)
-
-    def drift(self, drift: DriftMonitor) -> None:
-        """Show what the last probe of each collection found."""
-        add, read = self.registry.add, drift.readings
-        sound = CallbackMetric(lambda: read(lambda one: float(one.sound)))
-        add("multifold_probe_sound", "Whether the encoder answers its canaries as recorded.", sound)
-        found = CallbackMetric(lambda: read(lambda one: one.found / one.asked if one.asked else None))
-        add("multifold_probe_recall", "Share of known captions that find their item among ten.", found)
-        at = CallbackMetric(lambda: read(lambda one: one.at))
-        add("multifold_probe_time_seconds", "When that was looked at last.", at)
+    def answer(self, collection: str, hits: Sequence[Hit]) -> None:
+        """Count how well the best hit of a search matches."""
+        self._answers.add(collection, rate_match(hits))
 
     def watch(self, work: str) -> OnBatch:
-        """What a batcher tells of each batch."""
+        """The observer of the batches of one kind of work."""
 
-        def told(size: int, waited: float, worked: float) -> None:
+        def observe(size: int, waited: float, worked: float) -> None:
             self._sizes.observe(size, work)
             self._waits.observe(waited, work)
             self._works.observe(worked, work)
 
-        return told
+        return observe
 
     def clock(self, work: str) -> Callable[[float], None]:
-        """What is told of each piece of work how long it took."""
+        """The observer of the durations of one kind of work."""
         return lambda seconds: self._works.observe(seconds, work)
 
-    def queues(self, waiting: Callable[[], dict[str, int]], room: int) -> None:
-        """Show how many wait for what."""
-        self.registry.add(
-            "multifold_queue_waiting",
-            "Requests that wait.",
-            CallbackMetric(lambda: [({"work": work}, float(count)) for work, count in waiting().items()]),
-        )
-        self.registry.add(
-            "multifold_queue_room", "Most that may wait for one work.", _single_reading(lambda: float(room))
-        )
+    def show_drift(self, drift: DriftMonitor) -> None:
+        """Show the last probe of each collection."""
+        add, read = self.registry.add, drift.readings
+        sound = CallbackMetric(lambda: read(lambda one: float(one.sound)))
+        add("multifold_probe_sound", "Whether the encoder answers its canaries as recorded.", sound)
+        recall = CallbackMetric(lambda: read(lambda one: one.hits / one.queries if one.queries else None))
+        add("multifold_probe_recall", "Share of known captions that find their item among ten.", recall)
+        at = CallbackMetric(lambda: read(lambda one: one.at))
+        add("multifold_probe_time_seconds", "When that was looked at last.", at)
 
-    def cache(self, used: Callable[[], tuple[int, int, int]]) -> None:
-        """Show how the memory of query vectors does: hits, misses, size."""
-        add = self.registry.add
-        hits = "multifold_cache_requests_total"
-        add(
-            hits,
-            "Queries whose vector was remembered, or was not.",
-            CallbackMetric(lambda: _cache_results(used()), "counter"),
-        )
-        add("multifold_cache_size", "Vectors remembered.", _single_reading(lambda: float(used()[2])))
+    def show_queues(self, waiting: Callable[[], dict[str, int]], room: int) -> None:
+        """Show how many requests wait for each kind of work, and how many may."""
+        counts = CallbackMetric(lambda: [({"work": work}, float(n)) for work, n in waiting().items()])
+        self.registry.add("multifold_queue_waiting", "Requests that wait.", counts)
+        self._show("multifold_queue_room", "Most that may wait for one work.", lambda: float(room))
 
-    def _describe(self, shelf: Collections) -> None:
-        add, each = self.registry.add, partial(_each_collection, shelf)
+    def show_cache(self, counts: Callable[[], tuple[int, int, int]]) -> None:
+        """Show the hits, misses and size of the cache of query vectors."""
+
+        def requests() -> Iterator[tuple[Labels, float]]:
+            for result, count in zip(("hit", "miss"), counts(), strict=False):
+                yield {"result": result}, float(count)
+
+        about = "Queries whose vector was remembered, or was not."
+        self.registry.add("multifold_cache_requests_total", about, CallbackMetric(requests, "counter"))
+        self._show("multifold_cache_size", "Vectors remembered.", lambda: float(counts()[2]))
+
+    def _show(
+        self, name: str, about: str, read: Callable[[], float], kind: Literal["gauge", "counter"] = "gauge"
+    ) -> None:
+        self.registry.add(name, about, CallbackMetric(lambda: [({}, read())], kind))
+
+    def _describe(self, collections: Collections) -> None:
+        add, each = self.registry.add, partial(_each_collection, collections)
         add("multifold_info", "What runs here.", each(lambda one: [(_info_labels(one), 1.0)]))
         add("multifold_items", "Items in the collection.", each(lambda one: [({}, one.collection.count())]))
-        add(
-            "multifold_observations",
-            "Observations in the collection.",
-            each(lambda one: [({"kind": k}, n) for k, n in one.collection.observations().items()]),
-        )
-        add(
-            "multifold_version",
-            "Last change that searches see.",
-            each(lambda one: [({}, one.collection.version)]),
-        )
-        rows = each(lambda one: _sealed_values(one, lambda count, _: count))
+        kinds = each(lambda one: [({"kind": k}, n) for k, n in one.collection.observations().items()])
+        add("multifold_observations", "Observations in the collection.", kinds)
+        changes = each(lambda one: [({}, one.collection.version)])
+        add("multifold_version", "Last change that searches see.", changes)
+        rows = each(lambda one: _index_values(one, lambda count, _: count))
         add("multifold_index_rows", "Rows of an index in this process.", rows)
-        sealed = each(lambda one: _sealed_values(one, lambda _, parts: sum(part.rows for part in parts)))
+        sealed = each(lambda one: _index_values(one, lambda _, parts: sum(part.rows for part in parts)))
         add("multifold_index_sealed_rows", "Those in sealed parts; the others are searched exactly.", sealed)
-        recall = each(
-            lambda one: _sealed_values(
-                one, lambda _, parts: min((part.recall for part in parts), default=1.0)
-            )
-        )
+        recall = each(lambda one: _index_values(one, _least_recall))
         add("multifold_index_recall", "Recall of the first ten, measured when a part was sealed.", recall)
-        disk = partial(shutil.disk_usage, shelf.settings.data)
-        add(
-            "multifold_disk_bytes",
-            "The disk of the data folder.",
-            _single_reading(lambda: float(disk().total)),
-        )
-        add("multifold_disk_free_bytes", "What is free on it.", _single_reading(lambda: float(disk().free)))
-        add("multifold_resident_bytes", "Memory in use.", _single_reading(_resident_bytes))
-        add("multifold_cpu_seconds_total", "Processor time used.", _single_reading(_cpu_seconds, "counter"))
+        disk = partial(shutil.disk_usage, collections.settings.data)
+        self._show("multifold_disk_bytes", "The disk of the data folder.", lambda: float(disk().total))
+        self._show("multifold_disk_free_bytes", "What is free on it.", lambda: float(disk().free))
+        self._show("multifold_resident_bytes", "Memory in use.", _resident_bytes)
+        self._show("multifold_cpu_seconds_total", "Processor time used.", time.process_time, "counter")
 
 
-class JsonLogFormatter(logging.Formatter):
-    """Log records as JSON, one a line, with the id of the request they belong to."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """One line."""
-        said: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-        }
-        fields = getattr(record, "fields", None) or {"message": record.getMessage()}
-        if record.exc_info:
-            fields = {**fields, "trace": self.formatException(record.exc_info)}
-        said |= {"request_id": request_id.get()} | fields if request_id.get() else fields
-        return json.dumps(said, ensure_ascii=False, default=str)
-
-
-def log_as_json() -> None:
-    """Send what this process logs to its error output, as JSON lines."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLogFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    access_log.setLevel(logging.INFO)
+def rate_match(hits: Sequence[Hit]) -> str:
+    """How well the best hit of a search matches, as far as a confidence is known."""
+    confidences = [hit.confidence for hit in hits if hit.confidence is not None]
+    if not hits:
+        return "nothing"
+    if not confidences:
+        return "unknown"
+    return "well" if max(confidences) >= GOOD_CONFIDENCE else "poorly"
 
 
 def _each_collection(
-    shelf: Collections, look: Callable[[CollectionService], Iterable[tuple[Labels, float]]]
+    collections: Collections, read: Callable[[CollectionService], Iterable[tuple[Labels, float]]]
 ) -> CallbackMetric:
-    """The same of every collection."""
+    """The same values of every collection."""
 
-    def found() -> Iterator[tuple[Labels, float]]:
-        for service in shelf.services():
-            for labels, value in look(service):
+    def values() -> Iterator[tuple[Labels, float]]:
+        for service in collections.services():
+            for labels, value in read(service):
                 yield {"collection": service.name, **labels}, float(value)
 
-    return CallbackMetric(found)
+    return CallbackMetric(values)
 
 
 def _info_labels(service: CollectionService) -> Labels:
@@ -287,19 +357,15 @@ def _info_labels(service: CollectionService) -> Labels:
     return {"version": version("multifold"), "bundle": bundle.name, "vector_id": bundle.vector_id}
 
 
-def _sealed_values(
-    service: CollectionService, tell: Callable[[int, Sequence[SegmentReport]], float]
+def _index_values(
+    service: CollectionService, read: Callable[[int, Sequence[SegmentReport]], float]
 ) -> Iterator[tuple[Labels, float]]:
-    for (side, kind), told in service.collection.sealed().items():
-        yield {"side": side, "kind": kind}, tell(*told)
+    for (side, kind), (count, segments) in service.collection.sealed().items():
+        yield {"side": side, "kind": kind}, read(count, segments)
 
 
-def _single_reading(look: Callable[[], float], kind: Literal["gauge", "counter"] = "gauge") -> CallbackMetric:
-    return CallbackMetric(lambda: [({}, look())], kind)
-
-
-def _cache_results(used: tuple[int, int, int]) -> Iterable[tuple[Labels, float]]:
-    return [({"result": "hit"}, float(used[0])), ({"result": "miss"}, float(used[1]))]
+def _least_recall(_: int, segments: Sequence[SegmentReport]) -> float:
+    return min((segment.recall for segment in segments), default=1.0)
 
 
 def _resident_bytes() -> float:
@@ -308,7 +374,3 @@ def _resident_bytes() -> float:
     except OSError:
         return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     return float(pages * resource.getpagesize())
-
-
-def _cpu_seconds() -> float:
-    return time.process_time()

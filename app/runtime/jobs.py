@@ -16,84 +16,87 @@ with needs_extra("serve"):
     from starlette.concurrency import run_in_threadpool
 
 log = logging.getLogger("multifold.app")
-POLL_SECONDS, REPORT_SECONDS = 2.0, 1.0  # seconds between two looks for work, and between two words on it
+POLL_SECONDS, REPORT_SECONDS = 2.0, 1.0  # seconds between two polls for work, and between two reports
 JobHandler: TypeAlias = Callable[[JobRecord, JobProgress], Awaitable[None]]
 
 
 class JobRunner:
-    """The jobs as one event loop asks for them and does them. A worker may be cancelled at any `await`."""
+    """Adds and runs jobs on one event loop. A handler may be cancelled at any `await`.
 
-    def __init__(self, known: JobList, workers: Mapping[str, JobHandler], *, alone: bool) -> None:
-        self._known, self._workers, self._alone = known, workers, alone
+    `exclusive` means that no other process runs jobs of this list.
+    """
+
+    def __init__(self, jobs: JobList, handlers: Mapping[str, JobHandler], *, exclusive: bool) -> None:
+        self._jobs, self._handlers, self._exclusive = jobs, handlers, exclusive
         self._name = uuid4().hex
-        self._asked = asyncio.Event()
+        self._added = asyncio.Event()
         self._loop = asyncio.create_task(self._work())
 
     async def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
-        """Ask for something."""
-        job = await run_in_threadpool(self._known.add, kind, collection, spec, total)
-        self._asked.set()
+        """Add a job."""
+        job = await run_in_threadpool(self._jobs.add, kind, collection, spec, total)
+        self._added.set()
         return job
 
     async def get(self, name: str) -> JobRecord:
         """One job."""
-        return await run_in_threadpool(self._known.get, name)
+        return await run_in_threadpool(self._jobs.get, name)
 
     async def all(self) -> list[JobRecord]:
-        """Every job that is known, the youngest first."""
-        return await run_in_threadpool(self._known.all)
+        """Every job, the youngest first."""
+        return await run_in_threadpool(self._jobs.all)
 
     async def cancel(self, name: str) -> JobRecord:
-        """Ask for a job to end."""
-        return await run_in_threadpool(self._known.cancel, name)
+        """Request that a job ends."""
+        return await run_in_threadpool(self._jobs.cancel, name)
 
     async def close(self) -> None:
-        """Stop working; what is under way goes on when the service is back."""
+        """Stop; a running job goes on when the service is back."""
         self._loop.cancel()
         with suppress(asyncio.CancelledError):
             await self._loop
 
     async def _work(self) -> None:
-        alone = self._alone
+        first = self._exclusive  # then what an earlier process left unfinished is taken too
         while True:
-            self._asked.clear()
+            self._added.clear()
             try:
-                job = await run_in_threadpool(partial(self._known.take, self._name, alone=alone))
+                job = await run_in_threadpool(partial(self._jobs.take, self._name, alone=first))
                 if job is not None:
-                    await self._do(job)
+                    await self._run(job)
                     continue
-                alone = False
+                first = False
             except MultifoldError:
                 log.exception("the list of jobs cannot be read")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), POLL_SECONDS)
+                await asyncio.wait_for(self._added.wait(), POLL_SECONDS)
 
-    async def _do(self, job: JobRecord) -> None:
+    async def _run(self, job: JobRecord) -> None:
         progress = job.progress
-        doing = asyncio.ensure_future(self._workers[job.kind](job, progress))
+        running = asyncio.ensure_future(self._handlers[job.kind](job, progress))
         try:
-            while not doing.done():
-                await asyncio.wait({doing}, timeout=REPORT_SECONDS)
-                if not await run_in_threadpool(self._known.tell, job.id, self._name, progress):
-                    doing.cancel()
-                    await asyncio.wait({doing})
+            while not running.done():
+                await asyncio.wait({running}, timeout=REPORT_SECONDS)
+                if not await run_in_threadpool(self._jobs.tell, job.id, self._name, progress):
+                    running.cancel()
+                    await asyncio.wait({running})
         except BaseException as error:
-            doing.cancel()
-            await asyncio.wait({doing})
+            running.cancel()
+            await asyncio.wait({running})
             if isinstance(error, asyncio.CancelledError):  # the service ends, the job does not
                 await self._end(job, "queued", progress)
             raise
-        await self._end(job, _outcome(doing, progress), progress)
+        await self._end(job, _final_state(running, progress), progress)
 
     async def _end(self, job: JobRecord, state: JobState, progress: JobProgress) -> None:
-        await run_in_threadpool(self._known.end, job.id, self._name, state, progress)
+        await run_in_threadpool(self._jobs.end, job.id, self._name, state, progress)
 
 
-def _outcome(doing: "asyncio.Future[None]", progress: JobProgress) -> JobState:
-    """What became of it; whatever it was, it is told."""
-    if doing.cancelled():
+def _final_state(running: "asyncio.Future[None]", progress: JobProgress) -> JobState:
+    """The state of a job that has ended; an error is added to its progress."""
+    if running.cancelled():
         return "cancelled"
-    error = doing.exception()
+    error = running.exception()
     if error is None:
         return "done"
     if isinstance(error, MultifoldError):

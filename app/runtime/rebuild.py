@@ -35,67 +35,67 @@ with needs_extra("serve"):
 REBUILD_JOB = "rebuild"
 ITEMS_A_PAGE = 16
 ITEMS_AT_ONCE = 4
-FOLLOW_SECONDS = 0.5  # seconds between two looks at the log
+FOLLOW_SECONDS = 0.5  # between two reads of the change log
 MOST_MISSING = 100
 COUNT_TRIES = 10
 
 
 class RebuildError(MultifoldError):
-    """The new collection is not what it should be; nothing was moved."""
+    """The new collection is incomplete; the alias was not moved."""
 
 
-async def run_rebuild(office: Runtime, job: JobRecord, progress: JobProgress) -> None:
+async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
     """The job: spec has `to`, `alias`, `partial` and `since`."""
-    source, target = await office.desk(job.collection), await office.desk(job.spec["to"])
-    carrier = CollectionCopier(office, source, target, progress)
+    source, target = await runtime.collection(job.collection), await runtime.collection(job.spec["to"])
+    copier = CollectionCopier(runtime, source, target, progress)
     if (since := job.spec.get("since")) is None:
-        await carrier.carry_all()
+        await copier.copy_all()
     else:
         progress.result.setdefault("version", since)
-    await carrier.catch_up()
-    await carrier.verify(some_missing=job.spec["partial"])
-    await carrier.carry_verdicts()
+    await copier.catch_up()
+    await copier.verify(some_missing=job.spec["partial"])
+    await copier.copy_verdicts()
     if job.spec["alias"] is None:
         return
-    await carrier.catch_up()
+    await copier.catch_up()
     progress.result.setdefault("moved_at", target.service.collection.version)
-    await _move_alias(office, job.spec["alias"], target.service.name, progress)
+    await _move_alias(runtime, job.spec["alias"], target.service.name, progress)
     now = asyncio.get_running_loop().time
-    end = now() + longest_request(office)
+    end = now() + longest_request(runtime)
     while now() < end:
-        await carrier.catch_up()
+        await copier.catch_up()
         await asyncio.sleep(FOLLOW_SECONDS)
-    await carrier.catch_up()
-    await carrier.carry_verdicts()  # those that came meanwhile too
+    await copier.catch_up()
+    await copier.copy_verdicts()  # those that came meanwhile too
 
 
-def longest_request(office: Runtime) -> float:
+def longest_request(runtime: Runtime) -> float:
     """Seconds after which every request that is under way now has ended."""
-    return office.shelf.settings.patience
+    return runtime.collections.settings.patience
 
 
-async def _move_alias(office: Runtime, alias: str, name: str, progress: JobProgress) -> None:
+async def _move_alias(runtime: Runtime, alias: str, name: str, progress: JobProgress) -> None:
     """Move the alias; once, even if the job was interrupted before it could say so."""
-    listing = await office.quick.run(office.shelf.listing)
+    listing = await runtime.quick.run(runtime.collections.listing)
     if listing.aliases.get(alias) != name:
-        former = await office.quick.run(lambda: office.shelf.set_alias(alias, name))
+        former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, name))
         progress.result |= {"alias": alias, "former": former}
-        office.audit.tell(f"set alias {alias}", name, [], 1, 0)
+        runtime.audit.record(f"set alias {alias}", name, [], 1, 0)
 
 
 class CollectionCopier:
-    """Carries items from one collection to another. How far it is stands in the progress."""
+    """Copies items from one collection to another; the progress records how far it is."""
 
     def __init__(
-        self, office: Runtime, source: CollectionRuntime, target: CollectionRuntime, progress: JobProgress
+        self, runtime: Runtime, source: CollectionRuntime, target: CollectionRuntime, progress: JobProgress
     ) -> None:
-        self._office, self._progress = office, progress
+        self._runtime, self._progress = runtime, progress
         self._source, self._target = source, target
         self._from, self._to = source.service.collection, target.service.collection
         self._missing: dict[str, str] = progress.result.setdefault("missing", {})
 
-    async def carry_all(self) -> None:
-        """Every item, in the order of their ids; then what only the target has goes."""
+    async def copy_all(self) -> None:
+        """Copy every item, in the order of their ids; then delete what only the target has."""
         result = self._progress.result
         if "version" not in result:
             result["version"] = self._from.changed(0)[0]
@@ -103,16 +103,18 @@ class CollectionCopier:
         while not result.get("whole"):
             after = result.get("after")
             page = await self._source.run(partial(self._from.scroll, after, ITEMS_A_PAGE))
-            await self._carry(page)
+            await self._copy(page)
             self._progress.done += len(page)
             if len(page) < ITEMS_A_PAGE:
-                await self._target.run(self._remove_others)
+                await self._target.run(
+                    lambda: self._target.service.delete(sorted({*self._to.ids()} - {*self._from.ids()}))
+                )
                 result["whole"] = True
             else:
                 result["after"] = page[-1].id
 
     async def catch_up(self) -> None:
-        """Whatever has changed since the last look, until nothing has."""
+        """Copy what the change log names, until it names nothing new."""
         while True:
             version, ids = await self._source.run(
                 lambda: self._from.changed(self._progress.result["version"])
@@ -120,27 +122,27 @@ class CollectionCopier:
             if ids is None:
                 raise RebuildError("the log was shortened meanwhile: start again")
             for start in range(0, len(ids), ITEMS_A_PAGE):
-                await self._carry_some(ids[start : start + ITEMS_A_PAGE])
+                await self._copy_changed(ids[start : start + ITEMS_A_PAGE])
             self._progress.result["version"] = version
             if not ids:
                 return
 
-    async def _carry_some(self, ids: Sequence[str]) -> None:
-        found = await self._source.run(lambda: [self._from.get(one) for one in ids])
-        gone = [name for name, item in zip(ids, found, strict=True) if item is None]
+    async def _copy_changed(self, ids: Sequence[str]) -> None:
+        items = await self._source.run(lambda: [self._from.get(name) for name in ids])
+        gone = [name for name, item in zip(ids, items, strict=True) if item is None]
         await self._target.run(lambda: self._target.service.delete(gone))
         for name in gone:
             self._missing.pop(name, None)
-        await self._carry([item for item in found if item is not None])
+        await self._copy([item for item in items if item is not None])
 
-    async def carry_verdicts(self) -> None:
-        """What people said of hits, with what they asked with; once more does no harm."""
+    async def copy_verdicts(self) -> None:
+        """Copy the verdicts with their queries; repeating it does no harm."""
         after: str | None = None
         while page := await self._source.run(partial(self._from.judgements, after, ITEMS_A_PAGE)):
-            await self._target.run(partial(self._keep, page))
+            await self._target.run(partial(self._store_verdicts, page))
             after = page[-1].id
 
-    def _keep(self, page: Sequence[Judgement]) -> None:
+    def _store_verdicts(self, page: Sequence[Judgement]) -> None:
         for judgement in page:
             for part in judgement.query:
                 if part.blob is not None:
@@ -148,7 +150,7 @@ class CollectionCopier:
             self._to.judge(judgement)
 
     async def verify(self, *, some_missing: bool) -> None:
-        """As many items as there should be, and a real query finds a known one."""
+        """Check the number of items, and that a search finds a known one."""
         if self._missing and not some_missing:
             some = "; ".join(f"{name!r}: {why}" for name, why in list(self._missing.items())[:3])
             raise RebuildError(f"{len(self._missing)} items could not be made anew: {some}")
@@ -156,44 +158,37 @@ class CollectionCopier:
         await self._target.run(lambda: readiness.check_readiness(self._target.service))
 
     async def _check_counts(self) -> None:
-        """Both are counted while they change, so a difference has to stay to be one."""
+        """Compare the counts. Both collections change meanwhile, so a difference has to last."""
         for _ in range(COUNT_TRIES):
-            counted = await self._target.run(lambda: (self._from.count(), self._to.count()))
-            if counted[0] == counted[1] + len(self._missing):
+            former, new = await self._target.run(lambda: (self._from.count(), self._to.count()))
+            if former == new + len(self._missing):
                 return
             await self.catch_up()
             await asyncio.sleep(FOLLOW_SECONDS)
-        raise RebuildError(f"the new collection has {counted[1]} items, and the former one {counted[0]}")
+        raise RebuildError(f"the new collection has {new} items, and the former one {former}")
 
-    def _remove_others(self) -> None:
-        others = sorted({*self._to.ids()} - {*self._from.ids()})
-        self._target.service.delete(others)
-
-    async def _carry(self, page: Sequence[Item]) -> None:
+    async def _copy(self, page: Sequence[Item]) -> None:
         turns = asyncio.Semaphore(ITEMS_AT_ONCE)
-        made = await asyncio.gather(*(self._made(item, turns) for item in page))
-        fit = [one for one in made if isinstance(one, PreparedItem)]
-        stored = iter(await self._target.run(lambda: self._target.service.put(fit)) if fit else [])
-        for item, one in zip(page, made, strict=True):
-            outcome = next(stored) if isinstance(one, PreparedItem) else one
-            if isinstance(outcome, MultifoldError):
-                self._miss(item.id, str(outcome))
-            else:
+        outcomes = await asyncio.gather(*(self._prepare(item, turns) for item in page))
+        prepared = [one for one in outcomes if isinstance(one, PreparedItem)]
+        written = iter(await self._target.run(lambda: self._target.service.put(prepared)) if prepared else [])
+        for item, one in zip(page, outcomes, strict=True):
+            outcome = next(written) if isinstance(one, PreparedItem) else one
+            if not isinstance(outcome, MultifoldError):
                 self._missing.pop(item.id, None)
+                continue
+            self._missing[item.id] = str(outcome)
+            self._progress.error(f"{item.id!r}: {outcome}")
+            if len(self._missing) > MOST_MISSING:
+                raise RebuildError(
+                    f"more than {MOST_MISSING} items could not be made anew, such as {item.id!r}: {outcome}"
+                )
 
-    def _miss(self, name: str, why: str) -> None:
-        self._missing[name] = why
-        self._progress.error(f"{name!r}: {why}")
-        if len(self._missing) > MOST_MISSING:
-            raise RebuildError(
-                f"more than {MOST_MISSING} items could not be made anew, such as {name!r}: {why}"
-            )
-
-    async def _made(self, item: Item, turns: asyncio.Semaphore) -> PreparedItem | MultifoldError:
+    async def _prepare(self, item: Item, turns: asyncio.Semaphore) -> PreparedItem | MultifoldError:
         async with turns:
             while True:
                 try:
-                    views = await self._office.draw.run(lambda: self._views(item))
+                    views = await self._runtime.render_pool.run(lambda: self._views(item))
                     return await self._target.run(partial(self._make, item, views))
                 except QueueFullError as error:
                     await asyncio.sleep(error.retry_after or 1)
@@ -201,24 +196,24 @@ class CollectionCopier:
                     return error
 
     def _make(self, item: Item, views: Views | None) -> PreparedItem:
-        blobs, seen = self._from.blobs, item.observations
+        blobs, observations = self._from.blobs, item.observations
         adopt_originals(self._to.blobs, blobs, item)
-        texts = tuple(one.text for one in seen if one.text is not None)
-        photos = tuple(blobs.get(one.blob) for one in seen if one.kind == "photo" and one.blob is not None)
+        texts = tuple(one.text for one in observations if one.text is not None)
+        photos = tuple(blobs.get(one.blob) for one in observations if one.kind == "photo" and one.blob)
         files = tuple((blobs.get(key), key[64:]) for key in item.files)
         draft = ItemDraft(item.id, texts, photos, views, item.payload, files, copy=False)
         return self._target.service.make(draft)
 
     def _views(self, item: Item) -> Views | None:
-        """Its views drawn anew, as the other encoder knows shapes."""
+        """Its views, rendered as the target's encoder needs them."""
         if not any(one.kind == "view" for one in item.observations):
             return None
         observer = self._target.service.observer
-        if (lies := find_mesh_in_place(self._from.blobs, item.files)) is not None:
-            return observer.draw_in_place(*lies)
-        found = [self._from.blobs.get(key) for key in item.files]  # says which of them went away
-        if len(found) == 1:
-            return observer.draw(MeshData(found[0], item.files[0][64:]))
+        if (mesh := find_mesh_in_place(self._from.blobs, item.files)) is not None:
+            return observer.draw_in_place(*mesh)
+        files = [self._from.blobs.get(key) for key in item.files]  # says which of them is gone
+        if len(files) == 1:
+            return observer.draw(MeshData(files[0], item.files[0][64:]))
         place = find_original(self._source.service.home, item.payload)
         if place is not None and place[0].suffix.lower() in EXTENSIONS:
             return observer.draw_in_place(*place)
@@ -229,23 +224,23 @@ REINDEX_JOB = "reindex"
 
 
 class JobCancelledError(MultifoldError):
-    """The job was cancelled, or the service ends: the index stays as it is."""
+    """The job was cancelled, or the service ends: the index stays as it was."""
 
 
-async def run_reindex(office: Runtime, job: JobRecord, progress: JobProgress) -> None:
-    """The job: its spec is the plan. An interruption begins it anew."""
-    collection = (await office.desk(job.collection)).service.collection
+async def run_reindex(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
+    """The job: its spec is the plan. After an interruption it starts again."""
+    collection = (await runtime.collection(job.collection)).service.collection
     over = threading.Event()
 
-    def told(done: int) -> None:
+    def on_progress(done: int) -> None:
         if over.is_set():
             raise JobCancelledError("the new index was called off")
         progress.done = done
 
     progress.total = sum((await run_in_threadpool(collection.observations)).values())
     try:
-        reports = await run_in_threadpool(partial(collection.reindex, IndexPlan(**job.spec), told))
+        reports = await run_in_threadpool(partial(collection.reindex, IndexPlan(**job.spec), on_progress))
     finally:
         over.set()
-    told_of = {" ".join(segment): [str(one) for one in found] for segment, found in reports.items()}
-    progress.result |= {"sealed": told_of}
+    sealed = {" ".join(key): [str(report) for report in segments] for key, segments in reports.items()}
+    progress.result |= {"sealed": sealed}

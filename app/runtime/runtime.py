@@ -12,20 +12,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Annotated, TypeAlias, TypeVar
 
-from app.collections.collections import Collections
-from app.collections.service import CollectionQuery, CollectionService, SearchOutcome, VersionedHits
+from app.collections.collections import Collections, CollectionService
 from app.concurrency.batching import Batcher
 from app.concurrency.pools import ThreadPool
 from app.encoding.observations import ObservationEncoder
 from app.errors import ApiError
-from app.http.parsing import ItemUpload
-from app.ingest.preparation import ItemDraft, PreparedItem
+from app.http.schemas.search import SearchOptions
+from app.ingest.preparation import ItemDraft, ItemUpload, PreparedItem
 from app.ingest.uploads import FileFetcher
-from app.operations.audit import AuditLog
-from app.operations.drift import DriftMonitor, rate_match
+from app.operations.drift import DriftMonitor
+from app.operations.logs import AuditLog
 from app.operations.telemetry import Telemetry
 from app.runtime.jobs import JobHandler, JobRunner
 from app.search import insight
@@ -34,110 +32,130 @@ from app.search.query import (
     CollectionQueryEncoder,
     EncodedPart,
     QueryEncoder,
-    QueryPart,
-    SearchQuery,
+    SearchHits,
+    WeightedParts,
     check_confidence,
     passes_thresholds,
+    search_request,
+    side_of,
 )
 from index.registry import DEFAULT, MAIN
+from index.search.search import SearchRequest
+from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.errors import needs_extra
-from multifold.types import Query, Side
+from multifold.types import Hit
 
 with needs_extra("serve"):
     from fastapi import Path, Request
     from starlette.concurrency import run_in_threadpool
 
 T = TypeVar("T")
-JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # what each kind of job does
-DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are looked at to fold duplicates
+JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
+DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
 
 
 class CollectionRuntime:
-    """One collection as one event loop asks it."""
+    """One collection on one event loop."""
 
-    def __init__(self, office: "Runtime", service: CollectionService) -> None:
-        self.office, self.service = office, service
-        self.senses = CollectionQueryEncoder(
-            office.perception(service.observer), service.collection, office.quick
+    def __init__(self, runtime: "Runtime", service: CollectionService) -> None:
+        self.runtime, self.service = runtime, service
+        self.query_encoder = CollectionQueryEncoder(
+            runtime.query_encoder(service.observer), service.collection, runtime.quick
         )
-        self._alike = Deduplicator(service.collection)
+        self._deduplicator = Deduplicator(service.collection)
+        self._spared = service.settings.spared
         self._searches = Batcher(
-            service.search,
+            service.collection.search_many,
             most=service.settings.batch,
             room=service.settings.queue,
-            watch=office.telemetry.watch("search"),
+            watch=runtime.telemetry.watch("search"),
         )
 
     @property
     def address(self) -> str:
-        """Where its routes are."""
-        plain = self.service.name == MAIN == self.office.shelf.default
+        """The path that its routes begin with."""
+        plain = self.service.name == MAIN == self.runtime.collections.default
         return "/v1" if plain else f"/v1/collections/{self.service.name}"
 
-    async def ask(self, question: SearchQuery) -> SearchOutcome:
-        """Sense the clues and search with them."""
-        start = time.perf_counter()
-        sureness = self.service.sure.now()
-        check_confidence(sureness.curves, question)
+    async def search(
+        self, parts: WeightedParts, options: SearchOptions, where: Filter | None = None
+    ) -> SearchHits:
+        """Encode the parts of a query and search with them; `where` narrows the filter of the options."""
+        start, name, span = time.perf_counter(), self.service.name, self.runtime.telemetry.tracing.span
+        filters = [
+            one
+            for one in (where, parse_filter(options.filter) if options.filter else None)
+            if one is not None
+        ]
+        model, side = self.service.confidence.now(), side_of(parts)
+        check_confidence(model.curves, parts, options)
         self._searches.refuse_if_full()
-        span = self.office.telemetry.tracing.span
-        with span("encode", collection=self.service.name, clues=len(question.clues)):
-            sensed = await self._sensed([clue for clue, _ in question.clues])
-        encoded = time.perf_counter()
-        query = question.query([one.vector for one in sensed], self.service.settings)
-        options = question.options
-        with span("search", collection=self.service.name):
-            found = await self._found(question, query)
-        searched = time.perf_counter()
+        with span("encode", collection=name, clues=len(parts)):
+            encoded = await self._encode(parts)
+        encode_end = time.perf_counter()
+        vectors = [one.vector for one in encoded]
+        request = search_request(
+            parts,
+            vectors,
+            options,
+            AndFilter(tuple(filters)) if filters else None,
+            model.curves,
+            self.service.settings,
+        )
+        version = self.service.collection.version
+        with span("search", collection=name):
+            hits = await self._hits(request, fold=options.duplicates == "fold")
+        search_end = time.perf_counter()
         if not options.offset:
-            self.office.telemetry.answered(self.service.name, rate_match(found.hits))
-        hits = [hit for hit in found.hits if passes_thresholds(hit, options)]
-        warnings = tuple(dict.fromkeys(chain.from_iterable(one.warnings for one in sensed)))
-        chance = tuple(sureness.unlikely(question.side, options.pool, hit) for hit in hits)
-        by = sureness.by if question.side else None
-        took = encoded - start, searched - encoded
-        sides: tuple[dict[Side, float], ...] = ()
+            self.runtime.telemetry.answer(name, hits)
+        hits = [
+            replace(hit, chance=model.chance(side, options.pool, hit))
+            for hit in hits
+            if passes_thresholds(hit, options)
+        ]
         if options.explain:
-            parts = [(one.vector, weight) for one, (_, weight) in zip(sensed, question.clues, strict=True)]
-            sides = await self.run(
-                lambda: tuple(insight.score_mixed_sides(self.service, parts, hit) for hit in hits)
-            )
-        return SearchOutcome(hits, *took, found.version, warnings, self.address, by, chance, sides)
+            weighted = [(vector, weight) for vector, (_, weight) in zip(vectors, parts, strict=True)]
+            hits = await self.run(lambda: insight.with_side_scores(self.service, weighted, hits))
+        warnings = tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings))
+        times = encode_end - start, search_end - encode_end
+        return SearchHits(hits, version, *times, warnings, model.basis if side else None)
 
-    async def _found(self, question: SearchQuery, query: Query) -> VersionedHits:
-        """What the index finds; if duplicates are folded, look further until enough is left."""
-        options = question.options
-        look = CollectionQuery(query, options.where, options.exact, question.side)
-        if options.duplicates == "show":
-            return await self._searches.ask(look, admitted=True)
+    async def _encode(self, parts: WeightedParts) -> list[EncodedPart]:
+        if len(parts) == 1:  # without a task of its own
+            return [await self.query_encoder.encode(parts[0][0])]
+        return await asyncio.gather(*(self.query_encoder.encode(part) for part, _ in parts))
+
+    async def _hits(self, request: SearchRequest, *, fold: bool) -> list[Hit]:
+        """The hits of the index; to fold duplicates, so many more that a page is left."""
+        if not fold:
+            return await self._searches.ask(request, admitted=True)
+        query = request.query
         reach = end = query.offset + query.limit
         while True:
             reach *= DUPLICATE_REACH_FACTOR
-            wider = replace(look, query=replace(query, offset=0, limit=reach))
-            found = await self._searches.ask(wider, admitted=True)
-            folded = await self.run(partial(self._alike.fold, found.hits))
-            if len(folded) >= end or len(found.hits) < reach or reach >= DUPLICATE_REACH_LIMIT:
-                hits = [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
-                return VersionedHits(found.version, hits)
+            wider = replace(request, query=replace(query, offset=0, limit=reach))
+            hits = await self._searches.ask(wider, admitted=True)
+            folded = await self.run(partial(self._deduplicator.fold, hits))
+            if len(folded) >= end or len(hits) < reach or reach >= DUPLICATE_REACH_LIMIT:
+                return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
-    async def put(self, parts: ItemUpload) -> PreparedItem:
-        """Draw and encode what an item is made of."""
-        mesh, span = parts.mesh, self.office.telemetry.tracing.span
-        views = None
+    async def prepare(self, upload: ItemUpload) -> PreparedItem:
+        """Render and encode an item."""
+        mesh, span, views = upload.mesh, self.runtime.telemetry.tracing.span, None
         if mesh is not None:
             with span("draw", collection=self.service.name):
-                views = await self.office.draw.run(lambda: self.service.observer.draw(mesh))
-        settings = self.service.settings
-        kept = ((mesh.data, mesh.suffix),) if mesh is not None and settings.keep_files else ()
+                views = await self.runtime.render_pool.run(lambda: self.service.observer.draw(mesh))
+        files = ((mesh.data, mesh.suffix),) if mesh is not None and self.service.settings.keep_files else ()
         draft = ItemDraft(
-            parts.id, parts.texts, parts.photos, views, parts.payload, kept, spared=settings.spared
+            upload.id, upload.texts, upload.photos, views, upload.payload, files, spared=self._spared
         )
         with span("make", collection=self.service.name):
             return await self.run(lambda: self.service.make(draft))
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
-        """Write down that something was changed."""
-        self.office.audit.tell(action, self.service.name, ids, count, self.service.collection.version)
+        """Record a change in the audit log."""
+        version = self.service.collection.version
+        self.runtime.audit.record(action, self.service.name, ids, count, version)
 
     def check_many(self, count: int, what: str) -> None:
         """Refuse what is too much for one request."""
@@ -147,16 +165,11 @@ class CollectionRuntime:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do it in a thread."""
-        return await self.office.quick.run(work)
-
-    async def _sensed(self, clues: Sequence[QueryPart]) -> list[EncodedPart]:
-        if len(clues) == 1:
-            return [await clues[0].sense(self.senses)]
-        return list(await asyncio.gather(*(clue.sense(self.senses) for clue in clues)))
+        return await self.runtime.quick.run(work)
 
     @property
     def waiting(self) -> int:
-        """How many wait to be searched for."""
+        """How many searches wait."""
         return self._searches.waiting
 
     def close(self) -> None:
@@ -165,90 +178,95 @@ class CollectionRuntime:
 
 
 class Runtime:
-    """All desks of one event loop, and what they share."""
+    """All collections on one event loop, and what they share: pools, query encoders, telemetry and jobs."""
 
-    def __init__(self, shelf: Collections, workers: JobHandlerFactory) -> None:
-        self.shelf = shelf
-        settings = shelf.settings
-        self.telemetry, self.audit = Telemetry(shelf), AuditLog(settings.data / "audit.jsonl")
+    def __init__(self, collections: Collections, handlers: JobHandlerFactory) -> None:
+        self.collections = collections
+        settings = collections.settings
+        self.telemetry, self.audit = Telemetry(collections), AuditLog(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
         self.quick = ThreadPool("quick", settings.workers, settings.queue, watch("items"))
-        self.draw = ThreadPool("slow", settings.renderers, settings.queue, watch("draw"))
+        self.render_pool = ThreadPool("slow", settings.renderers, settings.queue, watch("draw"))
         self.fetcher = FileFetcher(settings.fetch, settings.max_body)
-        self._perceptions: dict[ObservationEncoder, QueryEncoder] = {}
-        self._desks: dict[str, CollectionRuntime] = {}
-        self.jobs = JobRunner(shelf.jobs, workers(self), alone=not shelf.shared)
-        self.drift = DriftMonitor(shelf, settings.probe_every)
-        self.telemetry.drift(self.drift)
-        self.telemetry.queues(self._waiting, settings.queue)
-        self.telemetry.cache(self._cached)
+        self._query_encoders: dict[ObservationEncoder, QueryEncoder] = {}
+        self._runtimes: dict[str, CollectionRuntime] = {}  # by the place of their collection
+        self.jobs = JobRunner(collections.jobs, handlers(self), exclusive=not collections.shared)
+        self.drift = DriftMonitor(collections, settings.probe_every)
+        self.telemetry.show_drift(self.drift)
+        self.telemetry.show_queues(self._waiting, settings.queue)
+        self.telemetry.show_cache(self._cache_counts)
 
     @classmethod
     @asynccontextmanager
-    async def of(cls, shelf: Collections, workers: JobHandlerFactory) -> AsyncIterator["Runtime"]:
-        """An office that is closed in the end; what was accepted is finished first."""
-        office = cls(shelf, workers)
+    async def of(cls, collections: Collections, handlers: JobHandlerFactory) -> AsyncIterator["Runtime"]:
+        """A runtime that is closed in the end; what was accepted is finished first."""
+        runtime = cls(collections, handlers)
         try:
-            yield office
+            yield runtime
         finally:
-            await office.drift.close()
-            await office.jobs.close()
-            await run_in_threadpool(office.close)
+            await runtime.drift.close()
+            await runtime.jobs.close()
+            await run_in_threadpool(runtime.close)
 
-    async def desk(self, name: str = DEFAULT) -> CollectionRuntime:
-        """The desk of a collection, by its name or an alias."""
-        shelf = self.shelf
-        place = await run_in_threadpool(shelf.place, name) if shelf.shared else shelf.place(name)
-        if place not in self._desks:
-            service = await run_in_threadpool(shelf.service, name)
-            if place not in self._desks:  # another request may have been first
-                self._desks[place] = CollectionRuntime(self, service)
-        return self._desks[place]
+    async def collection(self, name: str = DEFAULT) -> CollectionRuntime:
+        """The runtime of a collection, by its name or an alias."""
+        collections = self.collections
+        place = (
+            await run_in_threadpool(collections.place, name)
+            if collections.shared
+            else collections.place(name)
+        )
+        if place not in self._runtimes:
+            service = await run_in_threadpool(collections.service, name)
+            if place not in self._runtimes:  # another request may have been first
+                self._runtimes[place] = CollectionRuntime(self, service)
+        return self._runtimes[place]
 
     async def drop(self, name: str) -> None:
         """Drop a collection; what was accepted is finished first."""
-        entry = await run_in_threadpool(self.shelf.forget, name)
-        desk = self._desks.pop(entry.place, None)
-        if desk is not None:
-            await run_in_threadpool(desk.close)
-        await run_in_threadpool(self.shelf.discard, entry)
+        entry = await run_in_threadpool(self.collections.forget, name)
+        dropped = self._runtimes.pop(entry.place, None)
+        if dropped is not None:
+            await run_in_threadpool(dropped.close)
+        await run_in_threadpool(self.collections.discard, entry)
 
-    def perception(self, observer: ObservationEncoder) -> QueryEncoder:
-        """What reads and looks for all collections of an encoder."""
-        if observer not in self._perceptions:
-            observer.rescored = self.telemetry.clock("rescore")
-            self._perceptions[observer] = QueryEncoder(
-                observer, self.shelf.settings, self.telemetry, self.draw
+    def query_encoder(self, observer: ObservationEncoder) -> QueryEncoder:
+        """The query encoder that all collections of an encoder share."""
+        if observer not in self._query_encoders:
+            observer.on_rescore = self.telemetry.clock("rescore")
+            self._query_encoders[observer] = QueryEncoder(
+                observer, self.collections.settings, self.telemetry, self.render_pool
             )
-        return self._perceptions[observer]
+        return self._query_encoders[observer]
 
     def _waiting(self) -> dict[str, int]:
-        waiting = Counter({"items": self.quick.waiting, "draw": self.draw.waiting, "search": 0})
-        for perception in list(self._perceptions.values()):
-            waiting.update(perception.waiting)
-        for desk in list(self._desks.values()):
-            waiting["search"] += desk.waiting
+        waiting = Counter({"items": self.quick.waiting, "draw": self.render_pool.waiting, "search": 0})
+        for encoder in list(self._query_encoders.values()):
+            waiting.update(encoder.waiting)
+        for collection in list(self._runtimes.values()):
+            waiting["search"] += collection.waiting
         return dict(waiting)
 
-    def _cached(self) -> tuple[int, int, int]:
-        found = [one.cached for one in list(self._perceptions.values())]
-        return sum(one[0] for one in found), sum(one[1] for one in found), sum(one[2] for one in found)
+    def _cache_counts(self) -> tuple[int, int, int]:
+        counts = [(0, 0, 0), *(encoder.cache_counts for encoder in list(self._query_encoders.values()))]
+        hits, misses, size = map(sum, zip(*counts, strict=True))
+        return hits, misses, size
 
     def close(self) -> None:
         """Finish what was accepted."""
-        for perception in self._perceptions.values():
-            perception.close()
-        for desk in self._desks.values():
-            desk.close()
+        for encoder in self._query_encoders.values():
+            encoder.close()
+        for collection in self._runtimes.values():
+            collection.close()
         self.quick.close()
-        self.draw.close()
+        self.render_pool.close()
         self.telemetry.tracing.close()
 
 
 async def collection_runtime(request: Request) -> CollectionRuntime:
-    """The runtime of the collection that a request names in its path, else of the default one."""
-    office: Runtime = request.app.state.office
-    return await office.desk(request.path_params.get("collection", DEFAULT))
+    """The runtime of the collection that a request names, else of the default one."""
+    runtime: Runtime = request.app.state.runtime
+    return await runtime.collection(request.path_params.get("collection", DEFAULT))
 
 
 def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
@@ -257,6 +275,6 @@ def collection_name(collection: Annotated[str, Path(description="its name or an 
 
 
 def service_runtime(request: Request) -> Runtime:
-    """All collections of the service that this request came to."""
-    found: Runtime = request.app.state.office
-    return found
+    """The runtime of the service that a request came to."""
+    runtime: Runtime = request.app.state.runtime
+    return runtime

@@ -1,10 +1,10 @@
-"""Do two items show the same? By thumbnails of their pictures, whatever file, size and quality these have.
+"""Finds items that show the same, by thumbnails of their pictures, whatever size and quality these have.
 
-A picture is looked at as 16 × 16 means of its colours. Two are the same if these differ by at most 2.5 of 255
+A thumbnail is 16 × 16 means of the colours. Two are the same if these differ by at most 2.5 of 255
 grey levels on average, and nowhere by more than 40. Pictures at half their size as JPEG of quality 50 differ
 by 1.4 and 19 at most; two different pieces of 320 generated ones by 3.0 and 88 at least, seen from six sides.
 Items are the same if all their pictures are, one by one: a shape by its views, so a mesh in another place,
-scale or format is the same, and one turned about is another (some formats have another axis up).
+scale or format is the same, and a rotated one is another (some formats have another axis up).
 """
 
 from collections.abc import Sequence
@@ -27,37 +27,37 @@ ThumbnailStack = Int16[np.ndarray, "p s s 3"]
 
 
 class Deduplicator:
-    """Folds what shows the same. Safe to use from several threads."""
+    """Folds hits that show the same. Safe to use from several threads."""
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
-        self._look = lru_cache(CACHED_THUMBNAILS)(self._read)
+        self._thumbnail = lru_cache(CACHED_THUMBNAILS)(self._read)
 
     def fold(self, hits: Sequence[Hit]) -> list[tuple[Hit, list[Hit]]]:
         """Hits that show something new, in their order, each with those that show the same."""
-        told: list[tuple[Hit, list[Hit]]] = []
-        known: dict[int, list[tuple[np.ndarray, list[Hit]]]] = {}  # by how many pictures they have
+        folded: list[tuple[Hit, list[Hit]]] = []
+        by_count: dict[int, list[tuple[ThumbnailStack, list[Hit]]]] = {}  # by the number of pictures
         for hit in hits:
-            look = self._of(hit)
-            rivals = [] if look is None else known.setdefault(len(look), [])
-            same = next(
-                (others for other, others in rivals if look is not None and shows_same(look, other)), None
-            )
+            stack = self._thumbnails(hit)
+            if stack is None:
+                folded.append((hit, []))
+                continue
+            others = by_count.setdefault(len(stack), [])
+            same = next((same for other, same in others if shows_same(stack, other)), None)
             if same is not None:
                 same.append(hit)
                 continue
-            told.append((hit, []))
-            if look is not None:
-                rivals.append((look, told[-1][1]))
-        return told
+            folded.append((hit, []))
+            others.append((stack, folded[-1][1]))
+        return folded
 
-    def _of(self, hit: Hit) -> np.ndarray | None:
-        """All pictures of the side that was found, or of any if that was a caption."""
+    def _thumbnails(self, hit: Hit) -> np.ndarray | None:
+        """All pictures of the side that was found, or all of the item if that was a caption."""
         item = self._collection.get(hit.id)
         kinds = ("photo", "view") if hit.side == "text" else (KIND_OF[hit.side],)
         keys = [one.blob for one in item.observations if one.kind in kinds and one.blob] if item else []
         try:
-            return np.stack([self._look(key) for key in keys]) if keys else None
+            return np.stack([self._thumbnail(key) for key in keys]) if keys else None
         except MultifoldError:  # a picture that is lost or damaged shows nothing
             return None
 
@@ -66,10 +66,9 @@ class Deduplicator:
 
 
 def comparison_thumbnail(picture: Image.Image) -> Int16[np.ndarray, "s s 3"]:
-    """What is compared of a picture."""
-    return np.asarray(flatten(picture).resize((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.BOX)).astype(
-        np.int16
-    )
+    """A picture as it is compared."""
+    small = flatten(picture).resize((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.BOX)
+    return np.asarray(small).astype(np.int16)
 
 
 def shows_same(one: ThumbnailStack, other: ThumbnailStack) -> bool:

@@ -1,14 +1,14 @@
 """Traversals to the root and explanations of a match, for one collection."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from app.collections.service import CollectionQuery, CollectionService
-from app.encoding.observations import ObservationEncoder
+from app.collections.collections import CollectionService
 from app.errors import ApiError
+from index.search.search import SearchRequest
 from multifold.analysis import explanation, traversal
 from multifold.analysis.explanation import Explainer, HeatMap, WordShares, isolate_part
 from multifold.analysis.traversal import CaptionPath, CaptionPool
@@ -28,13 +28,13 @@ from multifold.types import (
     pool_mean,
 )
 
-CAPTIONS_A_STEP = 5  # captions of the collection that each step may meet
+CAPTIONS_A_STEP = 5  # captions of the collection that are nearest to each step
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 
 @dataclass(frozen=True)
 class CaptionTraversal:
-    """Paths, and whose caption is whose."""
+    """Paths, and the item of each caption."""
 
     paths: tuple[CaptionPath, ...]
     owners: dict[str, str]
@@ -42,10 +42,10 @@ class CaptionTraversal:
 
 @dataclass(frozen=True, eq=False)
 class ExplanationQuery:
-    """The query: its vector, and what it was if that was a picture or a text."""
+    """The query: its vector, and its picture or text if it had one."""
 
     vector: Vector
-    seen: Pixels | None = None
+    pixels: Pixels | None = None
     text: str | None = None
 
 
@@ -59,18 +59,18 @@ class MatchEvidence:
 
 @lru_cache(maxsize=8)
 def bundle_pool(encoder: Encoder) -> CaptionPool:
-    """The captions that an encoder's bundle brings along."""
+    """The captions that an encoder's bundle contains."""
     return traversal.caption_pool(encoder, encoder.bundle.pool())
 
 
 @lru_cache(maxsize=8)
 def explainer(encoder: Encoder) -> Explainer:
-    """What explains an encoder's scores."""
+    """The explainer of an encoder's scores."""
     return Explainer(encoder)
 
 
 def clear_caches() -> None:
-    """Encoders have been replaced: keep nothing of those before."""
+    """Forget the encoders that have been replaced."""
     bundle_pool.cache_clear()
     explainer.cache_clear()
 
@@ -85,8 +85,8 @@ def traverse_captions(
             422, "no_cones", f"the geometry {encoder.bundle.geometry.name} has no cones; ask without widths"
         )
     own, owners = _nearest_captions(service, feature, steps) if captions != "bundle" else (None, {})
-    brought = bundle_pool(encoder) if captions != "collection" and encoder.bundle.pool() else None
-    pools = [pool for pool in (own, brought) if pool is not None]
+    bundled = bundle_pool(encoder) if captions != "collection" and encoder.bundle.pool() else None
+    pools = [pool for pool in (own, bundled) if pool is not None]
     if not pools:
         return CaptionTraversal(tuple(CaptionPath(k, ()) for k in (None, *widths)), {})
     pool = pools[0] if len(pools) == 1 else pools[0] + pools[1]
@@ -96,10 +96,10 @@ def traverse_captions(
 def _nearest_captions(
     service: CollectionService, feature: Feature, steps: int
 ) -> tuple[CaptionPool | None, dict[str, str]]:
-    """The captions of the collection that are nearest to some step, and whose they are."""
+    """The captions of the collection that are nearest to any step, and the item of each."""
     line = service.encoder.vectors(traversal.line_to_root(service.encoder, feature, steps))
-    looks = [CollectionQuery(Query(vector, "text", CAPTIONS_A_STEP, "max")) for vector in line]
-    hits = [hit for found in service.search(looks) for hit in found.hits]
+    requests = [SearchRequest(Query(vector, "text", CAPTIONS_A_STEP, "max")) for vector in line]
+    hits = [hit for page in service.collection.search_many(requests) for hit in page]
     features = {hit.matched.text: hit.matched.feature for hit in hits if hit.matched.text is not None}
     owners = {hit.matched.text: hit.id for hit in reversed(hits) if hit.matched.text is not None}
     if not features:
@@ -109,8 +109,8 @@ def _nearest_captions(
 
 def score_features(encoder: Encoder, query: Vector, features: Sequence[Feature]) -> list[float]:
     """The index score of each feature with a query."""
-    found: list[float] = similarities(encoder, query[None], encoder.vectors(np.stack(features)))[0].tolist()
-    return found
+    scores: list[float] = similarities(encoder, query[None], encoder.vectors(np.stack(features)))[0].tolist()
+    return scores
 
 
 def score_sides(encoder: Encoder, query: Vector, item: Item) -> dict[Side, float]:
@@ -122,15 +122,18 @@ def score_sides(encoder: Encoder, query: Vector, item: Item) -> dict[Side, float
     return dict(zip(sides, score_features(encoder, query, pooled), strict=True))
 
 
-def score_mixed_sides(
-    service: CollectionService, parts: Sequence[tuple[Vector, float]], hit: Hit
-) -> dict[Side, float]:
-    """The same of a hit with several queries: the weighted sum; nothing of an item that has just gone."""
-    item = service.collection.get(hit.id)
-    if item is None:
-        return {}
-    each = [(score_sides(service.encoder, vector, item), weight) for vector, weight in parts]
-    return {side: sum(weight * found[side] for found, weight in each) for side in each[0][0]}
+def with_side_scores(
+    service: CollectionService, parts: Sequence[tuple[Vector, float]], hits: Sequence[Hit]
+) -> list[Hit]:
+    """Hits with the weighted sum of the parts' scores for each side; none for an item that has just gone."""
+
+    def scores(item: Item | None) -> dict[Side, float]:
+        if item is None:
+            return {}
+        each = [(score_sides(service.encoder, vector, item), weight) for vector, weight in parts]
+        return {side: sum(weight * of_part[side] for of_part, weight in each) for side in each[0][0]}
+
+    return [replace(hit, sides=scores(service.collection.get(hit.id))) for hit in hits]
 
 
 def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[float]:
@@ -144,7 +147,7 @@ def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[floa
 
 def explain_match(
     service: CollectionService,
-    asked: ExplanationQuery,
+    query: ExplanationQuery,
     observation: Observation,
     method: ExplanationMethod | None = None,
     token: int | None = None,
@@ -152,27 +155,17 @@ def explain_match(
     """What in an observation, and what in the query, made their score, or one pair of tokens' share of it."""
     encoder = service.encoder
     (vector,) = encoder.vectors(observation.feature[None])
-    ours, theirs = apply_signs(np.stack([asked.vector, vector]), encoder.query_signs)
+    ours, theirs = apply_signs(np.stack([query.vector, vector]), encoder.query_signs)
     if token is not None:
         ours, theirs = (isolate_part(one, token, encoder.bundle.geometry.tokens) for one in (ours, theirs))
-    known = explainer(encoder)
-    seen = _observation_pixels(service, observation)
     blank = BACKGROUND_COLOURS[encoder.bundle.views.background]
-    return (
-        MatchEvidence(
-            None if seen is None else known.picture(seen, ours, method, blank),
-            None if observation.text is None else known.text(observation.text, ours, method),
-        ),
-        MatchEvidence(
-            None if asked.seen is None else known.picture(asked.seen, theirs, method, blank),
-            None if asked.text is None else known.text(asked.text, theirs, method),
-        ),
-    )
 
+    def evidence(pixels: Pixels | None, text: str | None, other: Vector) -> MatchEvidence:
+        return MatchEvidence(
+            None if pixels is None else explainer(encoder).picture(pixels, other, method, blank),
+            None if text is None else explainer(encoder).text(text, other, method),
+        )
 
-def _observation_pixels(service: CollectionService, observation: Observation) -> Pixels | None:
-    """An observation's picture as the encoder takes it."""
-    if observation.blob is None:
-        return None
-    observer: ObservationEncoder = service.observer
-    return observer.look(service.collection.blobs.get(observation.blob))
+    blob = observation.blob
+    pixels = None if blob is None else service.observer.look(service.collection.blobs.get(blob))
+    return evidence(pixels, observation.text, ours), evidence(query.pixels, query.text, theirs)

@@ -6,6 +6,7 @@ computes how far a specific feature lies outside the cone of a general one.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,9 @@ class Encoder:
         vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
         return vectors
 
-    @property
+    @cached_property
     def lanes(self) -> int:
-        """How many may ask side by side until all cores are busy."""
+        """How many callers keep all cores busy."""
         return max(1, cores() // self._threads) if self._threads and self.provider == CPU_PROVIDER else 1
 
     @property

@@ -312,7 +312,7 @@ def test_a_kill_leaves_one_or_the_other(tmp_path: Path, bundle: Path, after: int
         if listing.aliases["shop"] != last:  # what was not told yet may have been done
             assert last in ("one", "two")
         assert {"one", "two"} <= set(listing.entries)
-        assert shelf.troubles == {}
+        assert shelf.errors == {}
         folders = {path.name for path in (tmp_path / "collections").iterdir()}
         assert folders == {entry.place for entry in listing.entries.values()}
 

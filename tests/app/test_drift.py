@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.operations.drift import probe_collection, rate_match
+from app.operations.drift import probe_collection
+from app.operations.telemetry import rate_match
 from multifold.bundle import canary
 from multifold.bundle.bundle import BundleError
 from multifold.types import Hit, Observation
@@ -15,7 +16,7 @@ from tests.index.things import feature
 
 def test_known_captions_find_their_items(shop: House) -> None:
     found = probe_collection(shop.service)
-    assert (found.sound, found.asked, found.found) == (True, len(BOXES), len(BOXES))
+    assert (found.sound, found.queries, found.hits) == (True, len(BOXES), len(BOXES))
 
 
 def test_an_encoder_that_answers_otherwise_is_told(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.collections.service import CollectionService
+from app.collections.collections import CollectionService
 from app.http import job_handlers
 from app.ingest.preparation import PreparedItem
 from multifold.client.client import Client, NewItem, ServiceError

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from app.operations.metrics import CallbackMetric, MetricCounter, MetricHistogram, MetricRegistry
-from app.operations.telemetry import JsonLogFormatter, request_id
+from app.operations.logs import JsonLogFormatter, request_id
+from app.operations.telemetry import CallbackMetric, MetricCounter, MetricHistogram, MetricRegistry
 from multifold.bundle import bundle as bundles
 from tests import tiny
 from tests.app.house import House, house

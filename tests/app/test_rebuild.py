@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.collections.service import CollectionService
+from app.collections.collections import CollectionService
 from app.ingest.preparation import ItemDraft, PreparedItem
 from app.runtime import rebuild
 from app.runtime.rebuild import CollectionCopier

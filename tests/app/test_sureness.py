@@ -40,25 +40,25 @@ def items(encoder: Encoder, count: int, *, said: bool) -> list[Item]:
 
 def test_captions_give_curves(encoder: Encoder) -> None:
     found = fit_confidence(encoder, items(encoder, 40, said=True))
-    assert (found.by, found.items) == ("collection", 40)
+    assert (found.basis, found.items) == ("collection", 40)
     assert set(found.curves) == {
         f"{a}/{b}/{p}" for a, b in (("text", "image"), ("image", "text")) for p in ("mean", "max")
     }
-    assert not found.chance
+    assert not found.unrelated
 
 
 def test_without_words_only_chance_is_known(encoder: Encoder) -> None:
     found = fit_confidence(encoder, items(encoder, 40, said=False))
-    assert (found.by, dict(found.curves)) == ("chance", {})
-    assert "text/image/mean" in found.chance
-    scores = found.chance["text/image/mean"]
+    assert (found.basis, dict(found.curves)) == ("chance", {})
+    assert "text/image/mean" in found.unrelated
+    scores = found.unrelated["text/image/mean"]
     assert list(scores) == sorted(scores)
 
 
 def test_of_few_items_nothing_is_said(encoder: Encoder) -> None:
     for said in (True, False):
         found = fit_confidence(encoder, items(encoder, confidence.FEWEST_ITEMS - 1, said=said))
-        assert (found.by, dict(found.curves), dict(found.chance)) == (None, {}, {})
+        assert (found.basis, dict(found.curves), dict(found.unrelated)) == (None, {}, {})
 
 
 @pytest.fixture
@@ -68,19 +68,19 @@ def crowd(tmp_path: Path, bundle: Path, encoder: Encoder) -> Iterator[House]:
 
 
 def test_it_is_fitted_anew_when_the_collection_has_grown(crowd: House, encoder: Encoder) -> None:
-    collection, sure = crowd.service.collection, crowd.service.sure
+    collection, sure = crowd.service.collection, crowd.service.confidence
     sure.fit()
-    assert sure.now().by is None
+    assert sure.now().basis is None
     collection.upsert(items(encoder, 40, said=True))
     assert len(sample_items(collection)) == 40
     sure.fit()
-    assert sure.now().by == "collection"
+    assert sure.now().basis == "collection"
 
 
 @pytest.mark.parametrize("said", [True, False])
 def test_hits_say_what_their_confidence_is_of(crowd: House, encoder: Encoder, said: bool) -> None:
     crowd.service.collection.upsert(items(encoder, 40, said=said))
-    crowd.service.sure.fit()
+    crowd.service.confidence.fit()
     answer = crowd.search(text="a red box", target="image").json()
     known = crowd.client.get("/v1/info").json()["bundle"]
     assert answer["calibrated_by"] == known["calibrated_by"] == ("collection" if said else "chance")

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Any
 
-from app.collections.service import WrittenItem
+from app.collections.collections import WrittenItem
 from app.errors import ApiError
 from app.http import serialization
 from app.http.job_handlers import INGEST_JOB, write_many
@@ -46,7 +46,7 @@ async def write_later(request: Request, at: At) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
     body = await read_body(request, BulkBody, at.run)
     spec = {"items": body.items}
-    job = await at.office.jobs.add(INGEST_JOB, at.service.name, spec, len(body.items))
+    job = await at.runtime.jobs.add(INGEST_JOB, at.service.name, spec, len(body.items))
     return serialization.job_answer(job)
 
 
@@ -88,7 +88,7 @@ def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str
 
 def _outcome(raw: dict[str, Any], outcome: WrittenItem | MultifoldError) -> BulkItemOutcome:
     if isinstance(outcome, WrittenItem):
-        return BulkItemOutcome(outcome.made.item.id, serialization.serialize_written(outcome))
+        return BulkItemOutcome(outcome.prepared.item.id, serialization.serialize_written(outcome))
     name = raw.get("id")
     refusal = serialization.serialize_refusal(outcome)
     return BulkItemOutcome(name if isinstance(name, str) else None, error=refusal)

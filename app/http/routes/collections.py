@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from app.collections.collections import Collections
-from app.collections.service import CollectionService
+from app.collections.collections import Collections, CollectionService
 from app.errors import ApiError
 from app.http.openapi import error_responses
 from app.http.schemas.collections import AliasBody, CollectionBody, IndexBody, RebuildBody
@@ -42,31 +41,33 @@ Here = Annotated[Runtime, Depends(service_runtime)]
 async def create(here: Here, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
-    service = await here.quick.run(lambda: here.shelf.create(body.name, body.bundle, plan))
-    here.audit.tell("create collection", service.name, [], 1, service.collection.version)
-    return await here.quick.run(lambda: _status(service, here.shelf.listing()))
+    service = await here.quick.run(lambda: here.collections.create(body.name, body.bundle, plan))
+    here.audit.record("create collection", service.name, [], 1, service.collection.version)
+    return await here.quick.run(lambda: _status(service, here.collections.listing()))
 
 
 @router.get("/collections", responses=error_responses(429))
 async def collections(here: Here) -> CollectionsAnswer:
     """All collections."""
-    shelf = here.shelf
+    collections = here.collections
     return await here.quick.run(
-        lambda: CollectionsAnswer(tuple(_one(shelf, name) for name in (MAIN, *shelf.listing().entries)))
+        lambda: CollectionsAnswer(
+            tuple(_one(collections, name) for name in (MAIN, *collections.listing().entries))
+        )
     )
 
 
 @router.get("/collections/{name}", responses=error_responses(404, 422, 429))
 async def collection(here: Here, name: str) -> CollectionStatus:
     """One collection, by its name or an alias."""
-    return await here.quick.run(lambda: _one(here.shelf, name))
+    return await here.quick.run(lambda: _one(here.collections, name))
 
 
 @router.delete("/collections/{name}", responses=error_responses(404, 409, 422, 429))
 async def drop(here: Here, name: str) -> NameRemoval:
     """Remove a collection with all that it holds. What it is also called must be moved or removed first."""
     await here.drop(name)
-    here.audit.tell("drop collection", name, [], 1, 0)
+    here.audit.record("drop collection", name, [], 1, 0)
     return NameRemoval(name)
 
 
@@ -78,17 +79,17 @@ async def rebuild(here: Here, name: str, body: RebuildBody) -> JobAnswer:
 
     The job that does it follows what is written meanwhile, and verifies before it moves anything.
     """
-    source = (await here.desk(name)).service
+    source = (await here.collection(name)).service
     if body.since is not None:
-        await here.desk(body.to)  # it must be there, with what was not written since
+        await here.collection(body.to)  # it must be there, with what was not written since
     plan = _index_plan(body.index)
-    target = await here.quick.run(lambda: here.shelf.ensure(body.to, body.bundle, plan))
+    target = await here.quick.run(lambda: here.collections.ensure(body.to, body.bundle, plan))
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
-        here.shelf.check_alias(body.alias)
+        here.collections.check_alias(body.alias)
     spec = {"to": target.name, "alias": body.alias, "partial": body.partial, "since": body.since}
-    here.audit.tell(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
+    here.audit.record(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
     return job_answer(await here.jobs.add(REBUILD_JOB, source.name, spec))
 
 
@@ -100,19 +101,19 @@ async def reindex(here: Here, name: str, body: IndexBody) -> JobAnswer:
 
     The present index is searched until the new one finds what is asked of it.
     """
-    source, plan = (await here.desk(name)).service, IndexPlan(**body.model_dump())
+    source, plan = (await here.collection(name)).service, IndexPlan(**body.model_dump())
     check_plan(plan, source.encoder.dim)
-    here.audit.tell("reindex", source.name, [], 1, source.collection.version)
+    here.audit.record("reindex", source.name, [], 1, source.collection.version)
     return job_answer(await here.jobs.add(REINDEX_JOB, source.name, asdict(plan)))
 
 
 @router.get("/bundles", responses=error_responses(429))
 async def bundles(here: Here) -> BundlesAnswer:
     """The bundles at hand: the service's own, and those of its folder of bundles."""
-    shelf = here.shelf
+    collections = here.collections
     return await here.quick.run(
         lambda: BundlesAnswer(
-            tuple(_bundle(folder.name, one, shelf) for folder, one in shelf.encoders.at_hand())
+            tuple(_bundle(folder.name, one, collections) for folder, one in collections.encoders.at_hand())
         )
     )
 
@@ -123,9 +124,9 @@ async def reload(here: Here) -> BundleReloadAnswer:
 
     They are verified first; requests that are under way end as they began. All are replaced, or none.
     """
-    pairs = await here.quick.run(here.shelf.encoders.reload)
+    pairs = await here.quick.run(here.collections.encoders.reload)
     insight.clear_caches()
-    here.audit.tell("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
+    here.audit.record("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
     return BundleReloadAnswer(
         tuple(BundleReload(now.name, now.vector_id, now.bundle_id, before.bundle_id) for before, now in pairs)
     )
@@ -134,23 +135,23 @@ async def reload(here: Here) -> BundleReloadAnswer:
 @router.get("/aliases", responses=error_responses(429))
 async def aliases(here: Here) -> AliasesAnswer:
     """The collection of each alias; `default` is the one where none is named."""
-    listing = await here.quick.run(here.shelf.listing)
+    listing = await here.quick.run(here.collections.listing)
     return AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
 
 
 @router.put("/aliases/{alias}", responses=error_responses(404, 409, 413, 422, 429))
 async def set_alias(here: Here, alias: str, body: AliasBody) -> AliasAnswer:
     """Call a collection so from now on, in one step."""
-    former = await here.quick.run(lambda: here.shelf.set_alias(alias, body.collection))
-    here.audit.tell(f"set alias {alias}", body.collection, [], 1, 0)
+    former = await here.quick.run(lambda: here.collections.set_alias(alias, body.collection))
+    here.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
     return AliasAnswer(alias, body.collection, former)
 
 
 @router.delete("/aliases/{alias}", responses=error_responses(404, 422, 429))
 async def drop_alias(here: Here, alias: str) -> NameRemoval:
     """Call no collection so any more; `default` goes back to the main one."""
-    await here.quick.run(lambda: here.shelf.drop_alias(alias))
-    here.audit.tell(f"drop alias {alias}", "", [], 1, 0)
+    await here.quick.run(lambda: here.collections.drop_alias(alias))
+    here.audit.record(f"drop alias {alias}", "", [], 1, 0)
     return NameRemoval(alias)
 
 
@@ -158,7 +159,7 @@ def _index_plan(body: IndexBody | None) -> IndexPlan | None:
     return None if body is None else IndexPlan(**body.model_dump())
 
 
-def _bundle(folder: str, bundle: Bundle | BundleError, shelf: Collections) -> BundleStatus:
+def _bundle(folder: str, bundle: Bundle | BundleError, collections: Collections) -> BundleStatus:
     if isinstance(bundle, BundleError):
         return BundleStatus(
             folder=folder,
@@ -175,16 +176,18 @@ def _bundle(folder: str, bundle: Bundle | BundleError, shelf: Collections) -> Bu
         about=bundle.about,
         vector_id=bundle.vector_id,
         bundle_id=bundle.bundle_id,
-        collections=tuple(one.name for one in shelf.services() if one.encoder.bundle.folder == bundle.folder),
+        collections=tuple(
+            one.name for one in collections.services() if one.encoder.bundle.folder == bundle.folder
+        ),
         trouble=None,
     )
 
 
-def _one(shelf: Collections, name: str) -> CollectionStatus:
-    listing = shelf.listing()
+def _one(collections: Collections, name: str) -> CollectionStatus:
+    listing = collections.listing()
     real = listing.resolve(name)
     try:
-        return _status(shelf.service(real), listing)
+        return _status(collections.service(real), listing)
     except MultifoldError as error:
         if real == MAIN:
             raise

@@ -39,7 +39,7 @@ async def embeddings(request: Request, at: At) -> Response:
     inputs = [body.input] if isinstance(body.input, str) else body.input
     at.check_many(len(inputs), "inputs")
     parts = [_query_part(at, body, one) for one in inputs]
-    encoded = await asyncio.gather(*(part.sense(at.senses) for part in parts))
+    encoded = await asyncio.gather(*(at.query_encoder.encode(part) for part in parts))
     data = tuple(
         EmbeddingInfo(index=index, embedding=_serialize_vector(one.vector, body.encoding_format))
         for index, one in enumerate(encoded)

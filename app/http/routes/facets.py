@@ -1,15 +1,13 @@
 """POST /v1/facets: the values of payload keys with their counts, and the ranges of their numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 from app.http.openapi import error_responses
-from app.http.parsing import parse_filter, parse_search
+from app.http.parsing import parse_filter, parse_parts
 from app.http.schemas.search import FacetsBody, SearchBody
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from index.store.browse import FacetCounter, NumberSpan, ValueCount, check_facets
-from index.store.filters import AndFilter
 from multifold.errors import needs_extra
 from multifold.wire.search import FacetsAnswer, FacetValueCount, NumberRange
 
@@ -38,13 +36,10 @@ async def facets(
 async def _payloads(at: CollectionRuntime, body: FacetsBody, query: SearchBody) -> list[Mapping[str, Any]]:
     """What the best hits of a query carry, of those that both filters let through."""
     check_facets(body.keys, body.limit)
-    question = parse_search(query, at.service.settings.max_text)
-    filters = tuple(one for one in (parse_filter(body.filter), question.options.where) if one is not None)
-    options = replace(
-        question.options, limit=body.best, offset=0, where=AndFilter(filters) if filters else None
-    )
-    answer = await at.ask(replace(question, options=options))
-    return [hit.payload for hit in answer.hits]
+    parts = parse_parts(query, at.service.settings.max_text)
+    options = query.model_copy(update={"limit": body.best, "offset": 0})
+    found = await at.search(parts, options, parse_filter(body.filter))
+    return [hit.payload for hit in found.hits]
 
 
 def _answer(counts: Mapping[str, Sequence[ValueCount]], spans: Mapping[str, NumberSpan]) -> FacetsAnswer:

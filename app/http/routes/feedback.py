@@ -7,7 +7,7 @@ from typing import Annotated
 from app.errors import ApiError
 from app.feedback import recording
 from app.http.openapi import FILE_RESPONSE, describe_body, error_responses
-from app.http.parsing import parse_search, read_body
+from app.http.parsing import parse_parts, read_body
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import FeedbackBody
 from app.ingest.uploads import PICTURE_TYPES
@@ -33,12 +33,21 @@ At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 async def write(request: Request, at: At) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
     body = await read_body(request, FeedbackBody, at.run)
-    query, shown = parse_search(body.query, at.service.settings.max_text), body.observation
+    parts, shown = parse_parts(body.query, at.service.settings.max_text), body.observation
     observation = None if shown is None else (shown.kind, shown.index)
     judgement = await at.run(
-        partial(recording.record_verdict, at.service, query, body.item, observation, body.verdict, body.by)
+        partial(
+            recording.record_verdict,
+            at.service,
+            parts,
+            body.query.target,
+            body.item,
+            observation,
+            body.verdict,
+            body.by,
+        )
     )
-    at.office.telemetry.verdict(at.service.name, body.verdict)
+    at.runtime.telemetry.verdict(at.service.name, body.verdict)
     at.audit(f"feedback {body.verdict}", [body.item], 1)
     return _serialize(judgement, at.address)
 

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from typing import Annotated
 
-from app.collections.service import CollectionService
+from app.collections.collections import CollectionService
 from app.http.schemas.info import BundleSummary, CollectionSummary, InfoAnswer, LimitsSummary
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
@@ -37,7 +37,7 @@ def describe(service: CollectionService) -> InfoAnswer:
 
 
 def _bundle(service: CollectionService) -> BundleSummary:
-    sureness = service.sure.now()
+    model = service.confidence.now()
     bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
     return BundleSummary(
         name=bundle.name,
@@ -50,9 +50,9 @@ def _bundle(service: CollectionService) -> BundleSummary:
         rig=bundle.views.rig,
         views=bundle.views.views,
         provider=service.encoder.provider,
-        calibrated=sorted(sureness.curves),
-        calibrated_by=sureness.by,
-        calibrated_on=sureness.items,
+        calibrated=sorted(model.curves),
+        calibrated_by=model.basis,
+        calibrated_on=model.items,
     )
 
 

@@ -46,7 +46,7 @@ async def traverse(request: Request, at: At) -> TraverseAnswer:
         raise ApiError(
             422, "no_feature", "a vector has no feature to walk from; ask with what it was made of"
         )
-    encoded = await part.sense(at.senses)
+    encoded = await at.query_encoder.encode(part)
     traversal = await at.run(
         lambda: insight.traverse_captions(at.service, encoded.feature, body.steps, body.widths, body.captions)
     )
@@ -79,7 +79,7 @@ async def explain(request: Request, at: At) -> ExplainAnswer:
     """Why an item matches a query: the score of each observation, and what in the best one made it."""
     body = await read_body(request, ExplainBody, at.run)
     part = parse_query_part(body, "any", at.service.settings.max_text)
-    encoded = await part.sense(at.senses)
+    encoded = await at.query_encoder.encode(part)
     item = await at.run(lambda: at.service.collection.get(body.item))
     if item is None:
         raise ApiError(404, "not_found", f"there is no item {body.item!r}")

@@ -8,12 +8,12 @@ from urllib.parse import quote
 from app.errors import ApiError
 from app.http import serialization
 from app.http.openapi import BINARY_FILE, FILE_RESPONSE, error_responses
-from app.http.parsing import check_item_id, check_text, choose_sides, parse_item_form, parse_options
+from app.http.parsing import check_item_id, check_text, choose_sides, media_type, parse_item_form
 from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
-from app.ingest.uploads import PICTURE_TYPES, media_type
+from app.ingest.uploads import PICTURE_TYPES, ItemFiles
 from app.runtime.runtime import CollectionRuntime, collection_runtime
-from app.search.query import ItemQueryPart, SearchQuery
+from app.search.query import ItemQueryPart
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Item, Kind
 from multifold.wire.items import ItemWriteAnswer, RemovalAnswer, StoredItem
@@ -114,13 +114,14 @@ async def put(request: Request, at: At, item_id: str) -> ItemWriteAnswer:
         raise ApiError(415, "unsupported_media_type", "send the item as multipart/form-data")
     check_item_id(item_id)
     async with request.form(max_files=settings.max_files) as form:
-        parts = await parse_item_form(item_id, form, at.office.fetcher.parcel(), settings)
-    made = await at.put(parts)
-    (stored,) = await at.run(lambda: at.service.put([made]))
-    if isinstance(stored, MultifoldError):
-        raise stored
+        files = ItemFiles(at.runtime.fetcher, settings.max_body)
+        upload = await parse_item_form(item_id, form, files, settings)
+    prepared = await at.prepare(upload)
+    (written,) = await at.run(lambda: at.service.put([prepared]))
+    if isinstance(written, MultifoldError):
+        raise written
     at.audit("put", [item_id], 1)
-    return serialization.serialize_written(stored)
+    return serialization.serialize_written(written)
 
 
 @router.patch("/{item_id:path}", responses=error_responses(404, 413, 422, 429, 503))
@@ -137,13 +138,12 @@ async def patch(at: At, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
 @router.post("/{item_id:path}/similar", responses=error_responses(404, 413, 422, 429, 503))
 async def similar(at: At, item_id: str, body: SimilarBody) -> SearchAnswer:
     """Items that are like this one, which itself is left out."""
-    options = parse_options(body)
-    clue = ItemQueryPart(item_id, choose_sides(body.side, options.target))
-    wider = replace(options, offset=0, limit=options.offset + options.limit + 1)
-    answer = await at.ask(SearchQuery(((clue, 1.0),), wider))
-    others = [place for place, hit in enumerate(answer.hits) if hit.id != item_id]
-    chosen = answer.only(others[options.offset : options.offset + options.limit])
-    return serialization.serialize_answer(chosen, at.service.encoder.bundle.name)
+    part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
+    one_more = body.model_copy(update={"offset": 0, "limit": body.offset + body.limit + 1})
+    found = await at.search(((part, 1.0),), one_more)
+    others = [hit for hit in found.hits if hit.id != item_id]
+    page = replace(found, hits=others[body.offset : body.offset + body.limit])
+    return serialization.serialize_answer(page, at)
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))

@@ -31,5 +31,5 @@ async def job(here: Here, job_id: str) -> JobAnswer:
 async def cancel(here: Here, job_id: str) -> JobAnswer:
     """Ask a job to end; what it has done stays. It has ended when its state says so."""
     cancelled = await here.jobs.cancel(job_id)
-    here.audit.tell("cancel job", cancelled.collection, [job_id], 1, 0)
+    here.audit.record("cancel job", cancelled.collection, [job_id], 1, 0)
     return job_answer(cancelled)

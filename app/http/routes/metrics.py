@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from app.http.openapi import error_responses
-from app.operations.metrics import MEDIA_TYPE
+from app.operations.telemetry import MEDIA_TYPE
 from app.runtime.runtime import CollectionRuntime, collection_runtime
 from multifold.errors import needs_extra
 
@@ -19,5 +19,5 @@ TEXT: dict[int | str, dict[str, Any]] = {
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})
 async def metrics(at: Annotated[CollectionRuntime, Depends(collection_runtime)]) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
-    text = await at.run(at.office.telemetry.registry.text)
+    text = await at.run(at.runtime.telemetry.registry.text)
     return Response(text, media_type=MEDIA_TYPE)

@@ -6,11 +6,10 @@ from typing import Annotated, Any
 from app.errors import ApiError
 from app.http import serialization
 from app.http.openapi import BINARY_FILE, describe_body, error_responses
-from app.http.parsing import parse_search, parse_search_form, read_body, validate
+from app.http.parsing import media_type, parse_parts, parse_search_form, read_body, validate
 from app.http.schemas.search import BatchSearchBody, SearchBody, SearchOptions
-from app.ingest.uploads import media_type
 from app.runtime.runtime import CollectionRuntime, collection_runtime
-from app.search.query import SearchQuery
+from app.search.query import WeightedParts
 from multifold.errors import MultifoldError, needs_extra
 from multifold.wire.search import BatchSearchAnswer, BatchSearchOutcome, SearchAnswer
 
@@ -44,8 +43,7 @@ def _form() -> dict[str, Any]:
 )
 async def search(request: Request, at: At) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
-    outcome = await at.ask(await _parse_query(request, at))
-    answer = serialization.serialize_answer(outcome, at.service.encoder.bundle.name)
+    answer = serialization.serialize_answer(await at.search(*await _parse_search(request, at)), at)
     return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
 
 
@@ -63,17 +61,19 @@ async def batch(request: Request, at: At) -> BatchSearchAnswer:
 
 async def _outcome(at: CollectionRuntime, raw: dict[str, Any]) -> BatchSearchOutcome:
     try:
-        outcome = await at.ask(parse_search(validate(SearchBody, raw), at.service.settings.max_text))
+        body = validate(SearchBody, raw)
+        found = await at.search(parse_parts(body, at.service.settings.max_text), body)
     except MultifoldError as error:
         return BatchSearchOutcome(error=serialization.serialize_refusal(error))
-    return BatchSearchOutcome(serialization.serialize_answer(outcome, at.service.encoder.bundle.name))
+    return BatchSearchOutcome(serialization.serialize_answer(found, at))
 
 
-async def _parse_query(request: Request, at: CollectionRuntime) -> SearchQuery:
+async def _parse_search(request: Request, at: CollectionRuntime) -> tuple[WeightedParts, SearchOptions]:
     settings = at.service.settings
     kind = media_type(request.headers)
     if kind == "application/json":
-        return parse_search(await read_body(request, SearchBody, at.run), settings.max_text)
+        body = await read_body(request, SearchBody, at.run)
+        return parse_parts(body, settings.max_text), body
     if kind == "multipart/form-data":
         async with request.form(max_files=settings.max_files) as form:
             return await parse_search_form(form, settings.max_text)

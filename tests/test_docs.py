@@ -21,6 +21,9 @@ NOT_PROSE = re.compile(
 BLOCK_START = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )")
 SENTENCE_END = re.compile(r'(?<=[.!?:])\s+(?=[A-Z\[(`*"0-9])')
 MOST_WORDS, MEAN_WORDS, MOST_IN_A_CELL = 40, 20, 200
+PATH = re.compile(
+    r"`((?:app|benches|docker|index|multifold|renderers|tests|training)/[\w./-]+|pyproject\.toml|[A-Z]+\.md)`"
+)
 TARGET = re.compile(r"^\s+make ([a-z-]+)", re.MULTILINE)
 
 
@@ -93,3 +96,21 @@ def test_the_changelog_is_a_list() -> None:
         body = version.partition("\n")[2]
         loose = [line for line in body.splitlines() if line and not re.match(r"#{3,4} |- |  \S", line)]
         assert loose == []
+
+
+@pytest.mark.parametrize("page", ["adding.md", "architecture.md"])
+def test_paths_exist(page: str) -> None:
+    text = (HOUSE / "docs" / page).read_text(encoding="utf-8")
+    paths = set(PATH.findall(text))
+    assert len(paths) >= 40
+    assert sorted(path for path in paths if not (HOUSE / path).exists()) == []
+
+
+def test_adding_names_one_path_and_one_test_for_each_of_twenty_tasks() -> None:
+    text = (HOUSE / "docs" / "adding.md").read_text(encoding="utf-8")
+    rows = [row for row in re.findall(r"^\| (.*) \|$", text, re.MULTILINE) if not row.startswith("to add")]
+    assert len(rows) >= 20
+    for row in rows:
+        task, first, _, test = row.split(" | ")
+        assert (HOUSE / first.strip("`")).exists(), task
+        assert (HOUSE / test.strip("`")).exists(), task

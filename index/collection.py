@@ -272,7 +272,7 @@ class Collection:
             self._store.ask_for(plan)
 
     def reindex(
-        self, plan: IndexPlan, told: ProgressCallback = ignore_progress
+        self, plan: IndexPlan, on_progress: ProgressCallback = ignore_progress
     ) -> dict[EngineKey, list[SegmentReport]]:
         """Build another index of what is stored, and search it once it finds what the plan asks for.
 
@@ -287,9 +287,9 @@ class Collection:
                 raise IndexPlanError(
                     "What a cluster holds is indexed there: this collection has no index to build."
                 )
-            new.catch_up(self._readable(), told)
+            new.catch_up(self._readable(), on_progress)
             new.settle()
-            told(sum(self.observations().values()))
+            on_progress(sum(self.observations().values()))
             with self._alone():
                 new.catch_up(self._store)
                 self._store.ask_for(plan)

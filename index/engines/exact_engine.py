@@ -72,8 +72,7 @@ def load_compiled() -> GatherScores | None:
     """Exact scores in a third of the time, where numba is installed; loading it takes half a second."""
     if find_spec("numba") is None:
         return None
-    gather: GatherScores = import_module("index.engines.numba_scoring").gather_scores
-    return gather
+    return import_module("index.engines.numba_scoring").gather_scores  # type: ignore[no-any-return]
 
 
 def pair_products(
@@ -236,11 +235,10 @@ def _fast(
     metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
 ) -> Float32[np.ndarray, "q g"]:
     """Fast scores of the rows at `positions`."""
-    if positions is None:
-        return fast_scores(metric, queries, view.vectors, view.lengths)
-    if len(positions) * GATHER < len(view.ids):
+    if positions is not None and len(positions) * GATHER < len(view.ids):
         return fast_scores(metric, queries, view.vectors[positions], view.lengths[positions])
-    return fast_scores(metric, queries, view.vectors, view.lengths)[:, positions]
+    scores = fast_scores(metric, queries, view.vectors, view.lengths)
+    return scores if positions is None else scores[:, positions]
 
 
 def _may_be_best(fast: Float32[np.ndarray, " g"], limit: int, margin: float) -> Ids:
@@ -276,7 +274,7 @@ TOLERATED = 4  # compaction when more than one row in so many is dead
 class ExactEngine:
     """The reference engine: exact neighbours by index score; ties go to the smaller id.
 
-    Rows are in a growing buffer that one thread at a time writes to; the views it gave out stay as they were.
+    One thread at a time writes; the views that were given out stay as they were.
     """
 
     view: RowView  # the rows as they are now
@@ -357,8 +355,7 @@ class ExactEngine:
         self._show(0, dead=0)
 
     def _merge(self, ids: PairedIds, vectors: Vectors) -> None:
-        living_ids, living = self.view.living()
-        ids, vectors = np.concatenate([living_ids, ids]), np.concatenate([living, vectors])
+        ids, vectors = (np.concatenate(both) for both in zip(self.view.living(), (ids, vectors), strict=True))
         order = np.argsort(ids, kind="stable")
         self._allocate(max(SMALLEST, len(ids)))
         self._show(0, dead=0)

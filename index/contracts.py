@@ -74,7 +74,7 @@ class IndexEngine(Protocol):
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
-        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` looks at all rows."""
+        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first."""

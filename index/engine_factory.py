@@ -26,7 +26,7 @@ from multifold.types import Features, Side, Vectors
 
 
 def check_plan(plan: IndexPlan, dim: int) -> None:
-    """Refuse an index that nobody can build, before there is anything to build it of."""
+    """Refuse an index that cannot be built, before there are rows."""
     if plan.type not in (EXACT, MILVUS):
         check_types(plan, dim, on_gpu=faiss_library.uses_gpu(plan.device))
 

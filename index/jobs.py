@@ -1,7 +1,7 @@
 """The queue of long jobs, kept in the store so that it outlives its process.
 
-Whoever works on a job says so every few seconds. A job whose worker has fallen silent is taken up by another
-one, from where it was; after a few falls it is given up.
+A worker notes every few seconds that it runs a job. A job whose worker has fallen silent is taken up by
+another one, from where it was; after a few such losses it is given up.
 """
 
 import json
@@ -53,7 +53,7 @@ jobs = Table(
     Column("worker", String(32)),
     Column("heard", Double, nullable=False),  # when its worker was last heard of
     Column("starts", Integer, nullable=False),
-    Column("stop", Integer, nullable=False),  # 1: somebody wants it to end
+    Column("stop", Integer, nullable=False),  # 1: it is to end
     Column("progress", Text, nullable=False),  # JSON, see Progress
     Column("created", Double, nullable=False),
     Column("ended", Double),
@@ -135,7 +135,7 @@ class JobList:
             return [_job(row) for row in rows]
 
     def cancel(self, id: str) -> JobRecord:  # noqa: A002
-        """Ask for a job to end; one that nobody works on ends at once."""
+        """Ask for a job to end; one without a worker ends immediately."""
         with self._database.writing() as connection:
             job = _one(connection, id)
             if job.state == "queued":

@@ -96,7 +96,7 @@ log = logging.getLogger(__name__)
 
 GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
 STALLED = 15.0  # seconds without progress after which the feeding process is not waited for
-PAUSE = 0.02  # between two looks at how far it is
+PAUSE = 0.02  # seconds between two checks of how far it is
 
 
 class ClusterEngineSet(EngineSet):
@@ -189,7 +189,7 @@ class ClusterEngineSet(EngineSet):
         return {segment: self._at(segment) for segment in self._engines}
 
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
-        """Which rows are of an edition that the store has, in the version that this thread looks at."""
+        """Which rows are of an edition that the store has, in the version that this thread reads."""
         editions, places = np.unique(edition_of(rows), return_inverse=True)
         with self._store.moment() as now:
             living = living_editions(now, editions.tolist())
@@ -264,7 +264,7 @@ class ClusterEngineSet(EngineSet):
 
     def _ended(self, mark: FeedMark, until: int, segment: EngineKey) -> Ids:
         """Rows of one engine whose edition ended after the last sweep."""
-        if not self._store.reaches(mark.swept):  # the log was cut short: every row is looked at
+        if not self._store.reaches(mark.swept):  # the log was cut short: every row is checked
             rows = self._at(segment).ids()
             return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
         with self._store.moment() as now:

@@ -1,7 +1,7 @@
 """The connection to Milvus: every call with a time limit, every failure one sentence.
 
-Writes tell the cluster's time of the write. A read that names it sees the write, whoever made it, without
-waiting for more; servers that tell none (milvus-lite, and removals before 2.4) are read as of now instead.
+Writes return the cluster's time of the write. A read that names it sees the write of any process, without
+waiting for more; servers that return none (milvus-lite, and removals before 2.4) are read as of now instead.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""An engine whose rows lie in Milvus, which narrows; what counts and what it scores is decided here.
+"""An engine whose rows are in Milvus, which finds candidates; which count and what they score is decided here.
 
 Milvus finds candidates, with their vectors. They are scored exactly; those that are not allowed, or that
 `counts` says no longer count, are dropped. Where too few are left, or a row that was not seen could be as
@@ -25,7 +25,7 @@ from multifold.types import Metric, Vector, Vectors
 MOST = 16_384  # hits that Milvus gives
 BYTES = 1 << 25  # of vectors in one call
 PAGE = 4_096  # rows in one call
-FEW = 1_024  # allowed rows that are fetched and looked at straight away
+FEW = 1_024  # allowed rows that are fetched and scored directly
 SPARE = 4  # candidates beyond the limit
 WIDER = 4  # how much further a search reaches that found too few
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
@@ -95,7 +95,7 @@ class MilvusEngine:
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
-        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` looks at all rows."""
+        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
         if self._attached() is None:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
@@ -182,7 +182,7 @@ class MilvusEngine:
         self.put(ids, vectors)
 
     def close(self) -> None:
-        """Let go; rows that are for this engine alone go too."""
+        """Close; rows that are for this engine alone are dropped."""
         if self._own:
             self.drop()
 

@@ -1,7 +1,7 @@
 """The recall of graphs in a cluster: measured by one process at a time, noted in the store for all of them.
 
-As with our own types (engines/tuning.py) real queries of another side are asked, and what a look at every row
-finds is the truth. It is done in the background, when a graph is new or has twice the rows that it had.
+As with our own types (engines/builder.py) real queries of another side are used, and exact search
+finds the truth. It is done in the background, when a graph is new or has twice the rows that it had.
 """
 
 import logging
@@ -28,7 +28,7 @@ from multifold.types import Features, Side
 log = logging.getLogger(__name__)
 
 KEY = "cluster_recall"  # of the note
-CHECK_SECONDS = 60.0  # seconds between two looks at what has grown
+CHECK_SECONDS = 60.0  # seconds between two checks of what has grown
 GROWTH_FACTOR = 2  # times the rows that were measured
 
 Graphs = Mapping[EngineKey, MilvusEngine]

@@ -18,7 +18,7 @@ class GraphEffort:
     reach: int
     effort: int
     recall: float
-    seconds: float  # one query of many that are asked at once
+    seconds: float  # one query of a batch
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def new_space(bundle: Path, metric: str | None, dim: int) -> tuple[Space, Mappin
 
 
 def service_of(folder: Path) -> str | None:
-    """The address of the service that writes here; None if nobody does."""
+    """The address of the service that writes here; None without one."""
     writer = writer_of(folder)
     if writer is not None and not writer.startswith("http"):
         raise CollectionBusyError(f"{folder} is being written by {writer}; wait until it has ended.")

@@ -2,7 +2,7 @@
 
 Recall@k of a query is the share of the answer that scores at least as much as the true k-th row, so twins
 count as hits. A few queries tell it to within a standard error: a setting is taken that reaches the target by
-that much more, if there is one. Queries are those of the other side where there are any: they lie apart from
+that much more, if there is one. Queries are those of the other side where there are any: they are apart from
 the rows (the modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each
 other.
 
@@ -77,7 +77,7 @@ def held_out_probes(rows: RowView, signs: Vector | None, count: int = MOST_PROBE
 def probe_truths(
     metric: Metric, rows: RowView, probes: TuningProbes, limits: Sequence[int]
 ) -> list[ProbeTruth]:
-    """What the best rows of each probe score, by looking at every row."""
+    """What the best rows of each probe score, by scoring every row."""
     scores = _others(exact_engine.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
     return [ProbeTruth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
 
@@ -196,11 +196,11 @@ class SegmentBuilder:
         return Segment(rows, best, report)
 
     def indexes(self, rows: int) -> bool:
-        """Whether the plan has so many rows indexed, not looked at one by one."""
+        """Whether the plan has so many rows indexed, not scored one by one."""
         return self.plan.ladder(rows, gpu=faiss_library.uses_gpu(self.plan.device))[0] != FLAT
 
     def hasten(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
-        """Rows that wait to be sealed, with an index that is there at once; measured by fewer probes."""
+        """Rows that wait to be sealed, with an index that is made quickly, measured by fewer probes."""
         truths = self._truths(rows, FIRST_INDEX_PROBES)
         if start and (ann := self._extended(start, rows, truths, stopped)):
             return Segment(rows, ann)

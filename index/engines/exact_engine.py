@@ -98,7 +98,7 @@ def fast_scores(
 
 
 def score_slack(metric: Metric, query: Vector, longest: float) -> float:
-    """How far a fast score may lie from the exact one, among rows no longer than `longest`."""
+    """How far a fast score may be from the exact one, among rows no longer than `longest`."""
     query_length = float(lengths(query[None])[0])
     scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
     return product_slack(scale, len(query))
@@ -127,7 +127,7 @@ class RowView:
 
     @cached_property
     def dead(self) -> int:
-        """How many rows are removed, and still lie here."""
+        """How many rows are removed and still stored here."""
         return 0 if self.alive is None else int(len(self.alive) - np.count_nonzero(self.alive))
 
     @cached_property
@@ -136,7 +136,7 @@ class RowView:
         return float(self.lengths.max(initial=0.0))
 
     def positions(self, allowed: Ids | None = None) -> Ids | None:
-        """Where the living (and allowed) rows lie, rising; None stands for every row."""
+        """Positions of the living (and allowed) rows, rising; None stands for every row."""
         if allowed is not None:
             return self.find(sort_unique(allowed))
         return np.flatnonzero(self.alive) if self.dead and self.alive is not None else None
@@ -214,8 +214,8 @@ def nearest_rows(
         for row, fast in enumerate(_fast(metric, view, block, positions), start):
             candidates = _may_be_best(fast, limit, 2 * score_slack(metric, queries[row], view.longest))
             exact, names = _rank(metric, view, queries[row], candidates, positions)
-            found = min(limit, len(names))
-            scores[row, :found], ids[row, :found] = exact[:found], names[:found]
+            count = min(limit, len(names))
+            scores[row, :count], ids[row, :count] = exact[:count], names[:count]
     return scores, ids
 
 
@@ -392,8 +392,8 @@ class ExactEngine:
 
 def refuse_known(ids: Ids, *views: RowView) -> None:
     """Rising ids of which two are equal, or that are already in one of the views, are an error."""
-    known = ids[:-1][ids[1:] == ids[:-1]]
+    repeated = ids[:-1][ids[1:] == ids[:-1]]
     for view in views:
-        known = known if len(known) else view.ids[view.find(ids)]
-    if len(known):
-        raise IndexEngineError(f"row {known[0]} is already there: remove it first")
+        repeated = repeated if len(repeated) else view.ids[view.find(ids)]
+    if len(repeated):
+        raise IndexEngineError(f"row {repeated[0]} is already there: remove it first")

@@ -27,7 +27,7 @@ LINE = 64  # bytes that a processor reads at once
 
 @dataclass(frozen=True, eq=False)
 class NearestCells:
-    """The cells that lie nearest to each query, nearest first."""
+    """The cells nearest to each query, nearest first."""
 
     queries: ReducedVectors
     distances: Float32[np.ndarray, "q e"]
@@ -131,7 +131,7 @@ def _cloned(index: Index) -> Index:
     return copy
 
 
-PIECE = 2048  # rows added between two looks at whether to stop
+PIECE = 2048  # rows added between two checks whether to stop
 TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
 MOST_EF = 2048
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
@@ -159,7 +159,7 @@ class SearchSetting:
         return self.enough or min(self.limit, self.candidates)
 
     def within(self, share: float) -> "SearchSetting":
-        """The setting when only this share of the rows counts: those that do lie farther than others."""
+        """The setting when only this share of the rows counts: those that do are farther apart."""
         if share == 1:
             return self
         reach = int(1.2 * self.candidates / share) + 8
@@ -247,7 +247,7 @@ class IndexStart:
 
 
 def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
-    """Refuse a type by name that nobody can build, before there are rows."""
+    """Refuse a type by name that cannot be built, before there are rows."""
     for name in plan.ladder(TRAINING, gpu=on_gpu):
         if name == faiss_library.CAGRA and not on_gpu:
             raise IndexPlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")

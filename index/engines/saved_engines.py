@@ -57,7 +57,7 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
 
 
 def read_segment(path: Path, metric: Metric, dim: int, device: Device) -> Segment:
-    """The part that was written; anything else is an EngineError."""
+    """The part that was written; anything else is an IndexEngineError."""
     header, blocks = read_blocks(path, metric, dim)
     if "report" not in header:
         raise IndexEngineError(f"{path} holds no sealed rows")
@@ -81,14 +81,14 @@ def _read_index(raw: dict[str, Any], block: memoryview, device: Device) -> Faiss
 
 
 class SegmentFiles:
-    """Writes and reads the parts of one engine; `home` is where sealed parts go at once."""
+    """Writes and reads the parts of one engine; `home` is the folder of sealed parts."""
 
     def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
         self._metric, self._dim, self._device, self._home = metric, dim, device, home
         self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
 
     def keep(self, part: Segment) -> Segment:
-        """A sealed part as it lies at home, memory-mapped; without a home it stays in memory."""
+        """A sealed part as written at home, memory-mapped; without a home it stays in memory."""
         if self._home is None:
             return part
         make_folder(self._home)

@@ -95,9 +95,9 @@ def take_snapshot(
 def named_blob_keys(connection: Connection) -> list[str]:
     """The keys of all blobs that a store names, each once, sorted."""
     named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
-    kept = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
-    asked = feedback.blob_keys(connection)
-    return sorted({*connection.scalars(named), *chain.from_iterable(map(parse_files, kept)), *asked})
+    files = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
+    queries = feedback.blob_keys(connection)
+    return sorted({*connection.scalars(named), *chain.from_iterable(map(parse_files, files)), *queries})
 
 
 def _copy_store(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str]]:

@@ -228,7 +228,7 @@ class EngineSet:
         self.catch_up(store)
 
     def seen_at(self, now: Connection) -> int | None:  # noqa: ARG002 (engines of our own know)
-        """The version that a search looks at now; None if the engines have to catch up."""
+        """The version that a search sees now; None if the engines have to catch up."""
         return None if self.version == NEVER else self.version
 
     def lost(self) -> None:

@@ -1,7 +1,7 @@
 """From a search request to its hits: nearest rows, items that the words name, both as one ranking, read
 from the store.
 
-Scores of two sides do not compare: captions lie closer to a text than pictures do. Confidence does: an item
+Scores of two sides do not compare: captions are closer to a text than pictures do. Confidence does: an item
 stands where its most confident side puts it. If a side has none, ranks are fused: an item counts
 1 / (60 + rank) for each side that found it. Either way a hit is that of one side, with that side's own score.
 
@@ -352,7 +352,7 @@ def _ranking(
     if query.words is not None and query.words.only:
         return named
     end = query.offset + query.limit
-    reach = max(end, FUSED_DEPTH) if named else end  # what words name may lie deep in the vectors' order
+    reach = max(end, FUSED_DEPTH) if named else end  # what words name may be deep in the vectors' order
     if query.target == "any":  # confidence tells which side an item is found by
         near = merge_sides({side: _sure_places(side, nearest(side, reach), sure) for side in SIDES})
     else:

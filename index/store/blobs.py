@@ -33,7 +33,7 @@ class DamagedBlobError(BlobError):
 class Blobs(ABC):
     """Equal bytes are stored once, and what `put` returned survives a crash.
 
-    `home` is the folder of the collection on this machine, where its locks lie. Any thread may call.
+    `home` is the folder of the collection on this machine, where its locks are. Any thread may call.
     """
 
     home: Path
@@ -41,7 +41,7 @@ class Blobs(ABC):
     def put(self, data: bytes, suffix: str = "", *, copy: bool = True) -> str:
         """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png').
 
-        Without a copy if none is asked for, and a file that we know holds them where it lies.
+        Without a copy if none is asked for, and a known file holds them in place.
         """
         key = self.key(data, suffix)
         if copy or self.in_place(key) is None:
@@ -133,7 +133,7 @@ class InPlaceFiles:
         return [Path(path) for path, _ in self._places(key)]
 
     def knows(self, key: str) -> bool:
-        """Whether a file of its size lies where one was noted."""
+        """Whether a file of its size is where one was noted."""
         return any(_is_as_large(Path(path), size) for path, size in self._places(key))
 
     def find(self, key: str) -> Path | None:
@@ -223,7 +223,7 @@ class FolderBlobs(Blobs):
         return self.path(key).is_file() or self.places.knows(key)
 
     def path(self, key: str) -> Path:
-        """Where a blob lies, or would lie; never outside the folder."""
+        """The path of a blob, stored or not; never outside the folder."""
         return self.folder / check_key(key)[:2] / key
 
     def file(self, key: str) -> Path | None:

@@ -13,7 +13,7 @@ from multifold.errors import MultifoldError
 
 NAME = "writer.lock"
 BLOBS = "blobs.lock"
-LOCK_SECONDS = 0.3  # seconds; somebody who only asks who writes holds the lock for an instant
+LOCK_SECONDS = 0.3  # seconds; a process that only reads the holder has the lock for an instant
 
 
 class LockError(MultifoldError):
@@ -43,7 +43,7 @@ class WriterLock:
 
 
 def writer_of(folder: Path) -> str | None:
-    """The address of the process that writes here now, None when nobody does."""
+    """The address of the process that writes here now, None without one."""
     try:
         handle = os.open(folder / NAME, os.O_RDONLY)
     except FileNotFoundError:

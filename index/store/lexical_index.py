@@ -213,7 +213,7 @@ class LexicalDialect:
     insert: TextClause
     delete: TextClause
     find: TextClause
-    both: str  # what asks for two words at once
+    both: str  # between two words that are both required
     quote: str
 
 
@@ -328,8 +328,8 @@ def _editions(connection: Connection, every: Sequence[str], most: int) -> list[i
     if not every:
         return []
     dialect = _dialect(connection)
-    asked = dialect.both.join(f"{dialect.quote}{word}{dialect.quote}" for word in every)
-    return [row[0] for row in connection.execute(dialect.find, {"asked": asked, "most": most})]
+    query = dialect.both.join(f"{dialect.quote}{word}{dialect.quote}" for word in every)
+    return [row[0] for row in connection.execute(dialect.find, {"asked": query, "most": most})]
 
 
 def _quoting(connection: Connection, required: RequiredWords, editions: Sequence[int]) -> dict[int, float]:

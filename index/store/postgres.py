@@ -1,6 +1,6 @@
 """The shared store: PostgreSQL, written by any number of processes.
 
-A writer takes one lock before it looks at anything and holds it until its transaction has ended, so changes
+A writer takes one lock before it reads anything and holds it until its transaction has ended, so changes
 become visible in the order of their numbers: no reader meets a gap that is filled later. Readers take no
 lock; each sees one version (repeatable read).
 """

@@ -84,7 +84,7 @@ class Collection:
         bucket: str | None = None,
         cluster: MilvusAddress | None = None,
     ) -> "Collection":
-        """Open a collection, or create it; `writer` is the address that others are told while we write.
+        """Open a collection, or create it; `writer` is the address that others see while we write.
 
         `plan` is asked for instead of the collection's own; `probes` are queries that measure it.
         With a `database` (postgresql://…) the items are there, for any number of processes to write; with a
@@ -193,12 +193,12 @@ class Collection:
             return last_change(now), changed_items(now, since)
 
     def judge(self, judgement: Judgement) -> None:
-        """Keep what somebody said of a hit, in place of what they said of it before."""
+        """Store a verdict on a hit, in place of its former one."""
         with self._alone(), self._store.writing() as connection:
             feedback.write_judgement(connection, judgement)
 
     def withdraw(self, judgement: str) -> int:
-        """Forget a verdict; returns how many there were, 0 or 1."""
+        """Remove a verdict; returns how many there were, 0 or 1."""
         with self._alone(), self._store.writing() as connection:
             return feedback.remove_judgement(connection, judgement)
 
@@ -230,8 +230,8 @@ class Collection:
     ) -> list[Hit]:
         """The items whose target side is nearest, best first; ties go to the item that was written first.
 
-        `exact` looks at every row. A calibration gives hits their confidence; with the target `any` it merges
-        the sides (see merging.py).
+        `exact` scores every row. A calibration gives hits their confidence; with the target `any` it merges
+        the sides (see search.py).
         """
         return self.search_many([SearchRequest(query, where, exact, calibration)])[0]
 
@@ -267,17 +267,17 @@ class Collection:
         return self._derived.sealed()
 
     def ask_for(self, plan: IndexPlan) -> None:
-        """Whoever opens this collection from now on gets such an index."""
+        """Every process that opens this collection from now on gets such an index."""
         with self._alone():
             self._store.ask_for(plan)
 
     def reindex(
-        self, plan: IndexPlan, told: ProgressCallback = ignore_progress
+        self, plan: IndexPlan, on_progress: ProgressCallback = ignore_progress
     ) -> dict[EngineKey, list[SegmentReport]]:
         """Build another index of what is stored, and search it once it finds what the plan asks for.
 
-        The present one is searched and written to meanwhile, so both are in memory for a time. `told` hears
-        how many observations are in the new one; what it raises calls it off.
+        The present one is searched and written to meanwhile, so both are in memory for a time. `on_progress`
+        is called with the observations in the new one; what it raises ends the work.
         """
         check_plan(plan, self._space.dim)
         with ExitStack() as undo:
@@ -287,21 +287,21 @@ class Collection:
                 raise IndexPlanError(
                     "What a cluster holds is indexed there: this collection has no index to build."
                 )
-            new.catch_up(self._readable(), told)
+            new.catch_up(self._readable(), on_progress)
             new.settle()
-            told(sum(self.observations().values()))
+            on_progress(sum(self.observations().values()))
             with self._alone():
                 new.catch_up(self._store)
                 self._store.ask_for(plan)
                 former, self._derived, self.plan = self._derived, new, plan
                 self._derived.keep()
             undo.pop_all()
-        with former.gate.writing():  # whoever searches it goes on in the new one
+        with former.gate.writing():  # later searches use the new one
             former.close()
         return new.settle()
 
     def disagreements(self) -> list[str]:
-        """What the indexes have that the store does not say, or the other way round; see agree.py."""
+        """What the indexes have that the store does not say, or the other way round; see verify.py."""
         with self._changing, self._readable().moment():
             self._derived.catch_up(self._store)
             return list(
@@ -309,7 +309,7 @@ class Collection:
             )
 
     def close(self) -> None:
-        """Wait for the change and the searches that are running, then let go of everything."""
+        """Wait for the change and the searches that are running, then release everything."""
         with self._changing, self._derived.gate.writing():
             if self._lock is not None and not self._closed:
                 self._derived.keep()
@@ -320,7 +320,7 @@ class Collection:
                 self._lock.release()
 
     def discard(self) -> None:
-        """Close it, and remove what lies elsewhere; its folder and its database are others' to remove."""
+        """Close it, and remove its rows from a cluster; the caller removes folder and database."""
         self._derived.discard()
         self.close()
 

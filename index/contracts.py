@@ -1,4 +1,4 @@
-"""What spaces and engines promise the rest of the room, and what kind of index a collection asks for.
+"""The interfaces of spaces and engines, and the plan of an index.
 
 Scores are *index scores*, higher is better: `ip` is the dot product, `l2` is minus the squared distance.
 """
@@ -22,7 +22,7 @@ RowBlock: TypeAlias = tuple[PairedIds, Vectors]
 RowKind: TypeAlias = Literal["observation", "pooled"]
 EngineKey: TypeAlias = tuple[Side, RowKind]
 
-NO_ROW = -1  # the id that pads an answer with fewer rows than were asked for
+NO_ROW = -1  # the id that pads an answer of too few rows
 
 
 class QueryError(MultifoldError):
@@ -35,7 +35,7 @@ class IndexEngineError(MultifoldError):
 
 @runtime_checkable
 class Space(Protocol):
-    """Where index vectors live: the map from features, and how vectors are compared there."""
+    """The index vectors of an encoder: the map from features, and how vectors are compared there."""
 
     @property
     def vector_id(self) -> str:
@@ -59,14 +59,14 @@ class Space(Protocol):
 
 @runtime_checkable
 class IndexEngine(Protocol):
-    """Knows vectors, row ids and a candidate filter, not items.
+    """Vectors by row id, searched with a candidate filter; items are unknown here.
 
     Searches may run beside each other and beside a change, and each sees one version; changes run one by one.
     Which rows are found may be approximate, their scores never are; ties go to the smaller id.
     """
 
     def add(self, ids: PairedIds, vectors: Vectors) -> None:
-        """Add rows; an id that is already there is an EngineError, and nothing is added."""
+        """Add rows; an id that is already there is an IndexEngineError, and nothing is added."""
 
     def remove(self, ids: Ids) -> None:
         """Remove rows; ids that are not there are ignored."""
@@ -74,7 +74,7 @@ class IndexEngine(Protocol):
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
-        """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
+        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first."""
@@ -92,10 +92,10 @@ class IndexEngine(Protocol):
         """Write the rows to a file, durably and all at once."""
 
     def load(self, path: Path) -> None:
-        """Replace the rows by those of a file; a damaged or foreign file is an EngineError."""
+        """Replace the rows by those of a file; a damaged or foreign file is an IndexEngineError."""
 
     def close(self) -> None:
-        """Let go of memory and devices."""
+        """Release memory and devices."""
 
 
 Device: TypeAlias = Literal["cpu", "gpu", "auto"]
@@ -111,7 +111,7 @@ ROWS_PER_CELL = 39  # rows that a cell is learned from
 
 
 class IndexPlanError(MultifoldError):
-    """An index that nobody can build."""
+    """An index that cannot be built."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from multifold.files.feature_shards import FeatureRow
 from multifold.manifest import read as read_manifest
 from multifold.types import KIND_OF, SIDES, Features, Item, Observation, Side
 
-ITEMS = 256  # made at once
+ITEMS = 256  # read at once
 GatherFeatures: TypeAlias = Callable[[Sequence[int]], Features]
 
 
@@ -47,8 +47,9 @@ class EmbeddingRows:
     def _item(self, name: str, places: list[int]) -> Item:
         features = self.gather(places)
         rows = [self.rows[place] for place in places]
-        seen = [Observation(r.kind, r.index, f, text=r.text) for r, f in zip(rows, features, strict=True)]
-        return Item(name, tuple(seen), self.payloads.get(name, {}))
+        pairs = zip(rows, features, strict=True)
+        observations = tuple(Observation(row.kind, row.index, one, text=row.text) for row, one in pairs)
+        return Item(name, observations, self.payloads.get(name, {}))
 
 
 def read_embeddings(source: Path, ids: Path | None, side: Side, manifest: Path | None) -> EmbeddingRows:
@@ -67,15 +68,15 @@ def _shards(folder: Path, payloads: Mapping[str, Mapping[str, Any]]) -> Embeddin
     rows = [
         row for some, _ in feature_shards.read_features(folder) for row in some
     ]  # every hash is verified here
-    told = feature_shards.read_description(folder)
-    parts = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in told.hashes]
+    description = feature_shards.read_description(folder)
+    parts = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in description.hashes]
     starts = np.cumsum([0, *map(len, parts)])
 
     def gather(places: Sequence[int]) -> Features:
         homes = np.searchsorted(starts, places, side="right") - 1
         return np.stack([parts[h][p - starts[h]] for h, p in zip(homes, places, strict=True)])
 
-    return EmbeddingRows(rows, told.dim, gather, told.vector_id, payloads)
+    return EmbeddingRows(rows, description.dim, gather, description.vector_id, payloads)
 
 
 def _numpy(
@@ -89,15 +90,15 @@ def _numpy(
         raise ImportFileError(f"{path} cannot be read: {error}.") from error
     if array.ndim != 2 or array.dtype.kind != "f":
         raise ImportFileError(f"{path} holds {array.dtype} {array.shape}; rows of floats belong there.")
-    told = _lines(ids, side)
-    if len(told) != len(array):
-        raise ImportFileError(f"{path} has {len(array)} rows, and {ids} has {len(told)} lines.")
+    lines = _lines(ids, side)
+    if len(lines) != len(array):
+        raise ImportFileError(f"{path} has {len(array)} rows, and {ids} has {len(lines)} lines.")
     return EmbeddingRows(
-        _numbered(told),
+        _numbered(lines),
         array.shape[1],
         lambda places: np.asarray(array[list(places)], np.float32),
         None,
-        {**{one["id"]: one["meta"] for one in told if one.get("meta")}, **payloads},
+        {**{one["id"]: one["meta"] for one in lines if one.get("meta")}, **payloads},
     )
 
 
@@ -116,40 +117,40 @@ def _parquet(path: Path, side: Side, payloads: Mapping[str, Mapping[str, Any]]) 
             f"{path} cannot be read: {error}. It needs the columns id and vector, all of one length, "
             "and may have side and text."
         ) from error
-    told = [{"id": name, "side": side} for name in names]
+    lines = [{"id": name, "side": side} for name in names]
     for column, values in columns.items():
-        for one, value in zip(told, values, strict=True):
+        for one, value in zip(lines, values, strict=True):
             one[column] = value
     return EmbeddingRows(
-        _numbered(told), vectors.shape[1], lambda places: vectors[list(places)], None, payloads
+        _numbered(lines), vectors.shape[1], lambda places: vectors[list(places)], None, payloads
     )
 
 
 def _lines(path: Path, side: Side) -> list[dict[str, Any]]:
     """One id a line; or, in a .jsonl, {"id": …, "side": …, "text": …, "meta": {…}}."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        texts = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ImportFileError(f"{path} cannot be read: {error}.") from error
     if path.suffix != ".jsonl":
-        return [{"id": line, "side": side} for line in lines]
-    told = []
-    for number, line in enumerate(lines, 1):
+        return [{"id": line, "side": side} for line in texts]
+    lines = []
+    for number, line in enumerate(texts, 1):
         try:
             one = json.loads(line)
         except ValueError as error:
             raise ImportFileError(f"{path}, line {number}: {error}.") from error
         if not isinstance(one, dict) or not isinstance(one.get("id"), str):
             raise ImportFileError(f'{path}, line {number}: there is no {{"id": "…"}}.')
-        told.append({"side": side, **one})
-    return told
+        lines.append({"side": side, **one})
+    return lines
 
 
-def _numbered(told: Sequence[Mapping[str, Any]]) -> list[FeatureRow]:
+def _numbered(lines: Sequence[Mapping[str, Any]]) -> list[FeatureRow]:
     """Rows; each observation's number is its place among those of its item and kind."""
     counts: dict[tuple[str, Side], int] = {}
     rows = []
-    for one in told:
+    for one in lines:
         if one["side"] not in SIDES:
             raise ImportFileError(f"Item {one['id']!r}: the side must be one of {', '.join(SIDES)}.")
         key = one["id"], one["side"]

@@ -26,7 +26,7 @@ from multifold.types import Features, Side, Vectors
 
 
 def check_plan(plan: IndexPlan, dim: int) -> None:
-    """Refuse an index that nobody can build, before there is anything to build it of."""
+    """Refuse an index that cannot be built, before there are rows."""
     if plan.type not in (EXACT, MILVUS):
         check_types(plan, dim, on_gpu=faiss_library.uses_gpu(plan.device))
 
@@ -39,23 +39,26 @@ class EngineFactory:
     ) -> None:
         self._space, self._plan, self._home = space, plan, home
         self._probes = probes or {}
-        self._made: dict[EngineKey, IndexEngine] = {}
+        self._engines: dict[EngineKey, IndexEngine] = {}
 
     def __call__(self, segment: EngineKey) -> IndexEngine:
         """A new, empty engine for the rows of one side and kind."""
-        self._made[segment] = self._new(segment[0])
-        return self._made[segment]
-
-    def _new(self, side: Side) -> IndexEngine:
-        dim, metric = self._space.dim, self._space.metric
+        space, engines = self._space, self._engines
         if self._plan.type == EXACT:
-            return ExactEngine(dim, metric)
-        return FaissEngine(
-            dim, metric, self._plan, ask=self._asker(side), signs=self._space.query_signs, home=self._home
-        )
+            engines[segment] = ExactEngine(space.dim, space.metric)
+        else:
+            engines[segment] = FaissEngine(
+                space.dim,
+                space.metric,
+                self._plan,
+                ask=self._asker(segment[0]),
+                signs=space.query_signs,
+                home=self._home,
+            )
+        return engines[segment]
 
     def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
-        return lambda count: real_queries(self._space, side, count, self._probes, self._made)
+        return lambda count: real_queries(self._space, side, count, self._probes, self._engines)
 
 
 def place_engines(
@@ -70,26 +73,14 @@ def place_engines(
 ) -> EngineSet:
     """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is."""
     if plan.type == MILVUS or (cluster is not None and plan.type == AUTO):
-        return _in_cluster(space, store, cluster, probes, plan.recall, writes=writes)
+        if cluster is None:
+            raise IndexPlanError(
+                f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
+            )
+        from index.cluster.cluster_engines import ClusterEngineSet  # its client is an extra
+
+        return ClusterEngineSet(space, store, cluster, probes, plan.recall, writes=writes)
     if home is None:
         return EngineSet(space, EngineFactory(space, plan, None, probes))
     saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
     return EngineSet(space, EngineFactory(space, plan, saved.home if writes else None, probes), saved)
-
-
-def _in_cluster(
-    space: Space,
-    store: Store,
-    cluster: MilvusAddress | None,
-    probes: Mapping[Side, Features] | None,
-    recall: float,
-    *,
-    writes: bool,
-) -> EngineSet:
-    if cluster is None:
-        raise IndexPlanError(
-            f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
-        )
-    from index.cluster.cluster_engines import ClusterEngineSet  # its client is an extra
-
-    return ClusterEngineSet(space, store, cluster, probes, recall, writes=writes)

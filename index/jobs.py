@@ -1,7 +1,7 @@
 """The queue of long jobs, kept in the store so that it outlives its process.
 
-Whoever works on a job says so every few seconds. A job whose worker has fallen silent is taken up by another
-one, from where it was; after a few falls it is given up.
+A worker notes every few seconds that it runs a job. A job whose worker has fallen silent is taken up by
+another one, from where it was; after a few such losses it is given up.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from index.store.database import Database
@@ -51,9 +51,9 @@ jobs = Table(
     Column("spec", Text, nullable=False),  # JSON: what is to be done; forgotten at the end
     Column("state", String(16), nullable=False),
     Column("worker", String(32)),
-    Column("heard", Double, nullable=False),  # when its worker was heard of last
+    Column("heard", Double, nullable=False),  # when its worker was last heard of
     Column("starts", Integer, nullable=False),
-    Column("stop", Integer, nullable=False),  # 1: somebody wants it to end
+    Column("stop", Integer, nullable=False),  # 1: it is to end
     Column("progress", Text, nullable=False),  # JSON, see Progress
     Column("created", Double, nullable=False),
     Column("ended", Double),
@@ -105,7 +105,7 @@ class JobList:
             tables.create_all(connection)
 
     def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
-        """Ask for something."""
+        """Queue a job."""
         row = {
             "id": uuid4().hex,
             "kind": kind,
@@ -129,18 +129,18 @@ class JobList:
             return _one(connection, id)
 
     def all(self) -> list[JobRecord]:
-        """Every job that is known, the youngest first."""
+        """Every job, the youngest first."""
         with self._database.reading() as connection:
             rows = connection.execute(select(jobs).order_by(jobs.c.created.desc(), jobs.c.id)).mappings()
             return [_job(row) for row in rows]
 
     def cancel(self, id: str) -> JobRecord:  # noqa: A002
-        """Ask for a job to end; one that nobody works on ends at once."""
+        """Ask for a job to end; one without a worker ends immediately."""
         with self._database.writing() as connection:
-            found = _one(connection, id)
-            if found.state == "queued":
+            job = _one(connection, id)
+            if job.state == "queued":
                 _end(connection, id, "cancelled")
-            elif found.state == "running":
+            elif job.state == "running":
                 connection.execute(update(jobs).where(jobs.c.id == id).values(stop=1))
             return _one(connection, id)
 
@@ -153,24 +153,24 @@ class JobList:
             row = connection.execute(query).mappings().first()
             if row is None:
                 return None
-            found = _job(row)
-            if found.starts >= MAX_LOST_WORKERS or found.stop:
-                if not found.stop:
-                    found.progress.error(
+            job = _job(row)
+            if job.starts >= MAX_LOST_WORKERS or job.stop:
+                if not job.stop:
+                    job.progress.error(
                         f"given up: {MAX_LOST_WORKERS} times the service ended while it was running"
                     )
-                _end(connection, found.id, "cancelled" if found.stop else "failed", found.progress)
+                _end(connection, job.id, "cancelled" if job.stop else "failed", job.progress)
                 return None
-            claimed = {"state": "running", "worker": worker, "heard": time.time(), "starts": found.starts + 1}
-            connection.execute(update(jobs).where(jobs.c.id == found.id).values(**claimed))
-            return _one(connection, found.id)
+            claimed = {"state": "running", "worker": worker, "heard": time.time(), "starts": job.starts + 1}
+            connection.execute(update(jobs).where(jobs.c.id == job.id).values(**claimed))
+            return _one(connection, job.id)
 
     def tell(self, id: str, worker: str, progress: JobProgress) -> bool:  # noqa: A002
-        """Say how far it is; False: stop, somebody wants it to end, or has taken it over."""
+        """Note how far it is; False: stop, it is to end or another worker has taken it over."""
         own = and_(jobs.c.id == id, jobs.c.worker == worker, jobs.c.state == "running")
-        told = {"heard": time.time(), "progress": json.dumps(vars(progress))}
+        values = {"heard": time.time(), "progress": json.dumps(vars(progress))}
         with self._database.writing() as connection:
-            changed = connection.execute(update(jobs).where(own).values(**told)).rowcount
+            changed = connection.execute(update(jobs).where(own).values(**values)).rowcount
             return changed == 1 and not connection.scalar(select(jobs.c.stop).where(jobs.c.id == id))
 
     def end(self, id: str, worker: str, state: JobState, progress: JobProgress) -> None:  # noqa: A002
@@ -179,40 +179,31 @@ class JobList:
             if connection.scalar(select(jobs.c.worker).where(jobs.c.id == id)) != worker:
                 return
             if state == "queued":
-                told = {"state": state, "starts": 0, "progress": json.dumps(vars(progress))}
-                connection.execute(update(jobs).where(jobs.c.id == id).values(**told))
+                values = {"state": state, "starts": 0, "progress": json.dumps(vars(progress))}
+                connection.execute(update(jobs).where(jobs.c.id == id).values(**values))
             else:
                 _end(connection, id, state, progress)
 
 
 def _one(connection: Connection, name: str) -> JobRecord:
-    known = ID.fullmatch(name) is not None  # no database sees what cannot be one
-    row = connection.execute(select(jobs).where(jobs.c.id == name)).mappings().first() if known else None
+    valid = ID.fullmatch(name) is not None  # no database gets what cannot be an id
+    row = connection.execute(select(jobs).where(jobs.c.id == name)).mappings().first() if valid else None
     if row is None:
         raise NoSuchJobError(f"there is no job {name[:40]!r}")
     return _job(row)
 
 
 def _job(row: TableRow) -> JobRecord:
-    return JobRecord(
-        row["id"],
-        row["kind"],
-        row["collection"],
-        json.loads(row["spec"]),
-        cast(JobState, row["state"]),
-        row["starts"],
-        bool(row["stop"]),
-        JobProgress(**json.loads(row["progress"])),
-        row["created"],
-        row["ended"],
-    )
+    same = {name: row[name] for name in ("id", "kind", "collection", "state", "starts", "created", "ended")}
+    progress = JobProgress(**json.loads(row["progress"]))
+    return JobRecord(**same, spec=json.loads(row["spec"]), stop=bool(row["stop"]), progress=progress)
 
 
 def _end(connection: Connection, name: str, state: JobState, progress: JobProgress | None = None) -> None:
-    told = {"state": state, "ended": time.time(), "spec": "{}"}
+    values = {"state": state, "ended": time.time(), "spec": "{}"}
     if progress is not None:
-        told["progress"] = json.dumps(vars(progress))
-    connection.execute(update(jobs).where(jobs.c.id == name).values(**told))
+        values["progress"] = json.dumps(vars(progress))
+    connection.execute(update(jobs).where(jobs.c.id == name).values(**values))
 
 
 def _forget_old(connection: Connection) -> None:

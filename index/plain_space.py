@@ -1,7 +1,7 @@
 """The space of embeddings that users bring themselves: features are index vectors, with no encoder behind
 them.
 
-Its `vector_id` says all there is to know ("plain-cosine-768"), so a collection opens without a bundle.
+Its `vector_id` describes it completely ("plain-cosine-768"), so a collection opens without a bundle.
 """
 
 import re
@@ -19,7 +19,7 @@ NAME = re.compile(rf"plain-({'|'.join(PLAIN_METRICS)})-([1-9][0-9]{{0,5}})")
 
 
 class PlainSpaceError(MultifoldError):
-    """A space that there is not."""
+    """No such space exists."""
 
 
 @dataclass(frozen=True)
@@ -62,5 +62,5 @@ class PlainSpace:
 
 def parse_plain_space(vector_id: str) -> PlainSpace | None:
     """The space that a name describes; None if it is an encoder's."""
-    found = NAME.fullmatch(vector_id)
-    return None if found is None else PlainSpace(found[1], int(found[2]))  # type: ignore[arg-type]
+    parts = NAME.fullmatch(vector_id)
+    return None if parts is None else PlainSpace(parts[1], int(parts[2]))  # type: ignore[arg-type]

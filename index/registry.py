@@ -24,7 +24,7 @@ with needs_extra("serve"):
 
 
 MAIN = "main"  # the collection of the data folder itself, which is always there
-DEFAULT = "default"  # the alias that is meant where nobody names a collection; main's, until it is set
+DEFAULT = "default"  # the alias used where no collection is named; main's, until it is set
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -42,7 +42,7 @@ class NameTakenError(MultifoldError):
 
 @dataclass(frozen=True)
 class CollectionEntry:
-    """A collection beside the main one. Its place is never used twice, so nobody takes it for another."""
+    """A collection beside the main one. Its place is never used again."""
 
     name: str
     place: str  # of its folder, and of its schema
@@ -51,7 +51,7 @@ class CollectionEntry:
 
 @dataclass(frozen=True)
 class CollectionLocation:
-    """Where a collection lies: its folder, and the addresses of items and pictures that are not there."""
+    """Where a collection is: its folder, and the addresses of items and pictures that are not there."""
 
     folder: Path
     database: str | None = None
@@ -67,10 +67,10 @@ class CollectionListing:
 
     def resolve(self, name: str) -> str:
         """The collection that a name or an alias stands for."""
-        found = self.aliases.get(name, MAIN if name == DEFAULT else name)
-        if found != MAIN and found not in self.entries:
+        real = self.aliases.get(name, MAIN if name == DEFAULT else name)
+        if real != MAIN and real not in self.entries:
             raise NoSuchCollectionError(f"there is no collection {name!r}")
-        return found
+        return real
 
     def aliases_of(self, name: str) -> list[str]:
         """What else a collection is called."""
@@ -85,11 +85,6 @@ def check_name(name: str) -> None:
             f"{name[:80]!r} is no name of a collection: up to 40 lower-case letters, digits, - and _, "
             "of which the first is a letter or digit"
         )
-
-
-def new_place(name: str) -> str:
-    """A place for a new collection."""
-    return f"c_{name.replace('-', '_')}_{token_hex(4)}"
 
 
 FOLDER = "collections"
@@ -142,25 +137,25 @@ class CollectionRegistry:
         """A new, empty collection for an encoder."""
         check_name(name)
         with self.store.writing() as connection:
-            known = _listing(connection)
-            if name in (MAIN, DEFAULT) or name in known.entries or name in known.aliases:
+            listing = _listing(connection)
+            if name in (MAIN, DEFAULT) or name in listing.entries or name in listing.aliases:
                 raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
-            entry = CollectionEntry(name, new_place(name), vector_id)
+            entry = CollectionEntry(name, f"c_{name.replace('-', '_')}_{token_hex(4)}", vector_id)
             connection.execute(insert(collections), vars(entry))
             if self.shared:
                 connection.exec_driver_sql(f"CREATE SCHEMA {entry.place}")
         return entry
 
     def drop(self, name: str) -> CollectionEntry:
-        """Forget a collection that nobody calls by an alias; with `clear` its files go too."""
+        """Delete the entry of a collection without aliases; `clear` removes its files."""
         with self.store.writing() as connection:
-            known = _listing(connection)
-            entry = known.entries.get(name)
+            listing = _listing(connection)
+            entry = listing.entries.get(name)
             if name == MAIN:
                 raise NameTakenError("the main collection stays; remove its items instead")
             if entry is None:
                 raise NoSuchCollectionError(f"there is no collection {name!r}")
-            if called := known.aliases_of(name):
+            if called := listing.aliases_of(name):
                 raise NameTakenError(
                     f"{name!r} is also called {', '.join(called)}; move or remove that first"
                 )
@@ -170,20 +165,20 @@ class CollectionRegistry:
         return entry
 
     def set_alias(self, alias: str, name: str) -> str | None:
-        """Call a collection so, from now on; returns which one was called so before."""
+        """Give a collection an alias; returns the collection that had it before."""
         check_name(alias)
         with self.store.writing() as connection:
-            known = _listing(connection)
-            if alias == MAIN or alias in known.entries:
+            listing = _listing(connection)
+            if alias == MAIN or alias in listing.entries:
                 raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
-            if name != MAIN and name not in known.entries:
+            if name != MAIN and name not in listing.entries:
                 raise NoSuchCollectionError(f"there is no collection {name!r}")
             connection.execute(delete(aliases).where(aliases.c.alias == alias))
             connection.execute(insert(aliases), {"alias": alias, "collection": name})
-        return MAIN if alias == DEFAULT and alias not in known.aliases else known.aliases.get(alias)
+        return MAIN if alias == DEFAULT and alias not in listing.aliases else listing.aliases.get(alias)
 
     def drop_alias(self, alias: str) -> None:
-        """Call no collection so any more; `default` goes back to the main one."""
+        """Remove an alias; `default` then means the main collection again."""
         with self.store.writing() as connection:
             if alias not in _listing(connection).aliases:
                 raise NoSuchCollectionError(f"there is no alias {alias!r}")
@@ -206,7 +201,7 @@ class CollectionRegistry:
         return None if self._bucket is None else f"{self._bucket.rstrip('/')}/{FOLDER}/{entry.place}"
 
     def located(self, entry: CollectionEntry) -> CollectionLocation:
-        """Where all that belongs to it lies."""
+        """Where its folder, items and pictures are."""
         return CollectionLocation(self.home(entry), self.database(entry), self.bucket(entry))
 
     def clear(self, entry: CollectionEntry) -> None:
@@ -218,9 +213,9 @@ class CollectionRegistry:
 
     def sweep(self) -> None:
         """Remove folders that a crash left behind; for the one process that writes."""
-        known = {entry.place for entry in self.listing().entries.values()}
+        places = {entry.place for entry in self.listing().entries.values()}
         for folder in (self._data / FOLDER).glob("c_*"):
-            if PLACE.fullmatch(folder.name) and folder.name not in known:
+            if PLACE.fullmatch(folder.name) and folder.name not in places:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
@@ -239,7 +234,7 @@ def _listing(connection: Connection) -> CollectionListing:
 
 
 def locate_collection(main: CollectionLocation, name: str) -> CollectionLocation:
-    """Where the collection of a name or alias lies."""
+    """Where the collection of a name or alias is."""
     if name == MAIN:
         return main
     registry = CollectionRegistry(main.folder, main.database, main.bucket, read_only=True)
@@ -252,7 +247,7 @@ def locate_collection(main: CollectionLocation, name: str) -> CollectionLocation
 
 
 def locate_planned_collection(main: CollectionLocation, name: str) -> CollectionLocation:
-    """Where it lies; for one that is not there yet, a folder that is not there either."""
+    """Where it is; for one that is not there yet, a folder that is not there either."""
     try:
         return locate_collection(main, name)
     except (NoSuchCollectionError, StoreError):
@@ -261,7 +256,7 @@ def locate_planned_collection(main: CollectionLocation, name: str) -> Collection
 
 
 def ensure_collection(main: CollectionLocation, name: str, vector_id: str, writer: str) -> CollectionLocation:
-    """Where it lies; a collection that is not there yet is made, for this encoder."""
+    """Where it is; a collection that is not there yet is made, for this encoder."""
     try:
         return locate_collection(main, name)
     except (NoSuchCollectionError, StoreError):
@@ -277,7 +272,7 @@ def ensure_collection(main: CollectionLocation, name: str, vector_id: str, write
 
 
 def stored_vector_id(at: CollectionLocation) -> str | None:
-    """The encoder whose features lie there, in a store of whatever version; None where there are none."""
+    """The encoder whose features are there, in a store of whatever version; None where there are none."""
     try:
         database = database_at(at.database or at.folder / "store.sqlite", read_only=True, fresh=False)
         with closing(database), database.reading() as connection:

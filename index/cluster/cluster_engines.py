@@ -44,7 +44,7 @@ class FeedMark:
     fed: int
     swept: int
     whole: bool = False  # whether all rows of the version `fed` are there
-    written: int = 0  # the cluster's time of the last write; 0: nobody knows
+    written: int = 0  # the cluster's time of the last write; 0: unknown
     segments: tuple[EngineKey, ...] = ()
 
     def name(self, segment: EngineKey) -> str:
@@ -62,7 +62,7 @@ class FeedMark:
         )
 
     def after(self, noted: "FeedMark | None") -> "FeedMark":
-        """What to note when this is noted already, perhaps by one who got further: nothing goes back."""
+        """What to note when this is noted already, perhaps of a later version: nothing goes back."""
         if noted is None:
             return self
         if noted.place != self.place:
@@ -81,22 +81,22 @@ class FeedMark:
 
 
 def new_feed_mark() -> FeedMark:
-    """Nothing is fed, to a place that nobody else has."""
+    """Nothing is fed yet, under names that are new."""
     return FeedMark(f"multifold_{uuid4().hex}", 0, 0)
 
 
 def mark_from_note(note: str) -> FeedMark:
     """The mark that `as_note` wrote."""
-    told = json.loads(note)
-    segments = tuple((side, kind) for side, kind in told.pop("segments"))
-    return FeedMark(**told, segments=segments)
+    raw = json.loads(note)
+    segments = tuple((side, kind) for side, kind in raw.pop("segments"))
+    return FeedMark(**raw, segments=segments)
 
 
 log = logging.getLogger(__name__)
 
 GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
-STALLED = 15.0  # seconds without progress after which the one who feeds is not waited for
-PAUSE = 0.02  # between two looks at how far it is
+STALLED = 15.0  # seconds without progress after which the feeding process is not waited for
+PAUSE = 0.02  # seconds between two checks of how far it is
 
 
 class ClusterEngineSet(EngineSet):
@@ -121,14 +121,14 @@ class ClusterEngineSet(EngineSet):
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
 
     def follow(self, store: Store) -> None:
-        """Catch up if the cluster is there; otherwise whoever searches does, or is told."""
+        """Catch up if the cluster is there; otherwise the next search does, or raises."""
         try:
             self.catch_up(store)
         except ClusterError as error:
             log.warning("the cluster is fed later: %s", error)
 
-    def catch_up(self, store: Store, told: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002 (it is fed in steps)
-        """Let the cluster have what the store has at this moment, unless somebody fed it with what is newer.
+    def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
+        """Feed the cluster what the store has at this moment, unless it was fed with what is newer.
 
         Then this moment is over: rows that ended meanwhile were never fed.
         """
@@ -159,7 +159,7 @@ class ClusterEngineSet(EngineSet):
         return self._measuring.reports(self._graphs())
 
     def close(self) -> None:
-        """Let go of the cluster; what it holds stays."""
+        """Disconnect from the cluster; what it holds stays."""
         self._measuring.close()
         super().close()
         self._mark = None
@@ -189,7 +189,7 @@ class ClusterEngineSet(EngineSet):
         return {segment: self._at(segment) for segment in self._engines}
 
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
-        """Which rows are of an edition that the store has, in the version that this thread looks at."""
+        """Which rows are of an edition that the store has, in the version that this thread reads."""
         editions, places = np.unique(edition_of(rows), return_inverse=True)
         with self._store.moment() as now:
             living = living_editions(now, editions.tolist())
@@ -200,7 +200,7 @@ class ClusterEngineSet(EngineSet):
         return None if note is None else mark_from_note(note)
 
     def _reach(self, wanted: int) -> None:
-        """Wait until the cluster is fed as far as wanted; do it, if nobody does or gets on with it."""
+        """Wait until the cluster is fed as far as wanted; feed it if no other process does."""
         best, since = NEVER, time.monotonic()
         while True:
             with self._store.alone("feed") as mine:
@@ -208,7 +208,7 @@ class ClusterEngineSet(EngineSet):
                 if mark.whole and mark.fed >= wanted:
                     return self._adopt(mark)
                 if mark.fed > wanted:
-                    return None  # somebody is about what is newer, and this moment is over
+                    return None  # another process feeds what is newer, and this moment is over
                 if mark.fed > best:
                     best, since = mark.fed, time.monotonic()
                 stalled = time.monotonic() - since > STALLED
@@ -234,25 +234,25 @@ class ClusterEngineSet(EngineSet):
         self._adopt(mark)
 
     def _noting(self, mark: FeedMark, fed: int, *, whole: bool) -> FeedMark:
-        """Tell everybody how far the cluster is."""
+        """Note for all processes how far the cluster is."""
         written = [self._at(segment).written for segment in self._engines]
         return self._note(mark.further(fed, max(written, default=0), self._engines, whole=whole))
 
     def _note(self, mark: FeedMark) -> FeedMark:
-        """What is noted then: others may have got further."""
-        told = [mark]
+        """Note a mark; returns what is noted then, for others may be further."""
+        newest = [mark]
 
-        def said(noted: str | None) -> str:
-            told[0] = mark.after(None if noted is None else mark_from_note(noted))
-            return told[0].as_note()
+        def change(noted: str | None) -> str:
+            newest[0] = mark.after(None if noted is None else mark_from_note(noted))
+            return newest[0].as_note()
 
-        self._store.note(FEED_MARK, said)
-        if told[0].place != mark.place:
+        self._store.note(FEED_MARK, change)
+        if newest[0].place != mark.place:
             raise ClusterLostError("The cluster lost rows, and somebody has begun again elsewhere.")
-        return told[0]
+        return newest[0]
 
     def _sweep(self, mark: FeedMark) -> None:
-        """Remove what ended so long ago that nobody looks at it any more."""
+        """Remove what ended so long ago that no search needs it any more."""
         self._fed.append((time.monotonic(), mark.fed))
         until = mark.swept
         while self._fed and self._fed[0][0] <= time.monotonic() - GRACE:
@@ -264,7 +264,7 @@ class ClusterEngineSet(EngineSet):
 
     def _ended(self, mark: FeedMark, until: int, segment: EngineKey) -> Ids:
         """Rows of one engine whose edition ended after the last sweep."""
-        if not self._store.reaches(mark.swept):  # the log was cut short: every row is looked at
+        if not self._store.reaches(mark.swept):  # the log was cut short: every row is checked
             rows = self._at(segment).ids()
             return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
         with self._store.moment() as now:
@@ -272,11 +272,10 @@ class ClusterEngineSet(EngineSet):
         side, kind = segment
         if kind == "pooled":
             return pooled_row(np.array([edition for edition, _ in ended], np.int64), side)
-        seen = [observation_rows(edition, size) for edition, size in ended]
-        return np.concatenate([np.empty(0, np.int64), *seen])
+        return np.concatenate([np.empty(0, np.int64), *(observation_rows(*one) for one in ended)])
 
     def _adopt(self, mark: FeedMark) -> None:
-        """Look at what the mark says is there."""
+        """Search what the mark says is there."""
         self._place = mark.place
         same = self._mark is not None and self._mark.place == mark.place
         engines = dict(self._engines) if same else {}
@@ -285,7 +284,7 @@ class ClusterEngineSet(EngineSet):
                 engines[segment] = engine = self._named(mark.name(segment))
                 engine.attach()
         self._show(mark, engines, mark.fed)
-        self._measuring.look(self._graphs(), writes=self._writes)
+        self._measuring.check(self._graphs(), writes=self._writes)
 
     def _show(self, mark: FeedMark | None, engines: dict[EngineKey, IndexEngine], version: int) -> None:
         for engine in engines.values():
@@ -296,11 +295,11 @@ class ClusterEngineSet(EngineSet):
             self._mark, self._engines, self.version = mark, engines, version
 
     def _begin_again(self) -> None:
-        """Rows were lost: from now on everybody looks elsewhere, where they are derived anew."""
+        """Rows were lost: from now on all processes use other names, where rows are derived again."""
         lost = self._place
         self.lost()
 
-        def said(noted: str | None) -> str:
+        def change(noted: str | None) -> str:
             return noted if noted and mark_from_note(noted).place != lost else new_feed_mark().as_note()
 
-        self._store.note(FEED_MARK, said)
+        self._store.note(FEED_MARK, change)

@@ -1,7 +1,7 @@
 """The connection to Milvus: every call with a time limit, every failure one sentence.
 
-Writes tell the cluster's time of the write. A read that names it sees the write, whoever made it, without
-waiting for more; servers that tell none (milvus-lite, and removals before 2.4) are read as of now instead.
+Writes return the cluster's time of the write. A read that names it sees the write of any process, without
+waiting for more; servers that return none (milvus-lite, and removals before 2.4) are read as of now instead.
 """
 
 import logging
@@ -35,9 +35,9 @@ class MilvusConnection:
 
     def __init__(self, cluster: MilvusAddress) -> None:
         self.cluster = cluster
-        self._making = threading.Lock()
-        self._made: MilvusClient | None = None
-        self.troubles = 0  # calls that failed: what was known of the cluster may be so no longer
+        self._lock = threading.Lock()
+        self._opened: MilvusClient | None = None
+        self.troubles = 0  # calls that failed: after one, what was read of the cluster may be out of date
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # our errors say it
 
     def make(self, name: str, dim: int, metric: Metric, index: str) -> None:
@@ -57,17 +57,17 @@ class MilvusConnection:
         if not self._call(client.has_collection, name, timeout=self.cluster.patience):
             return None
         self._call(client.load_collection, name, timeout=self.cluster.patience)
-        told = self._call(client.describe_index, name, "vector", timeout=self.cluster.patience)
-        return str(told["index_type"])
+        index = self._call(client.describe_index, name, "vector", timeout=self.cluster.patience)
+        return str(index["index_type"])
 
     def settle(self, name: str, stopped: Callable[[], bool]) -> None:
-        """Have all rows written out, and wait until the index knows them; for a while, at most."""
+        """Have all rows written out, and wait until they are indexed; for a while, at most."""
         client = self._client()
         self._call(client.flush, name, timeout=MAKING)
         end = time.monotonic() + SETTLING
         while time.monotonic() < end and not stopped():
-            told = self._call(client.describe_index, name, "vector", timeout=self.cluster.patience)
-            if not int(told.get("pending_index_rows", 0)):
+            index = self._call(client.describe_index, name, "vector", timeout=self.cluster.patience)
+            if not int(index.get("pending_index_rows", 0)):
                 break
             time.sleep(1.0)
 
@@ -85,27 +85,25 @@ class MilvusConnection:
 
     def search(self, name: str, queries: Sequence[Any], since: int, **how: Any) -> list[list[MilvusRow]]:  # noqa: ANN401
         """Hits of each query, as of a write or, since 0, as of now."""
-        found = self._reading(self._client().search, name, data=queries, since=since, **how)
-        return [list(hits) for hits in found]
+        answers = self._reading(self._client().search, name, data=queries, since=since, **how)
+        return [list(hits) for hits in answers]
 
     def query(self, name: str, filter: str, fields: list[str], since: int, **how: Any) -> list[MilvusRow]:  # noqa: A002, ANN401
         """Rows that a filter lets through."""
-        client = self._client()
-        return list(
-            self._reading(client.query, name, filter=filter, output_fields=fields, since=since, **how)
-        )
+        method = self._client().query
+        return list(self._reading(method, name, filter=filter, output_fields=fields, since=since, **how))
 
     def close(self) -> None:
-        """Let go of the connection; the next call makes another."""
-        with self._making:
-            if self._made is not None:
-                self._made.close()
-            self._made = None
+        """Close the connection; the next call makes another."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
 
-    def _written(self, method: str, *told: object) -> int:
+    def _written(self, method: str, *arguments: object) -> int:
         # the client's own upsert and delete drop the time of the write
         handler = self._client()._get_connection()
-        result = self._call(getattr(handler, method), *told, timeout=self.cluster.patience)
+        result = self._call(getattr(handler, method), *arguments, timeout=self.cluster.patience)
         return int(result.timestamp or 0)
 
     def _reading(self, method: Callable[..., Any], name: str, since: int, **how: Any) -> Any:  # noqa: ANN401
@@ -114,11 +112,11 @@ class MilvusConnection:
         return self._call(method, name, timeout=self.cluster.patience, **how)
 
     def _client(self) -> MilvusClient:
-        with self._making:
-            if self._made is None:
+        with self._lock:
+            if self._opened is None:
                 uri, token = self.cluster.uri, self.cluster.token
-                self._made = self._call(MilvusClient, uri, token=token, timeout=self.cluster.patience)
-            return self._made
+                self._opened = self._call(MilvusClient, uri, token=token, timeout=self.cluster.patience)
+            return self._opened
 
     def _call(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -136,5 +134,5 @@ class MilvusConnection:
 
 
 def _reason(error: Exception) -> str:
-    told = getattr(error, "message", None) or getattr(error, "details", lambda: None)() or str(error)
-    return str(told).strip().splitlines()[0][:200] if str(told).strip() else type(error).__name__
+    text = getattr(error, "message", None) or getattr(error, "details", lambda: None)() or str(error)
+    return str(text).strip().splitlines()[0][:200] if str(text).strip() else type(error).__name__

@@ -1,4 +1,4 @@
-"""An engine whose rows lie in Milvus, which narrows; what counts and what it scores is decided here.
+"""An engine whose rows are in Milvus, which finds candidates; which count and what they score is decided here.
 
 Milvus finds candidates, with their vectors. They are scored exactly; those that are not allowed, or that
 `counts` says no longer count, are dropped. Where too few are left, or a row that was not seen could be as
@@ -25,7 +25,7 @@ from multifold.types import Metric, Vector, Vectors
 MOST = 16_384  # hits that Milvus gives
 BYTES = 1 << 25  # of vectors in one call
 PAGE = 4_096  # rows in one call
-FEW = 1_024  # allowed rows that are fetched and looked at straight away
+FEW = 1_024  # allowed rows that are fetched and scored directly
 SPARE = 4  # candidates beyond the limit
 WIDER = 4  # how much further a search reaches that found too few
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
@@ -88,21 +88,23 @@ class MilvusEngine:
             self.see(self._link.remove(self.name, _among(ids[start : start + PAGE])))
 
     def see(self, written: int) -> None:
-        """Read from now on what was written until then, by whomever."""
+        """Read from now on what was written until then, by any process."""
         self.written, self._size = written, None
         self._changes += 1
 
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
-        """The best rows of each query, best first, padded with -inf and NOBODY; `exact` looks at all rows."""
+        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
         if self._attached() is None:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
         few = allowed is not None and len(allowed) <= FEW
         if few or (exact and self._index != FLAT):
             return self._scanned(queries, limit, allowed)
-        return self._reach(queries, limit, allowed, self._first_reach(limit, allowed))
+        # Milvus itself keeps to the allowed rows while they are not many
+        spread = 1.0 if allowed is None or len(allowed) <= MOST else self.count() / len(allowed)
+        return self._reach(queries, limit, allowed, int((limit + SPARE) * max(1.0, spread)))
 
     def measurable(self) -> bool:
         """Whether there is a graph, over enough rows to miss some."""
@@ -118,26 +120,24 @@ class MilvusEngine:
         def effort(limit: int) -> GraphEffort:
             reach, threshold = limit + SPARE, truth[:, limit - 1 : limit]
 
-            def tell(effort: int) -> tuple[float, float]:
+            def measure(effort: int) -> tuple[float, float]:
                 start = time.perf_counter()
                 _, ids, vectors = self._candidates(queries, reach, None, effort)
                 seconds = (time.perf_counter() - start) / len(queries)
                 best = -np.sort(-self._scores(queries, ids, vectors), axis=1)[:, :limit]
                 return float(np.mean(best >= threshold)), seconds
 
-            return least_effort(limit, reach, target, tell)
+            return least_effort(limit, reach, target, measure)
 
         efforts = tuple(effort(limit) for limit in builder.LIMITS)
         return GraphMeasurement(target, self.count(), len(queries), efforts)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is fetched."""
-        found = [
-            exact_engine.rows_within(self._metric, view_of(*block), query, threshold)
-            for block in self.blocks(allowed)
-        ]
-        scores = np.concatenate([np.empty(0, np.float32), *(one for one, _ in found)])
-        ids = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in found)])
+        blocks = self.blocks(allowed)
+        near = [exact_engine.rows_within(self._metric, view_of(*one), query, threshold) for one in blocks]
+        scores = np.concatenate([np.empty(0, np.float32), *(one for one, _ in near)])
+        ids = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in near)])
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
 
@@ -149,11 +149,11 @@ class MilvusEngine:
 
     def ids(self) -> Ids:
         """The ids of all rows, rising."""
-        found = [np.array([NO_ROW], np.int64)]
-        while len(found[-1]):
-            rows = self._rows(f"row > {found[-1][-1]}", ["row"], limit=MOST)
-            found.append(np.sort(np.array([row["row"] for row in rows], np.int64)))
-        return np.concatenate(found)[1:]
+        pages = [np.array([NO_ROW], np.int64)]
+        while len(pages[-1]):
+            rows = self._rows(f"row > {pages[-1][-1]}", ["row"], limit=MOST)
+            pages.append(np.sort(np.array([row["row"] for row in rows], np.int64)))
+        return np.concatenate(pages)[1:]
 
     def count(self) -> int:
         """How many rows there are, those that no longer count included."""
@@ -182,7 +182,7 @@ class MilvusEngine:
         self.put(ids, vectors)
 
     def close(self) -> None:
-        """Let go; rows that are for this engine alone go too."""
+        """Close; rows that are for this engine alone are dropped."""
         if self._own:
             self.drop()
 
@@ -193,7 +193,7 @@ class MilvusEngine:
         self.see(0)
 
     def attach(self) -> None:
-        """Be sure that the rows are there to be searched; a GoneError if they are not."""
+        """Make sure that the rows are there to be searched; a ClusterLostError if they are not."""
         self._index = None
         if self._attached() is None:
             raise ClusterLostError(f"Milvus has no collection {self.name} any more.")
@@ -216,37 +216,29 @@ class MilvusEngine:
         self._link.make(self.name, self._dim, self._metric, index)
         self._index = index
 
-    def _first_reach(self, limit: int, allowed: Ids | None) -> int:
-        """How many candidates to begin with; Milvus itself keeps to the allowed while they are not many."""
-        if allowed is None or len(allowed) <= MOST:
-            return limit + SPARE
-        return int((limit + SPARE) * max(1.0, self.count() / len(allowed)))
-
     def _reach(self, queries: Vectors, limit: int, allowed: Ids | None, reach: int) -> RowRankings:
-        """Look so far, and further for those queries that found too few."""
+        """Search so many candidates, and more for those queries that found too few."""
         if reach > min(MOST, BYTES // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
-        fast, ids, vectors = self._candidates(queries, reach, allowed, self._effort(reach))
+        effort = first_effort(reach) if self.measured is None else self.measured.effort(reach)
+        fast, ids, vectors = self._candidates(queries, reach, allowed, effort)
         good = self._good(ids.ravel(), allowed).reshape(ids.shape)
         scores = self._scores(queries, ids, vectors)
         scores[~good] = -np.inf
         best = np.arange(len(queries))[:, None], np.lexsort((ids, -scores))[:, :limit]
         answer = scores[best], np.where(np.isneginf(scores[best]), NO_ROW, ids[best])
-        seen = (ids != NO_ROW).sum(axis=1)
+        filled = (ids != NO_ROW).sum(axis=1)
         if self._index == FLAT:
-            short = (seen == reach) & ~self._clear(queries, answer[0][:, -1], fast[:, -1], vectors)
+            short = (filled == reach) & ~self._clear(queries, answer[0][:, -1], fast[:, -1], vectors)
         else:
-            short = np.isneginf(answer[0][:, -1]) & (seen < self._there(allowed))
+            findable = self.count() if allowed is None else min(len(allowed), self.count())
+            short = np.isneginf(answer[0][:, -1]) & (filled < findable)
         if short.any():
-            lost = (seen[short] < reach).any()  # a graph gave fewer rows than there are
+            lost = (filled[short] < reach).any()  # a graph gave fewer rows than there are
             answer[0][short], answer[1][short] = self._reach(
                 queries[short], limit, allowed, MOST + 1 if lost else reach * WIDER
             )
         return answer
-
-    def _effort(self, reach: int) -> int:
-        """How many rows a graph looks at to find so many."""
-        return first_effort(reach) if self.measured is None else self.measured.effort(reach)
 
     def _scores(
         self,
@@ -272,14 +264,10 @@ class MilvusEngine:
         slack = [exact_engine.score_slack(self._metric, query, longest) for query in queries]
         return np.asarray(fast + np.array(slack) < last)
 
-    def _there(self, allowed: Ids | None) -> int:
-        """How many rows there are to be found, at most."""
-        return self.count() if allowed is None else min(len(allowed), self.count())
-
     def _candidates(
         self, queries: Vectors, reach: int, allowed: Ids | None, effort: int
     ) -> tuple[Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], Float32[np.ndarray, "q r d"]]:
-        """Milvus's scores, rows and vectors, best first, padded with -inf, NOBODY and zeros."""
+        """Milvus's scores, rows and vectors, best first, padded with -inf, NO_ROW and zeros."""
         fast = np.full((len(queries), reach), -np.inf, np.float32)
         ids = np.full((len(queries), reach), NO_ROW, np.int64)
         vectors = np.zeros((len(queries), reach, self._dim), np.float32)
@@ -292,10 +280,11 @@ class MilvusEngine:
         step = max(1, BYTES // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
-            found = self._link.search(self.name, list(some), self.written, **how)
-            for place, hits in enumerate(found, start):
+            answers = self._link.search(self.name, list(some), self.written, **how)
+            for place, hits in enumerate(answers, start):
                 count = len(hits)
-                ids[place, :count] = [_row(hit) for hit in hits]
+                key = "id" if count and "id" in hits[0] else "row"  # servers, and the embedded engine
+                ids[place, :count] = [hit[key] for hit in hits]
                 fast[place, :count] = [hit["distance"] for hit in hits]
                 if count:
                     vectors[place, :count] = [hit["entity"]["vector"] for hit in hits]
@@ -349,11 +338,6 @@ class MilvusEngine:
         if not len(ids):
             return ids, self._no_vectors
         return ids[order], np.array([row["vector"] for row in rows], np.float32)[order]
-
-
-def _row(hit: MilvusRow) -> int:
-    """The row of a hit: servers call the primary key `id`, the embedded engine by its name."""
-    return int(hit["id"] if "id" in hit else hit["row"])
 
 
 def _among(ids: Ids) -> str:

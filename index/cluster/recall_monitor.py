@@ -1,7 +1,7 @@
 """The recall of graphs in a cluster: measured by one process at a time, noted in the store for all of them.
 
-As with our own types (engines/tuning.py) real queries of another side are asked, and what a look at every row
-finds is the truth. It is done in the background, when a graph is new or has twice the rows that it had.
+As with our own types (engines/builder.py) real queries of another side are used, and exact search
+finds the truth. It is done in the background, when a graph is new or has twice the rows that it had.
 """
 
 import logging
@@ -28,14 +28,14 @@ from multifold.types import Features, Side
 log = logging.getLogger(__name__)
 
 KEY = "cluster_recall"  # of the note
-CHECK_SECONDS = 60.0  # seconds between two looks at what has grown
+CHECK_SECONDS = 60.0  # seconds between two checks of what has grown
 GROWTH_FACTOR = 2  # times the rows that were measured
 
 Graphs = Mapping[EngineKey, MilvusEngine]
 
 
 class RecallMonitor:
-    """Tells the engines of one process how far they have to look."""
+    """Gives the engines of one process the efforts that reach the recall."""
 
     def __init__(
         self,
@@ -47,33 +47,34 @@ class RecallMonitor:
     ) -> None:
         self._space, self._store, self._link = space, store, link
         self._probes, self._target = probes or {}, target
-        self._looked = -np.inf
+        self._checked = -np.inf
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def look(self, engines: Graphs, *, writes: bool) -> None:
-        """Now and then: tell them what is known, and have measured what has grown."""
-        if time.monotonic() < self._looked + CHECK_SECONDS or self._busy():
+    def check(self, engines: Graphs, *, writes: bool) -> None:
+        """Now and then: give them the noted measurements, and start measuring what has grown."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if time.monotonic() < self._checked + CHECK_SECONDS or busy:
             return
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
         self._tell(engines)
         if writes:
-            self._thread = threading.Thread(target=self._quietly, args=[dict(engines)], name="measure")
+            self._thread = threading.Thread(target=self._run, args=[dict(engines)], name="measure")
             self._thread.start()
 
     def now(self, engines: Graphs) -> None:
         """Measure what has grown, unless another process is about it, and tell them."""
         with self._store.alone("measure") as mine:
-            known = search_effort.measurements_from_note(self._store.noted(KEY)) if mine else {}
+            noted = search_effort.measurements_from_note(self._store.noted(KEY)) if mine else {}
             for side, kind in engines if mine else ():
                 engine = engines[side, kind]
-                if not self._due(engine, known.get(engine.name)):
+                if not self._due(engine, noted.get(engine.name)):
                     continue
                 queries = real_queries(self._space, side, builder.MOST_PROBES, self._probes, engines)
                 if queries is not None:
                     measured = self._apart(engine).measure(queries, self._target, self._over.is_set)
-                    known[engine.name] = measured
-                    self._note(known, engines)
+                    noted[engine.name] = measured
+                    self._note(noted, engines)
                     report = self._report(measured)
                     log.log(logging.INFO if report.recall >= report.target else logging.WARNING, "%s", report)
         self._tell(engines)
@@ -87,20 +88,17 @@ class RecallMonitor:
         }
 
     def close(self) -> None:
-        """Leave off."""
+        """Stop measuring."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
 
-    def _due(self, engine: MilvusEngine, known: GraphMeasurement | None) -> bool:
+    def _due(self, engine: MilvusEngine, last: GraphMeasurement | None) -> bool:
         if not engine.measurable():
             return False
-        return known is None or known.target != self._target or engine.count() >= GROWTH_FACTOR * known.rows
+        return last is None or last.target != self._target or engine.count() >= GROWTH_FACTOR * last.rows
 
-    def _busy(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _quietly(self, engines: Graphs) -> None:
+    def _run(self, engines: Graphs) -> None:
         try:
             self.now(engines)
         except BuildStopped:
@@ -109,17 +107,15 @@ class RecallMonitor:
             log.warning("recall in the cluster is measured later: %s", error)
 
     def _tell(self, engines: Graphs) -> None:
-        known = search_effort.measurements_from_note(self._store.noted(KEY))
+        noted = search_effort.measurements_from_note(self._store.noted(KEY))
         for engine in engines.values():
-            engine.measured = known.get(engine.name)
+            engine.measured = noted.get(engine.name)
 
-    def _note(self, known: dict[str, GraphMeasurement], engines: Graphs) -> None:
-        """Names that are gone are forgotten."""
+    def _note(self, measured: dict[str, GraphMeasurement], engines: Graphs) -> None:
+        """Note those of the present engines."""
         names = {engine.name for engine in engines.values()}
-        self._store.note(
-            KEY,
-            lambda _: search_effort.measurements_as_note({n: one for n, one in known.items() if n in names}),
-        )
+        present = {name: one for name, one in measured.items() if name in names}
+        self._store.note(KEY, lambda _: search_effort.measurements_as_note(present))
 
     def _apart(self, engine: MilvusEngine) -> MilvusEngine:
         """The same rows, whether they count or not: the graph is one for all."""
@@ -136,7 +132,7 @@ class RecallMonitor:
             SearchSetting(one.limit, one.effort, one.reach, one.recall, one.seconds)
             for one in measured.efforts
         )
-        known = (measured.rows, measured.target, measured.probes, "queries", settings)
+        figures = (measured.rows, measured.target, measured.probes, "queries", settings)
         return SegmentReport(
-            f"{GRAPH} in Milvus", *known, bytes_per_row=4.0 * self._space.dim, build_seconds=0.0
+            f"{GRAPH} in Milvus", *figures, bytes_per_row=4.0 * self._space.dim, build_seconds=0.0
         )

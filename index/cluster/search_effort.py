@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 # Efforts that are tried. Not less: rows that are not in the graph yet are all found, and hide its misses.
 LEAST, MOST = 128, 4_096
 STEP = 1.5  # between two efforts
-FARTHER = 2  # how many times as far as it has to a graph looks whose recall nobody has measured
+FARTHER = 2  # how many times as far as it has to a graph looks whose recall is not measured
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class GraphEffort:
     reach: int
     effort: int
     recall: float
-    seconds: float  # one query of many that are asked at once
+    seconds: float  # one query of a batch
 
 
 @dataclass(frozen=True)
 class GraphMeasurement:
-    """What so many queries found out when there were so many rows."""
+    """The efforts that so many queries measured when there were so many rows."""
 
     target: float
     rows: int
@@ -40,14 +40,14 @@ class GraphMeasurement:
 
 
 def first_effort(reach: int) -> int:
-    """How far to look for so many candidates before anybody has measured."""
+    """How far to look for so many candidates before the recall is measured."""
     return max(LEAST, FARTHER * reach)
 
 
 def least_effort(
     limit: int, reach: int, target: float, measure: Callable[[int], tuple[float, float]]
 ) -> GraphEffort:
-    """The least effort that reaches the target, or the best; `measure` tells its recall and seconds."""
+    """The least effort that reaches the target, or the best; `measure` returns its recall and seconds."""
     tried = []
     for effort in _rising(first_effort(reach)):
         tried.append(GraphEffort(limit, reach, effort, *measure(effort)))
@@ -70,8 +70,8 @@ def measurements_as_note(measured: Mapping[str, GraphMeasurement]) -> str:
 
 def measurements_from_note(note: str | None) -> dict[str, GraphMeasurement]:
     """What `as_note` wrote."""
-    told = {} if note is None else json.loads(note)
+    raw = {} if note is None else json.loads(note)
     return {
         name: GraphMeasurement(**one | {"efforts": tuple(GraphEffort(**effort) for effort in one["efforts"])})
-        for name, one in told.items()
+        for name, one in raw.items()
     }

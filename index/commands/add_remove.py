@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from index.cluster.contracts import cluster_from_environment
-from index.collection import Collection
-from index.commands.common import add_bucket, add_bundle, service_of, space_of, vector_id_of, writer_name
+from index.commands.common import add_bucket, add_bundle, open_collection, service_of, space_of, vector_id_of
 from index.store.blobs import Blobs
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, suffix_of
@@ -35,21 +33,14 @@ def add(args: argparse.Namespace) -> int:
         return 0
     if args.mesh is not None:
         raise AddItemError("Meshes are drawn by the service: start it, or use `multifold ingest`.")
-    known = vector_id_of(args.data) if (args.data / "store.sqlite").is_file() else None
-    space, probes = space_of(known, args.bundle)
+    vector_id = vector_id_of(args.data) if (args.data / "store.sqlite").is_file() else None
+    space, probes = space_of(vector_id, args.bundle)
     if not isinstance(space, Encoder):
         raise AddItemError("A collection of plain embeddings has no encoder: use `multifold index import`.")
-    with Collection.open(
-        args.data,
-        space,
-        writer=writer_name("add"),
-        probes=probes,
-        bucket=args.bucket,
-        cluster=cluster_from_environment(),
-    ) as collection:
-        said = captions_of(args.text, space.texts(args.text).features)
-        seen = _photos(space, collection.blobs, args.image)
-        version = collection.upsert([Item(args.id, (*said, *seen), payload)])
+    with open_collection(args, space, probes, action="add", bucket=args.bucket) as collection:
+        captions = captions_of(args.text, space.texts(args.text).features)
+        photos = _photos(space, collection.blobs, args.image)
+        version = collection.upsert([Item(args.id, (*captions, *photos), payload)])
     print(f"{args.id} written, version {version}")
     return 0
 
@@ -62,9 +53,7 @@ def remove(args: argparse.Namespace) -> int:
             count = sum(client.delete(name) for name in args.ids)
     else:
         space, probes = space_of(vector_id_of(args.data), args.bundle)
-        with Collection.open(
-            args.data, space, writer=writer_name("remove"), probes=probes, cluster=cluster_from_environment()
-        ) as collection:
+        with open_collection(args, space, probes, action="remove") as collection:
             count = collection.delete(args.ids)
     print(f"{count} of {len(args.ids)} removed" + (f" through {address}" if address else ""))
     return 0 if count else 1
@@ -88,9 +77,9 @@ def _file(path: Path) -> bytes:
         raise AddItemError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _payload(told: str) -> dict[str, Any]:
+def _payload(text: str) -> dict[str, Any]:
     try:
-        payload = json.loads(told)
+        payload = json.loads(text)
     except ValueError as error:
         raise AddItemError(f"--payload is not JSON: {error}.") from error
     if not isinstance(payload, dict):

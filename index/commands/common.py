@@ -5,7 +5,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from index.contracts import Space
+from index.cluster.contracts import cluster_from_environment
+from index.collection import Collection
+from index.contracts import IndexPlan, Space
 from index.plain_space import PlainSpace, parse_plain_space
 from index.store.folder_locks import writer_of
 from index.store.store import Store, refuse_missing
@@ -31,8 +33,8 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
 
 def add_bucket(parser: argparse.ArgumentParser) -> None:
     """Where the pictures are, if not in the folder."""
-    told = f"s3://NAME/PREFIX of the pictures, if they are not in the folder (default: ${BUCKET})"
-    parser.add_argument("--bucket", default=os.environ.get(BUCKET), help=told)
+    about = f"s3://NAME/PREFIX of the pictures, if they are not in the folder (default: ${BUCKET})"
+    parser.add_argument("--bucket", default=os.environ.get(BUCKET), help=about)
 
 
 def store_of(folder: Path) -> Path:
@@ -58,13 +60,35 @@ def space_of(vector_id: str | None, bundle: Path) -> tuple[Space, Mapping[Side, 
     return encoder, encoder.bundle.probes()
 
 
+def open_collection(
+    args: argparse.Namespace,
+    space: Space,
+    probes: Mapping[Side, Features],
+    *,
+    action: str | None = None,
+    plan: IndexPlan | None = None,
+    bucket: str | None = None,
+) -> Collection:
+    """The collection of a command; without the name of an action for reading only."""
+    return Collection.open(
+        args.data,
+        space,
+        writer=None if action is None else f"multifold index {action}, process {os.getpid()}",
+        read_only=action is None,
+        plan=plan,
+        probes=probes,
+        bucket=bucket,
+        cluster=cluster_from_environment(),
+    )
+
+
 def new_space(bundle: Path, metric: str | None, dim: int) -> tuple[Space, Mapping[Side, Features]]:
     """The space of a new collection: plain if a metric is named."""
     return (PlainSpace(metric, dim), {}) if metric else space_of(None, bundle)  # type: ignore[arg-type]
 
 
 def service_of(folder: Path) -> str | None:
-    """The address of the service that writes here; None if nobody does."""
+    """The address of the service that writes here; None without one."""
     writer = writer_of(folder)
     if writer is not None and not writer.startswith("http"):
         raise CollectionBusyError(f"{folder} is being written by {writer}; wait until it has ended.")
@@ -78,11 +102,6 @@ def refuse_busy(folder: Path) -> None:
         raise CollectionBusyError(
             f"{folder} is being written by {writer}. Stop it first: this needs the collection to itself."
         )
-
-
-def writer_name(action: str) -> str:
-    """What others are told while we write."""
-    return f"multifold index {action}, process {os.getpid()}"
 
 
 def format_size(count: int) -> str:

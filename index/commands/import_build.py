@@ -7,9 +7,7 @@ from typing import get_args
 
 from tqdm import tqdm
 
-from index.cluster.contracts import cluster_from_environment
-from index.collection import Collection
-from index.commands.common import add_bundle, new_space, refuse_busy, space_of, vector_id_of, writer_name
+from index.commands.common import add_bundle, new_space, open_collection, refuse_busy, space_of, vector_id_of
 from index.commands.inspect_collection import print_reports
 from index.contracts import AUTO, DEVICES, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
@@ -20,31 +18,29 @@ from multifold.types import Features, Side
 def import_(args: argparse.Namespace) -> int:
     """Take in features computed in bulk, or embeddings of one's own."""
     refuse_busy(args.data)
-    found = read_embeddings(args.source, args.ids, args.side, args.manifest)
-    space, probes = _space(args, found)
-    if found.vector_id not in (None, space.vector_id):
+    embeddings = read_embeddings(args.source, args.ids, args.side, args.manifest)
+    space, probes = _space(args, embeddings)
+    if embeddings.vector_id not in (None, space.vector_id):
         raise ImportFileError(
-            f"{args.source} holds features of {found.vector_id!r}, the collection has {space.vector_id!r}: "
-            "they do not compare."
+            f"{args.source} holds features of {embeddings.vector_id!r}, the collection has "
+            f"{space.vector_id!r}: they do not compare."
         )
-    print(f"importing {len(found.rows)} rows from {args.source} into {args.data}", flush=True)
-    with Collection.open(
-        args.data, space, writer=writer_name("import"), probes=probes, cluster=cluster_from_environment()
-    ) as collection:
-        with tqdm(total=len(found.rows), unit="row", disable=None) as bar:
-            for items in found.items():
+    print(f"importing {len(embeddings.rows)} rows from {args.source} into {args.data}", flush=True)
+    with open_collection(args, space, probes, action="import") as collection:
+        with tqdm(total=len(embeddings.rows), unit="row", disable=None) as bar:
+            for items in embeddings.items():
                 collection.upsert(items)
                 bar.update(sum(len(item.observations) for item in items))
         print(f"the collection holds {collection.count()} items, version {collection.version}")
     return 0
 
 
-def _space(args: argparse.Namespace, found: EmbeddingRows) -> tuple[Space, Mapping[Side, Features]]:
+def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> tuple[Space, Mapping[Side, Features]]:
     """The collection's own space; a new one is plain where a metric is named."""
     if not (args.data / "store.sqlite").is_file():
-        return new_space(args.bundle, args.metric, found.dim)
+        return new_space(args.bundle, args.metric, embeddings.dim)
     space, probes = space_of(vector_id_of(args.data), args.bundle)
-    if args.metric and space.vector_id != f"plain-{args.metric}-{found.dim}":
+    if args.metric and space.vector_id != f"plain-{args.metric}-{embeddings.dim}":
         raise ImportFileError(f"{args.data} is a collection of {space.vector_id}: leave out --metric.")
     return space, probes
 
@@ -55,14 +51,7 @@ def build(args: argparse.Namespace) -> int:
     plan = IndexPlan(args.type, args.device, args.recall)
     space, probes = space_of(vector_id_of(args.data), args.bundle)
     print(f"building the index of {args.data}: {plan.type} at recall {plan.recall}", flush=True)
-    with Collection.open(
-        args.data,
-        space,
-        writer=writer_name("build"),
-        plan=plan,
-        probes=probes,
-        cluster=cluster_from_environment(),
-    ) as collection:
+    with open_collection(args, space, probes, action="build", plan=plan) as collection:
         reports = collection.settle()
         collection.ask_for(plan)
     print_reports({" ".join(segment): some for segment, some in reports.items()})

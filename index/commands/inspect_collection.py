@@ -4,35 +4,40 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 
-from index.cluster.contracts import cluster_from_environment
-from index.collection import Collection
-from index.commands.common import add_bucket, add_bundle, format_size, space_of, store_of, vector_id_of
+from index.commands.common import (
+    add_bucket,
+    add_bundle,
+    format_size,
+    open_collection,
+    space_of,
+    store_of,
+    vector_id_of,
+)
 from index.engines.segments import SegmentReport
-from index.maintenance import stats as figures
-from index.maintenance import verify as checks
+from index.maintenance.stats import collect_stats
+from index.maintenance.verify import find_store_problems
 from index.store.folder_locks import writer_of
 from index.store.store import Store, open_blobs
 
 MOST_LINES = 50
 
 
-def stats(args: argparse.Namespace) -> int:
+def print_stats(args: argparse.Namespace) -> int:
     """Tell what a collection holds, takes, and finds."""
     store_of(args.data)
-    told = figures.collect_stats(args.data)
+    stats = collect_stats(args.data)
     if args.json:
-        reports = {name: [one.as_json() for one in some] for name, some in told.reports.items()}
-        print(json.dumps({**asdict(told), "reports": reports, "writer": writer_of(args.data)}))
+        reports = {name: [one.as_json() for one in some] for name, some in stats.reports.items()}
+        print(json.dumps({**asdict(stats), "reports": reports, "writer": writer_of(args.data)}))
         return 0
-    seen = ", ".join(f"{count} {kind}s" for kind, count in told.observations.items() if count)
-    print(f"encoder  {told.vector_id}\nversion  {told.version}, the last {told.log} changes in the log")
-    print(f"items    {told.items}" + (f" ({seen})" if seen else ""))
-    print("bytes    " + ", ".join(f"{name} {format_size(count)}" for name, count in told.bytes.items()))
+    kinds = ", ".join(f"{count} {kind}s" for kind, count in stats.observations.items() if count)
+    print(f"encoder  {stats.vector_id}\nversion  {stats.version}, the last {stats.log} changes in the log")
+    print(f"items    {stats.items}" + (f" ({kinds})" if kinds else ""))
+    print("bytes    " + ", ".join(f"{name} {format_size(count)}" for name, count in stats.bytes.items()))
     print(f"writer   {writer_of(args.data) or 'nobody'}")
-    print(f"index    {told.plan}")
-    print_reports(told.reports)
+    print(f"index    {stats.plan}")
+    print_reports(stats.reports)
     return 0
 
 
@@ -48,31 +53,26 @@ def print_reports(reports: Mapping[str, list[SegmentReport]]) -> None:
 def verify(args: argparse.Namespace) -> int:
     """Check store, pictures and indexes; 1 if anything is wrong."""
     print(f"checking {args.data}", flush=True)
-    found = 0
-    for found, trouble in enumerate(_troubles(args), 1):
-        if found <= MOST_LINES:
-            print(f"  {trouble}", flush=True)
-    if found > MOST_LINES:
-        print(f"  … and {found - MOST_LINES} more")
-    print("all is well" if not found else f"{found} things are wrong")
-    return 1 if found else 0
+    count = 0
+    for count, problem in enumerate(_problems(args), 1):
+        if count <= MOST_LINES:
+            print(f"  {problem}", flush=True)
+    if count > MOST_LINES:
+        print(f"  … and {count - MOST_LINES} more")
+    print("all is well" if not count else f"{count} things are wrong")
+    return 1 if count else 0
 
 
-def _troubles(args: argparse.Namespace) -> Iterator[str]:
+def _problems(args: argparse.Namespace) -> Iterator[str]:
     store = Store(store_of(args.data), None, read_only=True)
     try:
-        yield from checks.find_store_problems(open_blobs(args.data, args.bucket), store)
+        yield from find_store_problems(open_blobs(args.data, args.bucket), store)
     finally:
         store.close()
-    if not args.no_index:
-        yield from _disagreements(args.data, args.bundle)
-
-
-def _disagreements(data: Path, bundle: Path) -> Iterator[str]:
-    space, probes = space_of(vector_id_of(data), bundle)
-    with Collection.open(
-        data, space, read_only=True, probes=probes, cluster=cluster_from_environment()
-    ) as collection:
+    if args.no_index:
+        return
+    space, probes = space_of(vector_id_of(args.data), args.bundle)
+    with open_collection(args, space, probes) as collection:
         collection.settle()
         yield from collection.disagreements()
 
@@ -87,4 +87,4 @@ def _verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-index", action="store_true", help="only store and pictures: needs no encoder")
 
 
-ACTIONS = {"stats": (stats, _stats_arguments), "verify": (verify, _verify_arguments)}
+ACTIONS = {"stats": (print_stats, _stats_arguments), "verify": (verify, _verify_arguments)}

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from index.commands.common import BUCKET, add_bucket, format_size, refuse_busy, store_of, writer_name
-from index.maintenance.compact import KEPT_CHANGES
-from index.maintenance.compact import compact_collection as tidy
-from index.maintenance.restore import restore_snapshot as bring_back
-from index.maintenance.snapshot import named_blob_keys
-from index.maintenance.snapshot import take_snapshot as take
+from index.commands.common import BUCKET, add_bucket, format_size, refuse_busy, store_of
+from index.maintenance.compact import KEPT_CHANGES, compact_collection
+from index.maintenance.restore import restore_snapshot
+from index.maintenance.snapshot import named_blob_keys, take_snapshot
 from index.store.blobs import move_blobs
 from index.store.copying import copy_store
 from index.store.folder_locks import WriterLock
@@ -28,7 +26,7 @@ DATABASE = "MULTIFOLD_DATABASE"
 def compact(args: argparse.Namespace) -> int:
     """Let go of an old log, of pictures that no item names, and of empty space."""
     refuse_busy(args.data)
-    done = tidy(args.data, args.keep_changes, args.bucket)
+    done = compact_collection(args.data, args.keep_changes, args.bucket)
     print(
         f"{done.changes} changes and {done.blobs} pictures removed, {format_size(max(0, done.bytes))} freed"
     )
@@ -42,13 +40,13 @@ def snapshot(args: argparse.Namespace) -> int:
         print(f"taking a snapshot of {args.data}", flush=True)
         with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
             blobs = open_blobs(args.data, args.bucket)
-            taken = take(store, blobs, args.file, pictures=not args.no_pictures, told=bar.update)
+            pictures = not args.no_pictures
+            report = take_snapshot(store, blobs, args.file, pictures=pictures, on_progress=bar.update)
     finally:
         store.close()
-    held = f"{taken.contents.items} items, {taken.blobs} pictures, {format_size(taken.size)}"
-    print(f"{args.file}: version {taken.contents.version}, {held}")
-    _tell_absent(taken.absent)
-    return 1 if taken.absent else 0
+    contents = f"{report.contents.items} items, {report.blobs} pictures, {format_size(report.size)}"
+    print(f"{args.file}: version {report.contents.version}, {contents}")
+    return _print_absent(report.absent)
 
 
 def migrate(args: argparse.Namespace) -> int:
@@ -60,20 +58,21 @@ def migrate(args: argparse.Namespace) -> int:
             f"Where to? Give --database postgresql://… or --bucket s3://…, or set {DATABASE} or {BUCKET}."
         )
     store_of(args.data)
-    lock = WriterLock(args.data, writer_name("migrate"))
+    lock = WriterLock(args.data, f"multifold index migrate, process {os.getpid()}")
     try:
         store = Store(args.data / "store.sqlite", None)
         try:
             print(f"copying {args.data}", flush=True)
             absent = [] if bucket is None else _move_pictures(args.data, store, bucket)
             if database is not None:
-                _move_items(store, database)
+                with tqdm(unit="row", desc="rows", disable=None) as bar:
+                    version = copy_store(store, database, bar.update)
+                print(f"the database holds version {version}")
         finally:
             store.close()
     finally:
         lock.release()
-    _tell_absent(absent)
-    return 1 if absent else 0
+    return _print_absent(absent)
 
 
 def _move_pictures(home: Path, store: Store, bucket: str) -> list[str]:
@@ -85,17 +84,13 @@ def _move_pictures(home: Path, store: Store, bucket: str) -> list[str]:
     return absent
 
 
-def _move_items(store: Store, database: str) -> None:
-    with tqdm(unit="row", desc="rows", disable=None) as bar:
-        version = copy_store(store, database, bar.update)
-    print(f"the database holds version {version}")
-
-
-def _tell_absent(keys: Sequence[str]) -> None:
+def _print_absent(keys: Sequence[str]) -> int:
+    """The exit status: 1 if any picture is absent."""
     for key in keys[:SHOWN]:
         print(f"  the picture {key} is missing or damaged, and not in it", file=sys.stderr)
     if len(keys) > SHOWN:
         print(f"  … and {len(keys) - SHOWN} more", file=sys.stderr)
+    return 1 if keys else 0
 
 
 def restore(args: argparse.Namespace) -> int:
@@ -103,7 +98,7 @@ def restore(args: argparse.Namespace) -> int:
     wanted = None if args.bundle is None else bundles.load(args.bundle).vector_id
     print(f"restoring {args.file}", flush=True)
     with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
-        contents = bring_back(args.file, args.data, vector_id=wanted, told=bar.update)
+        contents = restore_snapshot(args.file, args.data, vector_id=wanted, on_progress=bar.update)
     print(f"{args.data}: {contents.items} items of {contents.vector_id}, version {contents.version}")
     return 0
 

@@ -2,7 +2,7 @@
 
 Recall@k of a query is the share of the answer that scores at least as much as the true k-th row, so twins
 count as hits. A few queries tell it to within a standard error: a setting is taken that reaches the target by
-that much more, if there is one. Queries are those of the other side where there are any: they lie apart from
+that much more, if there is one. Queries are those of the other side where there are any: they are apart from
 the rows (the modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each
 other.
 
@@ -12,7 +12,7 @@ Of those that find it with an effort the fastest is taken.
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,7 +77,7 @@ def held_out_probes(rows: RowView, signs: Vector | None, count: int = MOST_PROBE
 def probe_truths(
     metric: Metric, rows: RowView, probes: TuningProbes, limits: Sequence[int]
 ) -> list[ProbeTruth]:
-    """What the best rows of each probe score, by looking at every row."""
+    """What the best rows of each probe score, by scoring every row."""
     scores = _others(exact_engine.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
     return [ProbeTruth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
 
@@ -86,7 +86,7 @@ def tune_setting(
     ann: FaissIndex,
     metric: Metric,
     rows: RowView,
-    known: ProbeTruth,
+    truth: ProbeTruth,
     target: float,
     most: float = np.inf,
     near: SearchSetting | None = None,
@@ -97,7 +97,10 @@ def tune_setting(
     than a narrow one, so it is looked for downwards from there; `near` a setting, at its width alone.
     """
     tried: list[tuple[SearchSetting, float]] = []
-    efforts = list(_efforts(*ann.efforts()))
+    least, most_effort = ann.efforts()
+    efforts = [least]
+    while efforts[-1] < most_effort:
+        efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * STEP))))
     widths: Sequence[float] = WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST)
     place = 0
     if near is not None:
@@ -106,8 +109,9 @@ def tune_setting(
     for width in widths:
 
         def sure(place: int, width: float = width) -> bool:
-            setting = _start(known.limit, width, efforts[place], len(rows.ids))
-            tried.append(measure_setting(ann, metric, rows, known, setting))
+            reach = min(len(rows.ids), int(np.ceil(width * truth.limit)) + 1)
+            setting = SearchSetting(truth.limit, efforts[place], reach, 0.0, 0.0)
+            tried.append(measure_setting(ann, metric, rows, truth, setting))
             return tried[-1][1] >= target
 
         reached = sure(place)
@@ -128,16 +132,16 @@ def tune_setting(
 
 
 def measure_setting(
-    ann: FaissIndex, metric: Metric, rows: RowView, known: ProbeTruth, setting: SearchSetting
+    ann: FaissIndex, metric: Metric, rows: RowView, truth: ProbeTruth, setting: SearchSetting
 ) -> tuple[SearchSetting, float]:
     """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
-    wider = setting if known.probes.own is None else replace(setting, limit=setting.limit + 1)
-    asked = known.probes.queries[:]  # as nobody asked before, so that the time is all that it takes
+    wider = setting if truth.probes.own is None else replace(setting, limit=setting.limit + 1)
+    queries = truth.probes.queries[:]  # an array that no cell is kept for, so that the time is all of it
     start = time.thread_time()
-    answer = search_once(ann, metric, rows, asked, wider)
+    answer = search_once(ann, metric, rows, queries, wider)
     spent = time.thread_time() - start
-    recall, error = known.recall(answer)
-    return replace(setting, recall=recall, seconds=spent / len(known.probes.queries)), recall - error
+    recall, error = truth.recall(answer)
+    return replace(setting, recall=recall, seconds=spent / len(truth.probes.queries)), recall - error
 
 
 def _others(answer: RowRankings, probes: TuningProbes) -> Float32[np.ndarray, "q k"]:
@@ -147,18 +151,6 @@ def _others(answer: RowRankings, probes: TuningProbes) -> Float32[np.ndarray, "q
         return scores
     others = np.where(ids == probes.own[:, None], np.float32(-np.inf), scores)
     return np.asarray(-np.sort(-others, axis=1), np.float32)
-
-
-def _start(limit: int, width: float, effort: int, rows: int) -> SearchSetting:
-    return SearchSetting(limit, effort, min(rows, int(np.ceil(width * limit)) + 1), 0.0, 0.0)
-
-
-def _efforts(least: int, most: int) -> Iterator[int]:
-    effort = least
-    while effort < most:
-        yield effort
-        effort = max(effort + 1, int(effort * STEP))
-    yield most
 
 
 log = logging.getLogger(__name__)
@@ -187,42 +179,42 @@ class SegmentBuilder:
         faiss.omp_set_num_threads(self.threads)
         on_gpu = faiss_library.uses_gpu(self.plan.device)
         types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
-        known = self._known(rows) if start or types[0] != FLAT else []
-        found, missed = list[FaissIndex](), list[RejectedType]()
-        if start and (ann := self._extended(start, rows, known, stopped)):
-            found.append(ann)
+        truths = self._truths(rows) if start or types[0] != FLAT else []
+        built, missed = list[FaissIndex](), list[RejectedType]()
+        if start and (ann := self._extended(start, rows, truths, stopped)):
+            built.append(ann)
         for name in types[:-1]:
-            if found and not found[-1].strained:
+            if built and not built[-1].strained:
                 break
-            most = min(map(FaissIndex.seconds, found), default=np.inf)
-            notes = [] if found else missed
-            if (ann := self._tried(name, rows, known, notes, stopped, most, on_gpu=on_gpu)) is not None:
-                found.append(ann)
-        best = min(found, key=FaissIndex.seconds, default=None)
-        report = self._report(rows, best, known, missed, time.perf_counter() - begun)
+            most = min(map(FaissIndex.seconds, built), default=np.inf)
+            notes = [] if built else missed
+            if (ann := self._tried(name, rows, truths, notes, stopped, most, on_gpu=on_gpu)) is not None:
+                built.append(ann)
+        best = min(built, key=FaissIndex.seconds, default=None)
+        report = self._report(rows, best, truths, missed, time.perf_counter() - begun)
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Segment(rows, best, report)
 
     def indexes(self, rows: int) -> bool:
-        """Whether the plan has so many rows indexed, not looked at one by one."""
+        """Whether the plan has so many rows indexed, not scored one by one."""
         return self.plan.ladder(rows, gpu=faiss_library.uses_gpu(self.plan.device))[0] != FLAT
 
     def hasten(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
-        """Rows that wait to be sealed, with an index that is there at once; measured by fewer probes."""
-        known = self._known(rows, FIRST_INDEX_PROBES)
-        if start and (ann := self._extended(start, rows, known, stopped)):
+        """Rows that wait to be sealed, with an index that is made quickly, measured by fewer probes."""
+        truths = self._truths(rows, FIRST_INDEX_PROBES)
+        if start and (ann := self._extended(start, rows, truths, stopped)):
             return Segment(rows, ann)
-        tried = (self._tried(name, rows, known, [], stopped) for name in FIRST_INDEX_TYPES)
+        tried = (self._tried(name, rows, truths, [], stopped) for name in FIRST_INDEX_TYPES)
         return Segment(rows, next((ann for ann in tried if ann is not None), None))
 
-    def _known(self, rows: RowView, count: int = MOST_PROBES) -> list[ProbeTruth]:
+    def _truths(self, rows: RowView, count: int = MOST_PROBES) -> list[ProbeTruth]:
         queries = self.ask(count)
         probes = held_out_probes(rows, self.signs, count) if queries is None else TuningProbes(queries)
         limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows.ids)]
         return probe_truths(self.metric, rows, probes, limits or LIMITS[:1])
 
     def _extended(
-        self, start: IndexStart, rows: RowView, known: list[ProbeTruth], stopped: Callable[[], bool]
+        self, start: IndexStart, rows: RowView, truths: list[ProbeTruth], stopped: Callable[[], bool]
     ) -> FaissIndex | None:
         """An index in known cells, with settings for every limit; None where the target is not reached."""
         ann = extend_index(start, rows, stopped)
@@ -231,7 +223,7 @@ class SegmentBuilder:
         faiss.omp_set_num_threads(1)
         target = self.plan.recall
         settings = [
-            tune_setting(ann, self.metric, rows, one, target, near=ann.setting(one.limit)) for one in known
+            tune_setting(ann, self.metric, rows, one, target, near=ann.setting(one.limit)) for one in truths
         ]
         faiss.omp_set_num_threads(self.threads)
         reached = min(setting.recall for setting in settings) >= target
@@ -241,7 +233,7 @@ class SegmentBuilder:
         self,
         name: str,
         rows: RowView,
-        known: list[ProbeTruth],
+        truths: list[ProbeTruth],
         missed: list[RejectedType],
         stopped: Callable[[], bool],
         most: float = np.inf,
@@ -256,7 +248,7 @@ class SegmentBuilder:
         ann = build_index(name, rows, reduced, on_gpu=on_gpu, stopped=stopped)
         faiss.omp_set_num_threads(1)
         settings = []
-        for one in known:
+        for one in truths:
             if stopped():
                 raise BuildStopped
             settings.append(tune_setting(ann, self.metric, rows, one, self.plan.recall, most))
@@ -271,7 +263,7 @@ class SegmentBuilder:
         self,
         rows: RowView,
         ann: FaissIndex | None,
-        known: list[ProbeTruth],
+        truths: list[ProbeTruth],
         missed: list[RejectedType],
         seconds: float,
     ) -> SegmentReport:
@@ -280,8 +272,8 @@ class SegmentBuilder:
             FLAT if ann is None else ann.type,
             size,
             self.plan.recall,
-            len(known[0].probes.queries) if known else 0,
-            known[0].probes.name if known else "nothing",
+            len(truths[0].probes.queries) if truths else 0,
+            truths[0].probes.name if truths else "nothing",
             () if ann is None else ann.settings,
             4.0 * dim + (0 if ann is None else ann.bytes() / max(1, size)),
             seconds,

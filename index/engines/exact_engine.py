@@ -72,8 +72,7 @@ def load_compiled() -> GatherScores | None:
     """Exact scores in a third of the time, where numba is installed; loading it takes half a second."""
     if find_spec("numba") is None:
         return None
-    gather: GatherScores = import_module("index.engines.numba_scoring").gather_scores
-    return gather
+    return import_module("index.engines.numba_scoring").gather_scores  # type: ignore[no-any-return]
 
 
 def pair_products(
@@ -99,7 +98,7 @@ def fast_scores(
 
 
 def score_slack(metric: Metric, query: Vector, longest: float) -> float:
-    """How far a fast score may lie from the exact one, among rows no longer than `longest`."""
+    """How far a fast score may be from the exact one, among rows no longer than `longest`."""
     query_length = float(lengths(query[None])[0])
     scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
     return product_slack(scale, len(query))
@@ -128,7 +127,7 @@ class RowView:
 
     @cached_property
     def dead(self) -> int:
-        """How many rows are removed, and still lie here."""
+        """How many rows are removed and still stored here."""
         return 0 if self.alive is None else int(len(self.alive) - np.count_nonzero(self.alive))
 
     @cached_property
@@ -137,7 +136,7 @@ class RowView:
         return float(self.lengths.max(initial=0.0))
 
     def positions(self, allowed: Ids | None = None) -> Ids | None:
-        """Where the living (and allowed) rows lie, rising; None stands for every row."""
+        """Positions of the living (and allowed) rows, rising; None stands for every row."""
         if allowed is not None:
             return self.find(sort_unique(allowed))
         return np.flatnonzero(self.alive) if self.dead and self.alive is not None else None
@@ -215,8 +214,8 @@ def nearest_rows(
         for row, fast in enumerate(_fast(metric, view, block, positions), start):
             candidates = _may_be_best(fast, limit, 2 * score_slack(metric, queries[row], view.longest))
             exact, names = _rank(metric, view, queries[row], candidates, positions)
-            found = min(limit, len(names))
-            scores[row, :found], ids[row, :found] = exact[:found], names[:found]
+            count = min(limit, len(names))
+            scores[row, :count], ids[row, :count] = exact[:count], names[:count]
     return scores, ids
 
 
@@ -236,11 +235,10 @@ def _fast(
     metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
 ) -> Float32[np.ndarray, "q g"]:
     """Fast scores of the rows at `positions`."""
-    if positions is None:
-        return fast_scores(metric, queries, view.vectors, view.lengths)
-    if len(positions) * GATHER < len(view.ids):
+    if positions is not None and len(positions) * GATHER < len(view.ids):
         return fast_scores(metric, queries, view.vectors[positions], view.lengths[positions])
-    return fast_scores(metric, queries, view.vectors, view.lengths)[:, positions]
+    scores = fast_scores(metric, queries, view.vectors, view.lengths)
+    return scores if positions is None else scores[:, positions]
 
 
 def _may_be_best(fast: Float32[np.ndarray, " g"], limit: int, margin: float) -> Ids:
@@ -276,7 +274,7 @@ TOLERATED = 4  # compaction when more than one row in so many is dead
 class ExactEngine:
     """The reference engine: exact neighbours by index score; ties go to the smaller id.
 
-    Rows are in a growing buffer that one thread at a time writes to; the views it gave out stay as they were.
+    One thread at a time writes; the views that were given out stay as they were.
     """
 
     view: RowView  # the rows as they are now
@@ -357,8 +355,7 @@ class ExactEngine:
         self._show(0, dead=0)
 
     def _merge(self, ids: PairedIds, vectors: Vectors) -> None:
-        living_ids, living = self.view.living()
-        ids, vectors = np.concatenate([living_ids, ids]), np.concatenate([living, vectors])
+        ids, vectors = (np.concatenate(both) for both in zip(self.view.living(), (ids, vectors), strict=True))
         order = np.argsort(ids, kind="stable")
         self._allocate(max(SMALLEST, len(ids)))
         self._show(0, dead=0)
@@ -395,8 +392,8 @@ class ExactEngine:
 
 def refuse_known(ids: Ids, *views: RowView) -> None:
     """Rising ids of which two are equal, or that are already in one of the views, are an error."""
-    known = ids[:-1][ids[1:] == ids[:-1]]
+    repeated = ids[:-1][ids[1:] == ids[:-1]]
     for view in views:
-        known = known if len(known) else view.ids[view.find(ids)]
-    if len(known):
-        raise IndexEngineError(f"row {known[0]} is already there: remove it first")
+        repeated = repeated if len(repeated) else view.ids[view.find(ids)]
+    if len(repeated):
+        raise IndexEngineError(f"row {repeated[0]} is already there: remove it first")

@@ -1,9 +1,9 @@
 """An engine of FAISS types that is alive: sealed parts, a fresh exact one, merged in the background.
 
 What is searched is a tuple of parts that never changes; a change puts another tuple in its place, so every
-search sees one version and waits for nobody. New rows go to the fresh part. When looking at each of them
-gets slow, they are frozen and get a first index, which is made at once; when they are many, they are sealed
-together with smaller or rotten parts. Background threads do both (see segments.py, build.py).
+search sees one version and never waits. New rows go to the fresh part. When scoring each of them gets
+slow, they are frozen and get a first index, which is made quickly; when they are many, they are sealed
+together with smaller or rotten parts. Background threads do both (see segments.py, builder.py).
 """
 
 import logging
@@ -171,7 +171,7 @@ class FaissEngine:
         self._builder = SegmentBuilder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
         self._batcher = SearchBatcher(self._search_lane, lanes=1 if on_gpu else _threads(), cores=_threads())
         self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
-        self._workers.submit(exact_engine.load_compiled)  # there before somebody waits for it
+        self._workers.submit(exact_engine.load_compiled)  # loaded before the first search needs it
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._jobs: dict[str, _Job] = {}
@@ -199,7 +199,7 @@ class FaissEngine:
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
-        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` looks at all rows."""
+        """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
         if allowed is None and not exact:
             return self._batcher.search(queries, limit)
         return self._search_parts(
@@ -207,12 +207,12 @@ class FaissEngine:
         )
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
-        """Every row that scores `threshold` or more, best first: each row is looked at."""
-        found = [
+        """Every row that scores `threshold` or more, best first: each row is scored."""
+        near = [
             exact_engine.rows_within(self._metric, part.rows, query, threshold, allowed)
             for part in self._parts
         ]
-        scores, ids = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        scores, ids = (np.concatenate(arrays) for arrays in zip(*near, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
 
@@ -261,7 +261,7 @@ class FaissEngine:
         return self._parts
 
     def close(self) -> None:
-        """Call off what is being built, and let go of the rows."""
+        """Stop what is being built, and release the rows."""
         self._closing.set()
         self._workers.shutdown()
         with self._changing:
@@ -321,7 +321,7 @@ class FaissEngine:
         self._show(list(frozen))
 
     def _free(self) -> list[Segment]:
-        """Frozen and sealed parts that nobody is making something of."""
+        """Frozen and sealed parts that no job works on."""
         held = {id(part.rows.ids) for job in self._jobs.values() for part in job.chosen if job.runs}
         return [part for part in self._sealed if id(part.rows.ids) not in held]
 
@@ -354,6 +354,6 @@ class FaissEngine:
 
 
 def _threads() -> int:
-    """How many threads may search at once: no more than OpenMP, which FAISS counts by, may use."""
+    """How many threads may search at once: no more than OpenMP may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores(), int(wanted)) if wanted.isdigit() and int(wanted) else cores()

@@ -27,7 +27,7 @@ LINE = 64  # bytes that a processor reads at once
 
 @dataclass(frozen=True, eq=False)
 class NearestCells:
-    """The cells that lie nearest to each query, nearest first."""
+    """The cells nearest to each query, nearest first."""
 
     queries: ReducedVectors
     distances: Float32[np.ndarray, "q e"]
@@ -42,10 +42,10 @@ class NearestCells:
 
 
 class _Last(threading.local):
-    """What a thread asked last."""
+    """The last query of a thread."""
 
     queries: Vectors | None = None
-    most = 0  # cells that anybody needed for these queries
+    most = 0  # cells that were needed for these queries
     nearest: NearestCells | None = None
 
 
@@ -65,16 +65,14 @@ class SharedCells:
         """So many cells of each query. The same array is the same queries; who asks first asks for all."""
         effort = max(1, min(effort, int(self._empty.nlist)))
         last = self._last
-        known = last.nearest if last.queries is queries else None
-        if known is None or known.cells.shape[1] < effort:
-            known = last.nearest = self._found(queries, max(effort, last.most))
+        nearest = last.nearest if last.queries is queries else None
+        if nearest is None or nearest.cells.shape[1] < effort:
+            reduced = np.ascontiguousarray(self._reduction.queries(queries), np.float32)
+            answer = self._empty.quantizer.search(reduced, max(effort, last.most))
+            nearest = last.nearest = NearestCells(reduced, *answer)
         last.most = max(effort, last.most) if last.queries is queries else effort
         last.queries = queries
-        return known.first(effort)
-
-    def _found(self, queries: Vectors, effort: int) -> NearestCells:
-        reduced = np.ascontiguousarray(self._reduction.queries(queries), np.float32)
-        return NearestCells(reduced, *self._empty.quantizer.search(reduced, effort))
+        return nearest.first(effort)
 
 
 def align_centroids(index: Index) -> Index:
@@ -114,7 +112,7 @@ def search_cells(
 
 
 def _without_rows(index: Index) -> Index:
-    """A copy of all but the rows, which nobody may search meanwhile."""
+    """A copy of all but the rows, which must not be searched meanwhile."""
     rows, count = index.invlists, index.ntotal
     none = faiss.ArrayInvertedLists(index.nlist, index.code_size)
     index.own_invlists = False
@@ -133,14 +131,14 @@ def _cloned(index: Index) -> Index:
     return copy
 
 
-PIECE = 2048  # rows added between two looks at whether to stop
+PIECE = 2048  # rows added between two checks whether to stop
 TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
 MOST_EF = 2048
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
 EASY_SHARE = 1 / 8  # of the effort that a type can make
 
 
-class BuildStopped(Exception):  # noqa: N818 (not an error: somebody closed the engine)
+class BuildStopped(Exception):  # noqa: N818 (not an error: the engine was closed)
     """The build was called off."""
 
 
@@ -161,7 +159,7 @@ class SearchSetting:
         return self.enough or min(self.limit, self.candidates)
 
     def within(self, share: float) -> "SearchSetting":
-        """The setting when only this share of the rows counts: those that do lie farther than others."""
+        """The setting when only this share of the rows counts: those that do are farther apart."""
         if share == 1:
             return self
         reach = int(1.2 * self.candidates / share) + 8
@@ -215,20 +213,16 @@ class FaissIndex:
 
     def most(self) -> int:
         """How many candidates one search can give."""
-        return (
-            faiss_library.MOST_NEIGHBOURS if faiss_library.is_on_gpu(self.index) else int(self.index.ntotal)
-        )
+        gpu = faiss_library.is_on_gpu(self.index)
+        return faiss_library.MOST_NEIGHBOURS if gpu else int(self.index.ntotal)
 
     def efforts(self) -> tuple[int, int]:
         """The least and the most effort that make sense; equal where the type knows none."""
         cells = faiss.try_extract_index_ivf(self.index)
         if cells is not None or hasattr(self.index, "nprobe"):
             return 1, int((cells or self.index).nlist)
-        return (
-            (16, MOST_EF)
-            if _graph(self.index) or faiss_library.is_instance(self.index, "GpuIndexCagra")
-            else (0, 0)
-        )
+        graph = _graph(self.index) or faiss_library.is_instance(self.index, "GpuIndexCagra")
+        return (16, MOST_EF) if graph else (0, 0)
 
     @property
     def strained(self) -> bool:
@@ -246,14 +240,14 @@ class FaissIndex:
 
 @dataclass(frozen=True)
 class IndexStart:
-    """What an index can be made from: cells that are known, and the first rows, which are there already."""
+    """What an index can be made from: cells that exist, and the first rows, which are in it already."""
 
     known: FaissIndex
     rows: int
 
 
 def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
-    """Refuse a type by name that nobody can build, before there are rows."""
+    """Refuse a type by name that cannot be built, before there are rows."""
     for name in plan.ladder(TRAINING, gpu=on_gpu):
         if name == faiss_library.CAGRA and not on_gpu:
             raise IndexPlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")
@@ -319,12 +313,10 @@ def _empty(type: str, width: int, metric: Metric) -> Index:  # noqa: A002
 
 
 def search_parameters(index: Index) -> Callable[[int, int], Index]:
-    """How FAISS is told to look this hard for so many rows; to None where a type knows no effort."""
+    """The parameters of a search by effort and count of rows; None where a type has no effort."""
     if isinstance(index, faiss.IndexPreTransform):
-        inner, wrapped = (
-            search_parameters(faiss.downcast_index(index.index)),
-            faiss.SearchParametersPreTransform,
-        )
+        inner = search_parameters(faiss.downcast_index(index.index))
+        wrapped = faiss.SearchParametersPreTransform
         return lambda effort, count: wrapped(index_params=inner(effort, count))
     if isinstance(index, faiss.IndexHNSW):
         return lambda effort, count: faiss.SearchParametersHNSW(efSearch=max(effort, count))

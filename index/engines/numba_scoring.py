@@ -1,6 +1,6 @@
-"""Exact scores of rows that lie far apart, compiled by numba.
+"""Exact scores of rows at scattered places, compiled by numba.
 
-Memory takes longer to give a row than it takes to sum it, so it is asked for several at once. Every row is
+Memory takes longer to give a row than it takes to sum it, so several are read together. Every row is
 summed in the same order, whichever its neighbours are.
 """
 

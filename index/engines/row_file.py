@@ -1,7 +1,7 @@
 """Checksummed files of rows, read memory-mapped.
 
 FAISS files have no checksum and load flipped bits silently, so nothing of a file is used before its sum is
-checked. Blocks begin at multiples of 64 bytes: arrays are read where they lie, memory-mapped.
+checked. Blocks begin at multiples of 64 bytes: arrays are read in place, memory-mapped.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ def write_rows(path: Path, metric: Metric, ids: PairedIds, vectors: Vectors) -> 
 
 
 def read_rows(path: Path, metric: Metric, dim: int) -> tuple[PairedIds, Vectors]:
-    """Read rows of this metric and length; anything else is an EngineError."""
+    """Read rows of this metric and length; anything else is an IndexEngineError."""
     header, blocks = read_blocks(path, metric, dim)
     return rows_from_blocks(header, blocks)
 
 
 def rows_from_blocks(header: Header, blocks: Sequence[memoryview]) -> tuple[PairedIds, Vectors]:
-    """Ids and vectors, where they lie: the first two blocks of every file."""
+    """Ids and vectors, in place: the first two blocks of every file."""
     return array_of(blocks[0], IDS), array_of(blocks[1], FLOATS).reshape(-1, header["dim"])
 
 
@@ -81,7 +81,7 @@ def as_bytes(array: np.ndarray, kind: str) -> memoryview:
 
 
 def array_of(block: memoryview, kind: str) -> np.ndarray:
-    """A block as an array, where it lies."""
+    """A block as an array, in place."""
     return np.frombuffer(block, kind) if block.nbytes else np.empty(0, kind)
 
 

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from index.contracts import Device, EngineKey, Ids, IndexEngine, IndexEngineError, IndexPlan, PairedIds
+from index.contracts import Device, EngineKey, IndexEngine, IndexEngineError, IndexPlan, PairedIds
 from index.engines import faiss_library, segments
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
@@ -42,24 +42,22 @@ from multifold.types import Metric, Vectors
 def write_segment(path: Path, metric: Metric, part: Segment) -> None:
     """Write a sealed part durably and all at once, its dead rows too."""
     rows, ann = part.rows, part.ann
-    header = {
+    header: dict[str, Any] = {
         "metric": metric,
         "dim": rows.vectors.shape[1],
         "report": part.seal.as_json(),
-        "ann": None if ann is None else _index_header(ann),
+        "ann": None,
     }
+    if ann is not None:
+        settings = [asdict(setting) for setting in ann.settings]
+        header["ann"] = {"type": ann.type, "reduction": asdict(ann.reduction), "settings": settings}
     index = memoryview(b"") if ann is None else faiss.serialize_index(faiss_library.to_cpu(ann.index)).data
     arrays = as_bytes(rows.ids, IDS), as_bytes(rows.vectors, FLOATS), as_bytes(rows.lengths, FLOATS)
     write_blocks(path, header, [*arrays, index])
 
 
-def read_segment_rows(path: Path, metric: Metric, dim: int) -> RowView:
-    """The rows of a part that was just written, memory-mapped."""
-    return _view_of_blocks(read_blocks(path, metric, dim)[1], dim)
-
-
 def read_segment(path: Path, metric: Metric, dim: int, device: Device) -> Segment:
-    """The part that was written; anything else is an EngineError."""
+    """The part that was written; anything else is an IndexEngineError."""
     header, blocks = read_blocks(path, metric, dim)
     if "report" not in header:
         raise IndexEngineError(f"{path} holds no sealed rows")
@@ -72,43 +70,35 @@ def _view_of_blocks(blocks: Sequence[memoryview], dim: int) -> RowView:
     return RowView(array_of(blocks[0], IDS), vectors, array_of(blocks[2], FLOATS))
 
 
-def _index_header(ann: FaissIndex) -> dict[str, Any]:
-    settings = [asdict(setting) for setting in ann.settings]
-    return {"type": ann.type, "reduction": asdict(ann.reduction), "settings": settings}
-
-
-def _read_index(told: dict[str, Any], block: memoryview, device: Device) -> FaissIndex:
+def _read_index(raw: dict[str, Any], block: memoryview, device: Device) -> FaissIndex:
     index = faiss.deserialize_index(array_of(block, "u1"))
-    settings = tuple(SearchSetting(**setting) for setting in told["settings"])
-    reduction = L2Reduction(**told["reduction"])
+    settings = tuple(SearchSetting(**setting) for setting in raw["settings"])
+    reduction = L2Reduction(**raw["reduction"])
     if faiss_library.uses_gpu(device):
-        return FaissIndex(told["type"], reduction, faiss_library.to_gpu(index), settings)
-    return FaissIndex(
-        told["type"], reduction, index, settings, shared_cells_of(reduction, align_centroids(index))
-    )
+        return FaissIndex(raw["type"], reduction, faiss_library.to_gpu(index), settings)
+    cells = shared_cells_of(reduction, align_centroids(index))
+    return FaissIndex(raw["type"], reduction, index, settings, cells)
 
 
 class SegmentFiles:
-    """Writes and reads the parts of one engine; `home` is where sealed parts go at once."""
+    """Writes and reads the parts of one engine; `home` is the folder of sealed parts."""
 
     def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
         self._metric, self._dim, self._device, self._home = metric, dim, device, home
         self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
 
     def keep(self, part: Segment) -> Segment:
-        """A sealed part as it lies at home, memory-mapped; without a home it stays in memory."""
+        """A sealed part as written at home, memory-mapped; without a home it stays in memory."""
         if self._home is None:
             return part
         make_folder(self._home)
         path = self._home / _new_name()
         write_segment(path, self._metric, part)
-        mapped = read_segment_rows(path, self._metric, self._dim)
-        kept = replace(part, rows=mapped)
         self._files[part.seal] = path
-        return kept
+        return replace(part, rows=_view_of_blocks(read_blocks(path, self._metric, self._dim)[1], self._dim))
 
     def forget(self, parts: Sequence[Segment]) -> None:
-        """Remove the files at home of parts that nobody needs; saved ones keep their own links."""
+        """Remove the files at home of parts that are replaced; saved ones keep their own links."""
         for part in parts:
             path = self._files.pop(part.seal, None) if part.report else None
             if path is not None and path.parent == self._home:
@@ -121,9 +111,10 @@ class SegmentFiles:
         loose = [part.rows.living() for part in parts if part.report is None]
         ids = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in loose)])
         vectors = np.concatenate([np.empty((0, self._dim), np.float32), *(pair[1] for pair in loose)])
-        dead = np.concatenate([np.empty(0, np.int64), *(_dead(part) for part in sealed)])
+        dead = [part.rows.ids[~part.rows.alive] for part in sealed if part.rows.alive is not None]
+        dead_ids = np.concatenate([np.empty(0, np.int64), *dead])
         header = {"metric": self._metric, "dim": self._dim, "sealed": names}
-        write_blocks(path, header, [as_bytes(ids, IDS), as_bytes(vectors, FLOATS), as_bytes(dead, IDS)])
+        write_blocks(path, header, [as_bytes(ids, IDS), as_bytes(vectors, FLOATS), as_bytes(dead_ids, IDS)])
 
     def load(self, path: Path) -> tuple[list[Segment], PairedIds, Vectors]:
         """Sealed parts, and the ids and vectors of fresh rows."""
@@ -139,13 +130,13 @@ class SegmentFiles:
 
     def _beside(self, path: Path, part: Segment) -> str:
         """The name of a part's file in the folder of `path`; made there if it is not."""
-        known = self._files.get(part.seal)
-        if known is not None and known.parent == path.parent:
-            return known.name
+        file = self._files.get(part.seal)
+        if file is not None and file.parent == path.parent:
+            return file.name
         name = f"{path.name}.{_new_name()}"
-        if known is None or not _linked(known, path.with_name(name)):
+        if file is None or not _linked(file, path.with_name(name)):
             write_segment(path.with_name(name), self._metric, part)
-        if known is None or known.parent != self._home:
+        if file is None or file.parent != self._home:
             self._files[part.seal] = path.with_name(name)
         return name
 
@@ -157,10 +148,6 @@ def _linked(source: Path, target: Path) -> bool:
         return False  # gone, or a file system without links
     sync_folder(target.parent)
     return True
-
-
-def _dead(part: Segment) -> Ids:
-    return part.rows.ids[~part.rows.alive] if part.rows.alive is not None else np.empty(0, np.int64)
 
 
 def _new_name() -> str:
@@ -203,12 +190,14 @@ class SavedEngines:
         make_folder(self._folder / name)
         for segment, engine in engines.items():
             engine.save(self._folder / name / "-".join(segment))
-        self._name({"version": version, "folder": name, "segments": list(engines)})
-        self._sweep(name)
+        self._write_current({"version": version, "folder": name, "segments": list(engines)})
+        for old in self._folder.iterdir():
+            if old.is_dir() and old.name not in (name, SEALED):
+                shutil.rmtree(old)
 
-    def _name(self, told: Mapping[str, object]) -> None:
+    def _write_current(self, save: Mapping[str, object]) -> None:
         with replace_file(self._folder / CURRENT) as out:
-            out.write(json.dumps({**told, **self._stamp}).encode())
+            out.write(json.dumps({**save, **self._stamp}).encode())
 
     def load(
         self, most: int, make: Callable[[EngineKey], IndexEngine]
@@ -216,14 +205,14 @@ class SavedEngines:
         """Version and engines of the last save, if it fits and is no newer than `most`; None: rebuild."""
         engines: dict[EngineKey, IndexEngine] = {}
         try:
-            told = json.loads((self._folder / CURRENT).read_bytes())
-            if {key: told[key] for key in self._fits} != self._fits or told["version"] > most:
+            save = json.loads((self._folder / CURRENT).read_bytes())
+            if {key: save[key] for key in self._fits} != self._fits or save["version"] > most:
                 return None
-            for side, kind in told["segments"]:
+            for side, kind in save["segments"]:
                 engines[side, kind] = make((side, kind))
-                engines[side, kind].load(self._folder / told["folder"] / f"{side}-{kind}")
+                engines[side, kind].load(self._folder / save["folder"] / f"{side}-{kind}")
             if self._fits != self._stamp:
-                self._name(told)
+                self._write_current(save)
         except FileNotFoundError:
             return None
         except (IndexEngineError, OSError, ValueError, KeyError, TypeError) as error:
@@ -231,12 +220,7 @@ class SavedEngines:
             for engine in engines.values():
                 engine.close()
             return None
-        return told["version"], engines
-
-    def _sweep(self, current: str) -> None:
-        for old in self._folder.iterdir():
-            if old.is_dir() and old.name not in (current, SEALED):
-                shutil.rmtree(old)
+        return save["version"], engines
 
 
 def remove_unlinked_segments(folder: Path) -> None:

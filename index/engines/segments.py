@@ -2,7 +2,7 @@
 
 With an index: candidates come from FAISS, the dead and the not allowed are dropped, the rest is scored
 exactly. Where dropping leaves too few, the search reaches further; where so few rows are allowed that
-looking at each of them is cheaper, it does that. So neither a filter nor a removal costs a hit.
+scoring each of them is cheaper, it does that. So neither a filter nor a removal costs a hit.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class SegmentReport:
     target: float
     probes: int
     probed_with: str  # queries | rows
-    settings: tuple[SearchSetting, ...]  # none: every row is looked at
+    settings: tuple[SearchSetting, ...]  # none: every row is scored
     bytes_per_row: float  # of the index and the stored vector
     build_seconds: float
     missed: tuple[RejectedType, ...] = ()
@@ -82,7 +82,7 @@ def report_from_json(raw: dict[str, Any]) -> SegmentReport:
     return SegmentReport(**{**raw, "settings": settings, "missed": missed})
 
 
-SCAN = 16  # a candidate costs as much as looking at so many rows
+SCAN = 16  # a candidate costs as much as scoring so many rows
 WIDER = 4  # how much further a search that found too few reaches
 
 
@@ -240,5 +240,5 @@ def replace_segments(now: Sequence[Segment], chosen: Sequence[Segment], new: Seg
     living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living()[0] for part in old)])
     alive = np.isin(new.rows.ids, living)
     rows = new.rows if alive.all() else replace(new.rows, alive=alive)
-    kept = [part for part in now if id(part.rows.ids) not in sources]
-    return [*kept, replace(new, rows=rows)] if len(rows) else kept
+    others = [part for part in now if id(part.rows.ids) not in sources]
+    return [*others, replace(new, rows=rows)] if len(rows) else others

@@ -1,8 +1,8 @@
 """One file that holds many: a plain tar that any tool can read, and that is refused unless it is whole.
 
 Its last member holds the sha256 of every byte before it. Only regular files with the names that the reader
-knows are taken from it; links, folders, sparse files and long names are not even looked into. Nothing in it
-is compressed, so what comes out is never more than the file itself.
+knows are read from it; links, folders, sparse files and long names are refused. Nothing in it is compressed,
+so what it unpacks to is never more than the file itself.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from multifold.errors import MultifoldError
 END = "end.json"
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1 << 20
-MOST_TOLD = 1 << 30  # bytes of a member that is read into memory
+MAX_JSON = 1 << 30  # bytes of a member that is read into memory
 
 
 class ArchiveError(MultifoldError):
@@ -25,7 +25,7 @@ class ArchiveError(MultifoldError):
 
 
 class ArchiveWriter:
-    """Writes members one after the other; `finish` vouches for them."""
+    """Writes members one after the other; `finish` adds their checksum."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out, self._digest = out, hashlib.sha256()
@@ -41,9 +41,9 @@ class ArchiveWriter:
         """A member that is in memory."""
         self._write(_header(name, len(data)) + data + bytes(-len(data) % BLOCK))
 
-    def finish(self, told: dict[str, Any]) -> None:
-        """The last member: what was left to tell, and the sum of all before it."""
-        self.add_bytes(END, json.dumps({**told, "sha256": self._digest.hexdigest()}).encode())
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Write the last member: a summary, and the sum of all before it."""
+        self.add_bytes(END, json.dumps({**summary, "sha256": self._digest.hexdigest()}).encode())
         self._out.write(bytes(2 * BLOCK))
 
     def _write(self, data: bytes) -> None:
@@ -66,20 +66,20 @@ class ArchiveMember:
             yield piece
 
     def json(self) -> dict[str, Any]:
-        """What it tells."""
-        if self.size > MOST_TOLD:
+        """The JSON object that it holds."""
+        if self.size > MAX_JSON:
             raise ArchiveError(f"{self._archive.path} is no snapshot: its {self.name} is too long.")
         try:
-            told = json.loads(b"".join(self.pieces()))
+            value = json.loads(b"".join(self.pieces()))
         except ValueError as error:
             raise ArchiveError(f"{self._archive.path} is damaged: {self.name} is not JSON.") from error
-        if not isinstance(told, dict):
+        if not isinstance(value, dict):
             raise ArchiveError(f"{self._archive.path} is damaged: {self.name} is not a JSON object.")
-        return told
+        return value
 
 
 class ArchiveReader:
-    """Reads members in order; after the last one it is known whether all of it was whole."""
+    """Reads members in order, and checks the sum of all of them after the last one."""
 
     def __init__(self, path: Path, source: BinaryIO) -> None:
         self.path, self._source, self._digest = path, source, hashlib.sha256()
@@ -111,18 +111,18 @@ class ArchiveReader:
     def _next(self) -> ArchiveMember:
         block = self.take(BLOCK)
         try:
-            told = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except (tarfile.HeaderError, UnicodeDecodeError) as error:
             raise ArchiveError(f"{self.path} is damaged, or no snapshot ({error}).") from error
-        if told.type != tarfile.REGTYPE or told.size < 0:
-            raise ArchiveError(f"{self.path} is no snapshot: {told.name!r} in it is not a regular file.")
-        return ArchiveMember(told.name, told.size, self)
+        if header.type != tarfile.REGTYPE or header.size < 0:
+            raise ArchiveError(f"{self.path} is no snapshot: {header.name!r} in it is not a regular file.")
+        return ArchiveMember(header.name, header.size, self)
 
 
 def _header(name: str, size: int) -> bytes:
-    told = tarfile.TarInfo(name)
-    told.size = size
-    return told.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
+    header = tarfile.TarInfo(name)
+    header.size = size
+    return header.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
 
 
 def _pieces(source: BinaryIO, size: int, name: str) -> Iterator[bytes]:

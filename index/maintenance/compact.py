@@ -14,7 +14,7 @@ KEPT_CHANGES = 10_000  # changes that stay in the log, for readers that follow i
 
 @dataclass(frozen=True)
 class CompactReport:
-    """What was let go of."""
+    """What was removed."""
 
     changes: int
     blobs: int

@@ -1,8 +1,8 @@
 """From a snapshot to a collection in a new folder, which has its name only when all of it has been checked.
 
 The file may come from anywhere: names are known ones, bytes match their hashes, the store is sound SQLite
-with our tables and no code in it, and holds what the snapshot says. What is restored goes its own way from
-there, so indexes are derived anew.
+with our tables and no code in it, and holds what the snapshot says. The restored collection is one of its
+own, so its indexes are derived again.
 """
 
 import hashlib
@@ -39,9 +39,9 @@ OTHERS = "SELECT name FROM sqlite_master WHERE type <> 'index'"  # tables, and w
 
 
 def restore_snapshot(
-    path: Path, folder: Path, *, vector_id: str | None = None, told: ProgressCallback = lambda _: None
+    path: Path, folder: Path, *, vector_id: str | None = None, on_progress: ProgressCallback = lambda _: None
 ) -> SnapshotHeader:
-    """Make a folder of a snapshot; `told` hears of bytes as they are read.
+    """Make a folder of a snapshot; `on_progress` is called with the bytes that were read.
 
     With a `vector_id` the snapshot of any other encoder is refused.
     """
@@ -52,7 +52,7 @@ def restore_snapshot(
     unpacked = temporary_path(folder.resolve())
     try:
         unpacked.mkdir()
-        contents = _unpacked(path, unpacked, vector_id, told)
+        contents = _unpack(path, unpacked, vector_id, on_progress)
         _sync_folders(unpacked)
         os.rename(unpacked, folder.resolve())
         sync_folder(folder.resolve().parent)
@@ -72,18 +72,18 @@ def read_header(path: Path) -> SnapshotHeader:
         raise SnapshotError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _unpacked(path: Path, into: Path, vector_id: str | None, told: ProgressCallback) -> SnapshotHeader:
+def _unpack(path: Path, into: Path, vector_id: str | None, on_progress: ProgressCallback) -> SnapshotHeader:
     blobs = FolderBlobs(into / "blobs")
     with open(path, "rb") as source:
         archive = ArchiveReader(path, source)
         members = archive.members()
         contents = _contents(next(members, None), path)
-        _recognise(contents, path, vector_id)
+        _check_encoder(contents, path, vector_id)
         _take_store(next(members, None), into / STORE, contents, path)
         count = 0
         for member in members:
             _take_blob(member, blobs, path)
-            told(member.size)
+            on_progress(member.size)
             count += 1
     if count != archive.end.get("blobs"):
         raise ArchiveError(f"{path} is damaged: it holds {count} pictures and states another number.")
@@ -106,7 +106,7 @@ def _contents(member: ArchiveMember | None, path: Path) -> SnapshotHeader:
     return SnapshotHeader(**raw)
 
 
-def _recognise(contents: SnapshotHeader, path: Path, vector_id: str | None) -> None:
+def _check_encoder(contents: SnapshotHeader, path: Path, vector_id: str | None) -> None:
     if vector_id not in (None, contents.vector_id):
         raise SnapshotError(
             f"{path} was taken of a collection of the encoder {contents.vector_id!r}, not of {vector_id!r}: "
@@ -156,12 +156,12 @@ def _check_store(store: Path, path: Path) -> None:
     try:
         with closing(sqlite3.connect(f"file:{store}?mode=ro&immutable=1", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
-            told = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
+            problems = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
             holds = {row[0] for row in connection.execute(OTHERS)}
     except sqlite3.Error as error:
         raise ArchiveError(f"{path} is damaged: its store cannot be read ({error}).") from error
-    if told != ["ok"]:
-        raise ArchiveError(f"{path} is damaged: its store is not sound ({told[0]}).")
+    if problems != ["ok"]:
+        raise ArchiveError(f"{path} is damaged: its store is not sound ({problems[0]}).")
     if not holds <= set(tables.tables):
         raise ArchiveError(f"{path} is no snapshot: its store holds {min(holds - set(tables.tables))!r}.")
 
@@ -177,11 +177,11 @@ def _check_contents(
     try:
         with store.moment() as now:
             counts = [now.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
-            found = (last_change(now), *counts)
+            stored = (last_change(now), *counts)
             keys = set(named_blob_keys(now)) if contents.pictures else set()
     finally:
         store.close()
-    if found != (contents.version, contents.items, contents.observations):
+    if stored != (contents.version, contents.items, contents.observations):
         raise ArchiveError(f"{path} is damaged: its store does not hold what it states.")
     missing = [key for key in keys - absent if not blobs.exists(key)]
     if missing or blob_count != len(keys - absent):

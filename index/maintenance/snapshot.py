@@ -29,8 +29,8 @@ with needs_extra("serve"):
     from sqlalchemy import Connection, func, select
 
 FORMAT = 1
-HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
 ProgressCallback = Callable[[int], object]
+HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
 
 
 class SnapshotError(MultifoldError):
@@ -63,9 +63,14 @@ class SnapshotReport:
 
 
 def take_snapshot(
-    store: Store, blobs: Blobs, path: Path, *, pictures: bool = True, told: ProgressCallback = lambda _: None
+    store: Store,
+    blobs: Blobs,
+    path: Path,
+    *,
+    pictures: bool = True,
+    on_progress: ProgressCallback = lambda _: None,
 ) -> SnapshotReport:
-    """Write a snapshot to a new file; `told` hears of bytes of pictures as they are written."""
+    """Write a snapshot to a new file; `on_progress` is called with bytes of pictures written."""
     if path.exists():
         raise SnapshotError(f"{path} is there already: choose another name, or remove it.")
     if not path.parent.is_dir():
@@ -73,12 +78,12 @@ def take_snapshot(
     store_copy = temporary_path(path)
     try:
         with keep_blobs(blobs.home), replace_file(path) as out:
-            contents, keys = _copied(store, store_copy, pictures=pictures)
+            contents, keys = _copy_store(store, store_copy, pictures=pictures)
             archive = ArchiveWriter(out)
             archive.add_bytes(HEAD, json.dumps(asdict(contents), indent=1).encode())
             with open(store_copy, "rb") as copy:
                 archive.add(STORE, store_copy.stat().st_size, copy)
-            absent = [key for key in keys if not _added(archive, blobs, key, told)]
+            absent = [key for key in keys if not _add_blob(archive, blobs, key, on_progress)]
             archive.finish({"blobs": len(keys) - len(absent), "absent": absent})
     except OSError as error:
         raise SnapshotError(f"{path} cannot be written: {error.strerror or error}.") from error
@@ -90,12 +95,12 @@ def take_snapshot(
 def named_blob_keys(connection: Connection) -> list[str]:
     """The keys of all blobs that a store names, each once, sorted."""
     named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
-    kept = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
-    asked = feedback.blob_keys(connection)
-    return sorted({*connection.scalars(named), *chain.from_iterable(map(parse_files, kept)), *asked})
+    files = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
+    queries = feedback.blob_keys(connection)
+    return sorted({*connection.scalars(named), *chain.from_iterable(map(parse_files, files)), *queries})
 
 
-def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str]]:
+def _copy_store(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str]]:
     """A copy of the store as it is now, what it holds, and the blobs to go with it."""
     with store.moment() as now, sqlite_copy(now, into) as copy:
         version, keys = last_change(copy), named_blob_keys(copy) if pictures else []
@@ -114,12 +119,12 @@ def _copied(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader
     ), keys
 
 
-def _added(archive: ArchiveWriter, blobs: Blobs, key: str, told: ProgressCallback) -> bool:
+def _add_blob(archive: ArchiveWriter, blobs: Blobs, key: str, on_progress: ProgressCallback) -> bool:
     """Put a blob in, if it is there and whole."""
     try:
         data = blobs.get(key)
     except BlobError:
         return False
     archive.add_bytes(f"{BLOBS}{key[:2]}/{key}", data)
-    told(len(data))
+    on_progress(len(data))
     return True

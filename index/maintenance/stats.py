@@ -41,7 +41,7 @@ def collect_stats(folder: Path) -> CollectionStats:
         with store.moment() as now:
             plan = store.plan()
             counts = [now.scalar(select(func.count()).select_from(table)) or 0 for table in (items, changes)]
-            told = CollectionStats(
+            return CollectionStats(
                 store.vector_id,
                 last_change(now),
                 counts[0],
@@ -53,14 +53,13 @@ def collect_stats(folder: Path) -> CollectionStats:
             )
     finally:
         store.close()
-    return told
 
 
 def _bytes(folder: Path) -> dict[str, int]:
     kinds = {"store": folder.glob("store.sqlite*")}
     kinds |= {name: (folder / name).rglob("*") for name in ("blobs", "index")}
     return {
-        kind: sum({found.st_ino: found.st_size for path in paths if (found := _stat(path))}.values())
+        kind: sum({status.st_ino: status.st_size for path in paths if (status := _stat(path))}.values())
         for kind, paths in kinds.items()
     }
 
@@ -73,22 +72,22 @@ def _stat(path: Path) -> Any:  # noqa: ANN401 (os.stat_result, or None)
 
 
 def _reports(folder: Path) -> dict[str, list[SegmentReport]]:
-    """What sealed parts say of themselves."""
+    """The reports of the sealed segments in the last save."""
     try:
-        told = json.loads((folder / CURRENT).read_bytes())
-        home = folder / told["folder"]
-        found = {}
-        for side, kind in told["segments"]:
-            sealed = _head(home / f"{side}-{kind}").get("sealed", [])
-            found[f"{side} {kind}"] = [
-                segments.report_from_json(_head(home / name)["report"]) for name in sealed
-            ]
+        current = json.loads((folder / CURRENT).read_bytes())
+        home = folder / current["folder"]
+        sealed = {
+            f"{side} {kind}": _header(home / f"{side}-{kind}").get("sealed", [])
+            for side, kind in current["segments"]
+        }
+        return {
+            name: [segments.report_from_json(_header(home / file)["report"]) for file in files]
+            for name, files in sealed.items()
+        }
     except (OSError, ValueError, KeyError, TypeError):
-        return {}  # not saved, or being saved anew
-    return found
+        return {}  # not saved, or being saved
 
 
-def _head(path: Path) -> dict[str, Any]:
+def _header(path: Path) -> dict[str, Any]:
     with open(path, "rb") as file:
-        told: dict[str, Any] = json.loads(file.readline())
-    return told
+        return dict(json.loads(file.readline()))

@@ -23,7 +23,7 @@ with needs_extra("serve"):
     from sqlalchemy import Connection, func, select
 
 
-ROWS = 2_000  # looked at together
+ROWS = 2_000  # checked together
 
 
 def find_store_problems(blobs: Blobs, store: Store) -> Iterator[str]:
@@ -87,8 +87,8 @@ class RowFingerprints:
         self._rows.append(rows)
         self._marks.append(vectors.astype(np.float64) @ self._direction)
         self._lengths.append(lengths(vectors))
-        seen = np.concatenate([self.sample, vectors[:: max(1, len(vectors) // SAMPLED)]])
-        self.sample = seen[:: max(1, len(seen) // SAMPLED)][:SAMPLED]
+        sample = np.concatenate([self.sample, vectors[:: max(1, len(vectors) // SAMPLED)]])
+        self.sample = sample[:: max(1, len(sample) // SAMPLED)][:SAMPLED]
 
     def ordered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows in order, what each looks like, and how far off that may be."""
@@ -104,29 +104,29 @@ def find_index_problems(
     direction = np.random.default_rng().standard_normal(space.dim) / space.dim**0.5
     expected = _expected(store, space, direction)
     for segment in sorted(expected.keys() | engines.keys()):
-        wanted, found = expected.get(segment, RowFingerprints(direction)), RowFingerprints(direction)
+        wanted, stored = expected.get(segment, RowFingerprints(direction)), RowFingerprints(direction)
         engine = engines.get(segment)
         for rows, vectors in engine.blocks() if engine is not None else ():
-            found.add(rows, vectors)
-        trouble = _difference(wanted, found)
-        if trouble is None and engine is not None and engine.count():
-            trouble = _missed(engine, wanted.sample, recall)
-        if trouble is not None:
-            yield f"The index of {' '.join(segment)} rows {trouble}."
+            stored.add(rows, vectors)
+        problem = _difference(wanted, stored)
+        if problem is None and engine is not None and engine.count():
+            problem = _missed(engine, wanted.sample, recall)
+        if problem is not None:
+            yield f"The index of {' '.join(segment)} rows {problem}."
 
 
 def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineKey, RowFingerprints]:
-    made: dict[EngineKey, RowFingerprints] = {}
+    fingerprints: dict[EngineKey, RowFingerprints] = {}
     with store.moment() as now:
         for batch in ChangesSince(now, NEVER, BATCH).batches():
             for new in derive_rows(batch, space):
-                made.setdefault(new.segment, RowFingerprints(direction)).add(new.rows, new.vectors)
-    return made
+                fingerprints.setdefault(new.segment, RowFingerprints(direction)).add(new.rows, new.vectors)
+    return fingerprints
 
 
-def _difference(wanted: RowFingerprints, found: RowFingerprints) -> str | None:
+def _difference(wanted: RowFingerprints, stored: RowFingerprints) -> str | None:
     rows, marks, slack = wanted.ordered()
-    there, looks, _ = found.ordered()
+    there, looks, _ = stored.ordered()
     if len(rows) != len(there):
         return f"has {len(there)} rows, and the store makes {len(rows)}"
     other = (rows != there) | (np.abs(marks - looks) > slack)

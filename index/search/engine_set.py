@@ -47,7 +47,7 @@ class ReadWriteGate:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Be in together with other readers."""
+        """Hold the lock together with other readers."""
         with self._condition:
             self._condition.wait_for(lambda: not self._writers)
             self._readers += 1
@@ -60,7 +60,7 @@ class ReadWriteGate:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be in alone."""
+        """Hold the lock alone."""
         with self._condition:
             self._writers += 1
             self._condition.wait_for(lambda: not self._readers and not self._occupied)
@@ -78,9 +78,9 @@ MAX_NUMBER = 1e15  # squares of such numbers, summed, still fit in float32
 ProgressCallback: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
-SAVE_AFTER = 8192  # changes that a crash may cost deriving anew,
+SAVE_AFTER = 8192  # changes that are derived again after a crash,
 SAVE_SHARE = 8  # or a part of the items, where that is more
-WORTH_SAVING = 4096  # rows; fewer are derived anew faster than they are read
+WORTH_SAVING = 4096  # rows; fewer are derived faster than they are read
 WIDER = 4  # how much further a grouped search reaches each time
 
 
@@ -158,9 +158,9 @@ class VectorQuery:
     ) -> RowRanking:
         """The best rows with their scores, best first."""
         scores, rows = engine.search(self.vector[None], limit, allowed, exact=exact)
-        found = rows[0] != NO_ROW
-        stretched = scores[0][found].astype(np.float64) * self.stretch + self.shift
-        return stretched.astype(np.float32), rows[0][found]
+        filled = rows[0] != NO_ROW
+        stretched = scores[0][filled].astype(np.float64) * self.stretch + self.shift
+        return stretched.astype(np.float32), rows[0][filled]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,16 +228,16 @@ class EngineSet:
         self.catch_up(store)
 
     def seen_at(self, now: Connection) -> int | None:  # noqa: ARG002 (engines of our own know)
-        """The version that a search looks at now; None if the engines have to catch up."""
+        """The version that a search sees now; None if the engines have to catch up."""
         return None if self.version == NEVER else self.version
 
     def lost(self) -> None:
-        """Begin again: what was searched is gone."""
+        """Begin again: what was searched is lost."""
         with self.gate.writing():
             self.close()
 
     def discard(self) -> None:
-        """Remove what lies elsewhere, for good."""
+        """Remove what is kept outside of this process and folder, for good."""
 
     def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh.
@@ -247,20 +247,16 @@ class EngineSet:
         if self.version == store.version():
             return
         with store.moment() as now:
-            progress = ChangesSince(now, self._starting(store), BATCH)
+            if self.version != NEVER and not store.reaches(self.version):  # the log was cut short
+                with self.gate.writing():
+                    self.close()
+            progress = ChangesSince(now, self.version, BATCH)
             batches = _counted(progress.batches(), on_progress)
             additions = (one for batch in batches for one in derive_rows(batch, self._space))
             if self.version == NEVER:
                 self._apply(progress.version, [], additions)
             else:
                 self._apply(progress.version, progress.ended(), list(additions))
-
-    def _starting(self, store: Store) -> int:
-        """The version to catch up from: the own one, unless the log does not reach back to it."""
-        if self.version != NEVER and not store.reaches(self.version):
-            with self.gate.writing():
-                self.close()
-        return self.version
 
     def nearest(
         self,
@@ -332,11 +328,11 @@ class EngineSet:
         return {name: one for name, one in [*self._engines.items()] if isinstance(one, SealingEngine)}
 
     def _apply(self, version: int, ended: list[tuple[int, int]], additions: Iterable[EngineRows]) -> None:
-        gone = _joined([all_rows(edition, size) for edition, size in ended])
+        ended_rows = _joined([all_rows(edition, size) for edition, size in ended])
         with self.gate.writing():
             try:
                 for engine in self._engines.values():
-                    engine.remove(gone)
+                    engine.remove(ended_rows)
                 for new in additions:
                     self._engine(new.segment).add(new.rows, new.vectors)
                 self.version = version

@@ -1,7 +1,7 @@
 """From a search request to its hits: nearest rows, items that the words name, both as one ranking, read
 from the store.
 
-Scores of two sides do not compare: captions lie closer to a text than pictures do. Confidence does: an item
+Scores of two sides do not compare: captions are closer to a text than pictures do. Confidence does: an item
 stands where its most confident side puts it. If a side has none, ranks are fused: an item counts
 1 / (60 + rank) for each side that found it. Either way a hit is that of one side, with that side's own score.
 
@@ -47,15 +47,15 @@ class RankedEntry(Protocol):
 
     @property
     def id(self) -> Hashable:
-        """Whose it is."""
+        """The item."""
 
     @property
     def confidence(self) -> float | None:
-        """How sure that is, if anybody knows."""
+        """The confidence, if it is calibrated."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What of the query names it."""
+        """The words of the query that name it."""
 
 
 R = TypeVar("R", bound=RankedEntry)
@@ -74,9 +74,9 @@ class RankedItem:
 
 def merge_sides(by_side: Mapping[Side, Sequence[R]]) -> list[R]:
     """Each item once, best first; ties go to the side that comes first."""
-    told = [(hit.confidence, hit) for hits in by_side.values() for hit in hits]
-    sure = [(confidence, hit) for confidence, hit in told if confidence is not None]
-    if len(sure) < len(told):
+    every = [(hit.confidence, hit) for hits in by_side.values() for hit in hits]
+    sure = [(confidence, hit) for confidence, hit in every if confidence is not None]
+    if len(sure) < len(every):
         return _by_rank(by_side)
     best: dict[Hashable, R] = {}
     for _, hit in sorted(sure, key=lambda pair: -pair[0]):
@@ -180,42 +180,37 @@ class LexicalSearch:
             return []
         text = query.words.text
         only = query.words.only
-        told = (
+        matches = (
             lexical_index.rank_by_words(self.now, text, self.derived.size())
             if only
             else lexical_index.find_named(self.now, text)
         )
         if among is not None:
-            told = lexical_index.keep_allowed(told, among.editions)
-        found: dict[int, RankedItem] = {}
-        for side in sides_of(query) if told else ():
-            missing = {edition: one for edition, one in told.items() if edition not in found}
-            found |= self._of_side(side, missing, query)
-        return sorted(found.values(), key=lambda place: (-told[place.id].score, -place.score))
+            matches = lexical_index.keep_allowed(matches, among.editions)
+        ranked: dict[int, RankedItem] = {}
+        for side in SIDES if query.target == "any" else (query.target,):
+            missing = {edition: one for edition, one in matches.items() if edition not in ranked}
+            if missing:
+                ranked |= self._of_side(side, missing, query)
+        return sorted(ranked.values(), key=lambda place: (-matches[place.id].score, -place.score))
 
-    def _of_side(self, side: Side, told: dict[int, LexicalMatch], query: Query) -> dict[int, RankedItem]:
-        """Those that have this side, as many of the best as may be wanted."""
-        there = self._scored(side, Candidates(_sorted(told), NO_ROWS), "mean")
-        best = [edition for edition in told if edition in there]
+    def _of_side(self, side: Side, matches: dict[int, LexicalMatch], query: Query) -> dict[int, RankedItem]:
+        """Those that have this side, as many of the best as may be needed."""
+        scores = self._scores(side, Candidates(_sorted(matches), NO_ROWS), "mean")
+        best = [edition for edition in matches if edition in scores]
         best = best[: max(query.offset + query.limit, FUSED_DEPTH)]
         if query.pool == "max":
             summaries = read_summaries(self.now, best)
             sizes = np.array([summaries[edition].size for edition in sorted(summaries)], np.int64)
-            there = self._scored(side, Candidates(_sorted(summaries), sizes), "max")
+            scores = self._scores(side, Candidates(_sorted(summaries), sizes), "max")
         return {
-            edition: RankedItem(edition, side, there[edition], words=told[edition].chunks)
+            edition: RankedItem(edition, side, scores[edition], words=matches[edition].chunks)
             for edition in best
-            if edition in there
+            if edition in scores
         }
 
-    def _scored(self, side: Side, among: Candidates, pool: Pooling) -> dict[int, float]:
-        nearest = self.derived.nearest(self.query, side, len(among), pool, among, exact=True)
-        return dict(nearest)
-
-
-def sides_of(query: Query) -> Sequence[Side]:
-    """The sides that a query looks at."""
-    return SIDES if query.target == "any" else (query.target,)
+    def _scores(self, side: Side, among: Candidates, pool: Pooling) -> dict[int, float]:
+        return dict(self.derived.nearest(self.query, side, len(among), pool, among, exact=True))
 
 
 def _sorted(editions: Iterable[int]) -> Ids:
@@ -223,7 +218,7 @@ def _sorted(editions: Iterable[int]) -> Ids:
 
 
 Values: TypeAlias = Float[np.ndarray, " p"]
-# The confidence of scores on a side among so many items; None where nobody knows.
+# The confidence of scores on a side among so many items; None where it is not calibrated.
 Calibration: TypeAlias = Callable[[Side, Values, int], Values | None]
 ConfidenceOf: TypeAlias = Callable[[Side, Sequence[float]], Sequence[float | None]]
 
@@ -234,13 +229,13 @@ class SearchRequest:
 
     query: Query
     where: Filter | None = None
-    exact: bool = False  # look at every row
+    exact: bool = False  # score every row
     calibration: Calibration | None = None
 
 
 @dataclass(frozen=True)
 class RankedPage:
-    """What one query found, before anything of it is read."""
+    """What one query ranked, before anything of it is read."""
 
     query: EngineQuery
     places: Sequence[RankedItem]
@@ -248,17 +243,16 @@ class RankedPage:
 
     def confidence(self) -> Mapping[int, float | None]:
         """How sure each place is."""
-        told: dict[int, float | None] = {}
+        by_place: dict[int, float | None] = {}
         for side, places in _by_side(self.places):
-            told |= zip(
-                (one.id for one in places), self.sure(side, [one.score for one in places]), strict=True
-            )
-        return told
+            values = self.sure(side, [one.score for one in places])
+            by_place |= {one.id: value for one, value in zip(places, values, strict=True)}
+        return by_place
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """What is searched: the engines, and the store for what these do not know."""
+    """What is searched: the engines, and the store for what they do not hold."""
 
     space: Space
     store: Store
@@ -294,8 +288,8 @@ class Searcher:
         """The confidence of scores, given how many items there are to choose from."""
         if calibration is None:
             return [None] * len(scores)
-        told = calibration(side, np.array(scores), self.derived.choice(side, among))
-        return [None] * len(scores) if told is None else told.tolist()
+        values = calibration(side, np.array(scores), self.derived.choice(side, among))
+        return [None] * len(scores) if values is None else values.tolist()
 
     def _read(self, pages: Sequence[RankedPage | None], now: Connection) -> list[list[Hit] | None]:
         """The hits of each page, as the store has them."""
@@ -354,11 +348,11 @@ def _ranking(
     named: Sequence[RankedItem],
     sure: ConfidenceOf,
 ) -> Sequence[RankedItem]:
-    """As far as the query's page, best first."""
+    """The ranking up to the end of the query's page, best first."""
     if query.words is not None and query.words.only:
         return named
     end = query.offset + query.limit
-    reach = max(end, FUSED_DEPTH) if named else end  # what words name may lie deep in the vectors' order
+    reach = max(end, FUSED_DEPTH) if named else end  # what words name may be deep in the vectors' order
     if query.target == "any":  # confidence tells which side an item is found by
         near = merge_sides({side: _sure_places(side, nearest(side, reach), sure) for side in SIDES})
     else:
@@ -366,9 +360,9 @@ def _ranking(
     return fuse_rankings(near, named, query.words.weight) if query.words is not None and named else near
 
 
-def _sure_places(side: Side, found: Sequence[tuple[int, float]], sure: ConfidenceOf) -> list[RankedItem]:
-    told = sure(side, [score for _, score in found])
+def _sure_places(side: Side, nearest: Sequence[tuple[int, float]], sure: ConfidenceOf) -> list[RankedItem]:
+    values = sure(side, [score for _, score in nearest])
     return [
         RankedItem(edition, side, score, confidence)
-        for (edition, score), confidence in zip(found, told, strict=True)
+        for (edition, score), confidence in zip(nearest, values, strict=True)
     ]

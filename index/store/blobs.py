@@ -27,13 +27,13 @@ class BlobError(MultifoldError):
 
 
 class DamagedBlobError(BlobError):
-    """A blob that is gone or damaged, where its place does its work."""
+    """A blob that is gone or damaged, while its place works."""
 
 
 class Blobs(ABC):
     """Equal bytes are stored once, and what `put` returned survives a crash.
 
-    `home` is the folder of the collection on this machine, where its locks lie. Any thread may call.
+    `home` is the folder of the collection on this machine, where its locks are. Any thread may call.
     """
 
     home: Path
@@ -41,7 +41,7 @@ class Blobs(ABC):
     def put(self, data: bytes, suffix: str = "", *, copy: bool = True) -> str:
         """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png').
 
-        Without a copy if none is asked for, and a file that we know holds them where it lies.
+        Without a copy if none is asked for, and a known file holds them in place.
         """
         key = self.key(data, suffix)
         if copy or self.in_place(key) is None:
@@ -81,7 +81,7 @@ class Blobs(ABC):
         return None
 
     def in_place(self, key: str) -> Path | None:  # noqa: ARG002 (a place that keeps copies alone)
-        """The file of somebody else's folder that still holds it, if it is kept by reference."""
+        """The user's own file that still holds it, if it is kept by reference."""
         return None
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Blobs(ABC):
 
     @abstractmethod
     def remove(self, keys: Iterable[str]) -> None:
-        """Let go of blobs; those that are not there are not missed."""
+        """Remove blobs; those that are not there are ignored."""
 
     @abstractmethod
     def sweep(self) -> None:
@@ -130,36 +130,36 @@ class InPlaceFiles:
 
     def paths(self, key: str) -> list[Path]:
         """Where it was, the last place first."""
-        return [Path(path) for path, _ in self._noted(key)]
+        return [Path(path) for path, _ in self._places(key)]
 
     def knows(self, key: str) -> bool:
-        """Whether a file of its size lies where one was noted."""
-        return any(_is_as_large(Path(path), size) for path, size in self._noted(key))
+        """Whether a file of its size is where one was noted."""
+        return any(_is_as_large(Path(path), size) for path, size in self._places(key))
 
     def find(self, key: str) -> Path | None:
         """A file that still holds it."""
-        places = (Path(path) for path, size in self._noted(key) if _is_as_large(Path(path), size))
+        places = (Path(path) for path, size in self._places(key) if _is_as_large(Path(path), size))
         return next((path for path in places if hash_of(path) == key[:64]), None)
 
     def keys(self) -> Iterator[str]:
         """All that was noted."""
-        yield from (key for (key,) in self._ask("SELECT DISTINCT key FROM files"))
+        yield from (key for (key,) in self._query("SELECT DISTINCT key FROM files"))
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Let go of keys; the files stay."""
+        """Delete keys; the files stay."""
         if self._file.is_file():
             with closing(sqlite3.connect(self._file, WAIT)) as database, database:
                 database.executemany("DELETE FROM files WHERE key = ?", [(key,) for key in keys])
 
-    def _noted(self, key: str) -> list[tuple[str, int]]:
+    def _places(self, key: str) -> list[tuple[str, int]]:
         """Paths and sizes, the last one noted first."""
-        return self._ask("SELECT path, size FROM files WHERE key = ? ORDER BY rowid DESC", key)
+        return self._query("SELECT path, size FROM files WHERE key = ? ORDER BY rowid DESC", key)
 
-    def _ask(self, question: str, *given: str) -> list[Any]:
+    def _query(self, statement: str, *values: str) -> list[Any]:
         if not self._file.is_file():
             return []
         with closing(sqlite3.connect(self._file, WAIT)) as database:
-            return database.execute(question, given).fetchall()
+            return database.execute(statement, values).fetchall()
 
 
 def key_of(path: Path) -> str:
@@ -211,10 +211,10 @@ class FolderBlobs(Blobs):
         try:
             return (self.file(key) or self.path(key)).read_bytes()
         except FileNotFoundError:
-            if not (known := self.places.paths(key)):
+            if not (paths := self.places.paths(key)):
                 raise DamagedBlobError(f"no blob {key}") from None
         raise DamagedBlobError(
-            f"the file {known[0].name}, which was not copied, is gone or holds something else: put it back, "
+            f"the file {paths[0].name}, which was not copied, is gone or holds something else: put it back, "
             "or ingest its folder again"
         )
 
@@ -223,7 +223,7 @@ class FolderBlobs(Blobs):
         return self.path(key).is_file() or self.places.knows(key)
 
     def path(self, key: str) -> Path:
-        """Where a blob lies, or would lie; never outside the folder."""
+        """The path of a blob, stored or not; never outside the folder."""
         return self.folder / check_key(key)[:2] / key
 
     def file(self, key: str) -> Path | None:
@@ -264,7 +264,7 @@ def move_blobs(
 ) -> list[str]:
     """Copy blobs; returns those that are missing or damaged in the source. A place that fails ends it."""
 
-    def copied(key: str) -> str | None:
+    def copy(key: str) -> str | None:
         if not target.exists(key):
             try:
                 data = source.get(key)
@@ -275,4 +275,4 @@ def move_blobs(
         return None
 
     with ThreadPoolExecutor(AT_ONCE) as movers:
-        return [key for key in movers.map(copied, keys) if key is not None]
+        return [key for key in movers.map(copy, keys) if key is not None]

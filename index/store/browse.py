@@ -123,21 +123,17 @@ def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -
         ("number", numbers, and_(of_key, facts.c.kind == "number", numbers.is_not(None))),
         ("text", facts.c.text, and_(of_key, facts.c.text.is_not(None))),
     ]
-    found: list[ValueCount] = []
+    counts: list[ValueCount] = []
     for kind, column, chosen in kinds:
         query = select(column, func.count()).where(chosen, _among(where)).group_by(column)
         most = connection.execute(query.order_by(func.count().desc(), column).limit(limit))
-        found += [ValueCount(FactValue(kind, value).scalar, many) for value, many in most]
-    return sorted(found, key=lambda facet: -facet.count)[:limit]
+        counts += [ValueCount(FactValue(kind, value).scalar, many) for value, many in most]
+    return sorted(counts, key=lambda facet: -facet.count)[:limit]
 
 
 def _among(where: Filter | None) -> Condition:
     """The filter as a condition on facts."""
-    return (
-        true()
-        if where is None
-        else facts.c.edition.in_(select(items.c.edition).where(filter_condition(where)))
-    )
+    return true() if where is None else facts.c.edition.in_(select(items.c.edition).where(_holds(where)))
 
 
 def _holds(where: Filter | None) -> Condition:
@@ -164,10 +160,10 @@ class ItemOrder:
 
 def parse_order(text: str) -> ItemOrder:
     """The order that is written so."""
-    found = WRITTEN.fullmatch(text)
-    if text != "newest" and (found is None or len(found[2]) > LONGEST_KEY or not is_storable(found[2])):
+    parts = WRITTEN.fullmatch(text)
+    if text != "newest" and (parts is None or len(parts[2]) > LONGEST_KEY or not is_storable(parts[2])):
         raise ItemOrderError("Items are sorted by 'id', 'newest', 'payload.KEY' or '-payload.KEY'.")
-    return ItemOrder(found[2], bool(found[1])) if found else ItemOrder(None, True)
+    return ItemOrder(parts[2], bool(parts[1])) if parts else ItemOrder(None, True)
 
 
 def page_in_order(
@@ -175,8 +171,7 @@ def page_in_order(
 ) -> tuple[list[Item], str | None]:
     """A page, and the mark that begins the next one, if there may be one."""
     query = _newest(after) if order.key is None else _by_number(order.key, order.descending, after)
-    let_through = true() if where is None else filter_condition(where)
-    rows = connection.execute(query.where(let_through).limit(limit)).mappings().all()
+    rows = connection.execute(query.where(_holds(where)).limit(limit)).mappings().all()
     mark = _mark(rows[-1]) if len(rows) == limit else None
     return read_items(connection, rows), mark
 
@@ -208,9 +203,9 @@ def _mark(row: Mapping[Any, Any]) -> str:
 
 
 def _read_mark(mark: str) -> tuple[int, float]:
-    found = MARK.fullmatch(mark)
+    parts = MARK.fullmatch(mark)
     try:
-        edition, number = (int(found[1]), float(found[2] or 0)) if found else (0, math.nan)
+        edition, number = (int(parts[1]), float(parts[2] or 0)) if parts else (0, math.nan)
     except ValueError:
         edition, number = 0, math.nan
     if not math.isfinite(number):
@@ -240,13 +235,15 @@ class FacetCounter:
 
     def spans(self) -> dict[str, NumberSpan]:
         """The span of each key that has numbers."""
-        return {key: self._span(key, many) for key, many in self._numbers.items()}
+        spans = {}
+        for key, many in self._numbers.items():
+            numbers = [
+                one.number for one in self._counts[key] if one.kind == "number" and one.number is not None
+            ]
+            spans[key] = NumberSpan(min(numbers), max(numbers), many)
+        return spans
 
     @staticmethod
     def _facet(counts: Counter[FactValue], limit: int) -> list[ValueCount]:
         ordered = sorted(counts, key=lambda one: (-counts[one], KINDS.index(one.kind), one.content))
         return [ValueCount(value.scalar, counts[value]) for value in ordered[:limit]]
-
-    def _span(self, key: str, many: int) -> NumberSpan:
-        numbers = [one.number for one in self._counts[key] if one.kind == "number" and one.number is not None]
-        return NumberSpan(min(numbers), max(numbers), many)

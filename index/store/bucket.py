@@ -1,6 +1,6 @@
 """Blobs in a bucket of an S3-compatible store, for all processes that share a database.
 
-Where the store is and who we are is said as for every other client of S3: AWS_ENDPOINT_URL_S3, AWS_REGION,
+Address and credentials are configured as for every other client of S3: AWS_ENDPOINT_URL_S3, AWS_REGION,
 AWS_SHARED_CREDENTIALS_FILE or the machine's role. The server checks what is sent by its sha256, `get` checks
 what comes back. A server that does not answer is given up after seconds, and the error says so.
 """
@@ -60,8 +60,8 @@ class BucketBlobs(Blobs):
     def read(self, key: str) -> bytes:
         """What the object holds."""
         try:
-            found = self._client.get_object(Bucket=self._name, Key=self._place(key))
-            data: bytes = found["Body"].read()
+            answer = self._client.get_object(Bucket=self._name, Key=self._place(key))
+            data: bytes = answer["Body"].read()
         except Failed as error:
             if _code(error) in MISSING:
                 raise DamagedBlobError(f"no blob {key}") from None

@@ -36,7 +36,7 @@ class Database(ABC):
         if outer is not None:
             yield outer
             return
-        with self._told(), self._connected() as connection, self._begun(connection, writes=False):
+        with self.apart() as connection:
             self._here.connection = connection
             try:
                 yield connection
@@ -46,12 +46,12 @@ class Database(ABC):
     @contextmanager
     def apart(self) -> Iterator[Connection]:
         """A reading transaction that sees what is newest, whatever this thread reads already."""
-        with self._told(), self._connected() as connection, self._begun(connection, writes=False):
+        with self._errors(), self._engine.connect() as connection, self._begun(connection, writes=False):
             yield connection
 
     @contextmanager
     def alone(self, name: str) -> Iterator[bool]:  # noqa: ARG002 (one process writes)
-        """Whether the block is the only one of this name, in all processes; nobody waits."""
+        """Whether the block is the only one of this name, in all processes; it never waits."""
         yield True
 
     @contextmanager
@@ -60,12 +60,12 @@ class Database(ABC):
 
         It has all of the store to itself: no other writes begin before it has ended.
         """
-        with self._told(), self._connected() as connection, self._begun(connection, writes=True):
+        with self._errors(), self._engine.connect() as connection, self._begun(connection, writes=True):
             yield connection
 
     def vacuum(self) -> None:
         """Give the space of what was removed back to the disk."""
-        with self._told(), self._connected() as connection:
+        with self._errors(), self._engine.connect() as connection:
             self._vacuum(connection)
 
     @abstractmethod
@@ -87,12 +87,7 @@ class Database(ABC):
         """Outside of any transaction."""
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:
@@ -106,7 +101,7 @@ BEGIN = "begin"  # the statement that a transaction begins with
 
 
 class SQLite(Database):
-    """One file; one process writes to it (see lock.py)."""
+    """One file; one process writes to it (see folder_locks.py)."""
 
     shared = False
     advice = "Nothing was changed; check the disk's space and health, then try again."
@@ -123,10 +118,10 @@ class SQLite(Database):
     def unsound(self) -> list[str]:
         """What SQLite finds wrong with the file."""
         with self.reading() as connection:
-            told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
+            lines = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
             loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-        found = [f"The store {self.name}: {line}." for line in told if line != "ok"]
-        return found + [f"The store {self.name}: a row of {row[0]} belongs to nothing." for row in loose]
+        problems = [f"The store {self.name}: {line}." for line in lines if line != "ok"]
+        return problems + [f"The store {self.name}: a row of {row[0]} belongs to nothing." for row in loose]
 
     @contextmanager
     def _begun(self, connection: Connection, *, writes: bool) -> Iterator[None]:

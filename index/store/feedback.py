@@ -1,12 +1,12 @@
 """What people said of hits: an item is good or bad for a query, in the words and pictures it was asked with.
 
-One verdict stands for each query, item and author; a newer one takes its place. No index is made of
-verdicts, so the log does not tell of them. They outlive their item.
+There is one verdict for each query, item and author; a newer one replaces it. No index is made of verdicts,
+so they are not in the log of changes. They stay when their item is deleted.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -89,12 +89,9 @@ def count_judgements(connection: Connection) -> int:
 
 def get_judgement(connection: Connection, name: str) -> Judgement | None:
     """One verdict."""
-    known = ID.fullmatch(name) is not None  # no database sees what cannot be one
-    row = (
-        connection.execute(select(feedback).where(feedback.c.id == name)).mappings().first()
-        if known
-        else None
-    )
+    if not ID.fullmatch(name):  # no database gets what cannot be an id
+        return None
+    row = connection.execute(select(feedback).where(feedback.c.id == name)).mappings().first()
     return None if row is None else _judgement(row)
 
 
@@ -146,11 +143,7 @@ def _row(judgement: Judgement) -> dict[str, Any]:
 def _judgement(row: TableRow) -> Judgement:
     query = json.loads(row["query"])
     seen = None if row["kind"] is None else (cast(Kind, row["kind"]), int(row["ordinal"]))
-    parts = tuple(map(_asked, cast(Iterable[Mapping[str, Any]], query["parts"])))
+    parts = tuple(FeedbackQueryPart(**part) for part in query["parts"])
     return Judgement(
         row["id"], row["item"], row["verdict"], query["target"], parts, row["author"], seen, row["given"]
     )
-
-
-def _asked(raw: Mapping[str, Any]) -> FeedbackQueryPart:
-    return FeedbackQueryPart(**raw)

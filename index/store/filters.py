@@ -43,7 +43,7 @@ JOINS = ("and", "or", "not")
 
 
 class FilterError(MultifoldError):
-    """A filter that nobody understands."""
+    """A filter that cannot be parsed."""
 
 
 @dataclass(frozen=True)
@@ -158,17 +158,17 @@ def _in(key: str, raw: object) -> Filter:
     return _one_of(key, raw)
 
 
-def _prefix(key: str, raw: object) -> Filter:
-    return PrefixFilter(key, _short(raw, "'prefix' takes a text"))
-
-
 def _exists(key: str, raw: object) -> Filter:
     if not isinstance(raw, bool):
         raise FilterError(f"'exists' takes true or false, not {_shown(raw)}.")
     return ExistsFilter(key) if raw else NotFilter(ExistsFilter(key))
 
 
-OPERATORS: Mapping[str, Callable[[str, object], Filter]] = {"in": _in, "prefix": _prefix, "exists": _exists}
+OPERATORS: Mapping[str, Callable[[str, object], Filter]] = {
+    "in": _in,
+    "prefix": lambda key, raw: PrefixFilter(key, _short(raw, "'prefix' takes a text")),
+    "exists": _exists,
+}
 
 
 def _range(key: str, raw: Mapping[str, object]) -> Filter:
@@ -219,8 +219,8 @@ def _size(part: Filter) -> int:
 
 
 def _shown(raw: object) -> str:
-    told = repr(raw)
-    return told if len(told) <= 60 else f"{told[:57]}…"
+    text = repr(raw)
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 Condition = ColumnElement[bool]
@@ -234,7 +234,7 @@ def filter_condition(where: Filter) -> Condition:
         return or_(*map(filter_condition, where.parts))
     if isinstance(where, NotFilter):
         return not_(filter_condition(where.part))
-    return or_(*(items.c.edition.in_(found) for found in leaf_queries(where)))
+    return or_(*(items.c.edition.in_(query) for query in leaf_queries(where)))
 
 
 def leaf_queries(leaf: LeafFilter, after: int | None = None) -> list[Select[Any]]:
@@ -250,8 +250,8 @@ def leaf_queries(leaf: LeafFilter, after: int | None = None) -> list[Select[Any]
 
 def matching_editions(connection: Connection, leaf: LeafFilter, after: int | None) -> Ids:
     """The editions with a fact that the leaf asks for, each perhaps several times; `after` some, or all."""
-    found = chain.from_iterable(map(connection.scalars, leaf_queries(leaf, after)))
-    return np.fromiter(found, np.int64)
+    editions = chain.from_iterable(map(connection.scalars, leaf_queries(leaf, after)))
+    return np.fromiter(editions, np.int64)
 
 
 def newer_editions(connection: Connection, edition: int) -> Int64[np.ndarray, "e 2"]:

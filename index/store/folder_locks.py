@@ -13,7 +13,7 @@ from multifold.errors import MultifoldError
 
 NAME = "writer.lock"
 BLOBS = "blobs.lock"
-LOCK_SECONDS = 0.3  # seconds; somebody who only asks who writes holds the lock for an instant
+LOCK_SECONDS = 0.3  # seconds; a process that only reads the holder has the lock for an instant
 
 
 class LockError(MultifoldError):
@@ -43,7 +43,7 @@ class WriterLock:
 
 
 def writer_of(folder: Path) -> str | None:
-    """The address of the process that writes here now, None when nobody does."""
+    """The address of the process that writes here now, None without one."""
     try:
         handle = os.open(folder / NAME, os.O_RDONLY)
     except FileNotFoundError:
@@ -56,31 +56,31 @@ def writer_of(folder: Path) -> str | None:
 
 @contextmanager
 def keep_blobs(folder: Path) -> Iterator[None]:
-    """Nobody removes blobs meanwhile; several may ask for that at once."""
+    """No process removes blobs meanwhile; several may ask for that at once."""
     with _blobs_locked(folder, fcntl.LOCK_SH, "Its blobs are being cleared of what nobody needs"):
         yield
 
 
 @contextmanager
 def allow_blob_removal(folder: Path) -> Iterator[None]:
-    """Blobs may be removed meanwhile: nobody counts on those that are there."""
+    """Blobs may be removed meanwhile: no process needs those that are there."""
     with _blobs_locked(folder, fcntl.LOCK_EX, "A snapshot of it is being taken"):
         yield
 
 
 @contextmanager
-def _blobs_locked(folder: Path, mode: int, else_told: str) -> Iterator[None]:
+def _blobs_locked(folder: Path, mode: int, reason: str) -> Iterator[None]:
     handle = os.open(folder / BLOBS, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _lock(handle, mode, LOCK_SECONDS):
-            raise LockError(f"{folder} is busy. {else_told}: try again when that has ended.")
+            raise LockError(f"{folder} is busy. {reason}: try again when that has ended.")
         yield
     finally:
         os.close(handle)
 
 
-def _lock(handle: int, mode: int, patience: float) -> bool:
-    deadline = time.monotonic() + patience
+def _lock(handle: int, mode: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(handle, mode | fcntl.LOCK_NB)
@@ -116,7 +116,7 @@ class NetworkFolderError(MultifoldError):
 
 
 def refuse_network(folder: Path, mounts: Path = MOUNTS) -> None:
-    """Raise if the folder lies on a network file system. Where nobody lists the mounts, nothing is known."""
+    """Raise if the folder lies on a network file system. Unknown where mounts are not listed."""
     kind = file_system(folder, mounts)
     if kind is not None and NETWORK.fullmatch(kind):
         raise NetworkFolderError(
@@ -126,7 +126,7 @@ def refuse_network(folder: Path, mounts: Path = MOUNTS) -> None:
 
 
 def file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """The type of the file system that holds a folder, None where nobody lists the mounts."""
+    """The type of the file system that holds a folder, None where the mounts are not listed."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except FileNotFoundError:
@@ -134,11 +134,7 @@ def file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
     place, deepest, kind = folder.resolve(), -1, None
     for line in lines:
         _, point, this, *_ = line.split(" ")
-        root = Path(_unescape(point))
+        root = Path(re.sub(r"\\([0-7]{3})", lambda escaped: chr(int(escaped[1], 8)), point))
         if place.is_relative_to(root) and len(root.parts) >= deepest:
             deepest, kind = len(root.parts), this
     return kind
-
-
-def _unescape(point: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)

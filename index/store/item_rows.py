@@ -3,7 +3,7 @@ what makes an item fit to be stored.
 
 Each change of an item makes a new *edition* of it, numbered by the change's sequence number. The rows of an
 edition are edition·2²⁰ + place: its observations from place 0 up, its pooled rows (one a side) from the top
-down. So a row names its item and its generation, is never used twice, and rows of one edition lie together.
+down. So a row names its item and its generation, is never used twice, and rows of one edition are together.
 
 An object is walked into: `{"size": {"w": 3}}` has the key `size.w`. A list stands for each of its elements.
 Null is as good as nothing. Numbers are float64; a text that is too long for an index is its beginning and
@@ -154,9 +154,9 @@ def batch_from_rows(rows: Sequence[Any]) -> FeatureBatch:
 
 def batch_from_items(items: Sequence[Item]) -> FeatureBatch:
     """A batch from items not yet written; their places stand for the editions."""
-    seen = [one for item in items for one in item.observations]
+    every = [one for item in items for one in item.observations]
     rows = [first_row(n) + place for n, item in enumerate(items) for place in range(len(item.observations))]
-    return _batch(rows, [SIDE_OF[one.kind] for one in seen], np.stack([one.feature for one in seen]))
+    return _batch(rows, [SIDE_OF[one.kind] for one in every], np.stack([one.feature for one in every]))
 
 
 def _batch(rows: Sequence[int], sides: Sequence[Side], features: Features) -> FeatureBatch:
@@ -196,8 +196,8 @@ def read_summaries(connection: Connection, editions: Sequence[int]) -> dict[int,
 
 def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, Observation]:
     """The observations of these rows; those replaced or deleted are left out."""
-    found = read_rows(connection, OBSERVATIONS, rows)
-    return {one.row: _observation(one) for one in found}
+    every = read_rows(connection, OBSERVATIONS, rows)
+    return {one.row: _observation(one) for one in every}
 
 
 def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
@@ -268,8 +268,8 @@ PRESENT = FactValue("other")  # something that has no order and equals nothing
 
 def facts_of(payload: Mapping[str, Any]) -> list[PayloadFact]:
     """Every value of a payload as JSON has it, each once."""
-    found = (fact for name, inner in payload.items() for fact in _walk(name, inner, 1))
-    return [fact for fact in dict.fromkeys(found) if is_storable(fact.key) and len(fact.key) <= LONGEST_KEY]
+    every = (fact for name, inner in payload.items() for fact in _walk(name, inner, 1))
+    return [fact for fact in dict.fromkeys(every) if is_storable(fact.key) and len(fact.key) <= LONGEST_KEY]
 
 
 def fact_value(scalar: Scalar) -> FactValue:

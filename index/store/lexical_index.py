@@ -3,14 +3,14 @@
 Text is cut at blanks, and each chunk is known by its pieces and by its wholes: `KX-42/7b` by kx, 42, kx42, 7,
 b, 7b, kx427b; `chairs/kitchenTable_A` by chairs, kitchen, table, kitchentable, a, kitchentablea, and all of
 it. Letters are folded: case, width and ligatures make no difference. A word holds letters, digits and their
-marks alone, so no database can take it for anything else.
+marks alone, so no database can take it for syntax.
 
 SQLite keeps it as FTS5, PostgreSQL as text search vectors under GIN. Beside a vector, words name an item only
-where it has all that tell (see `words.telling`) and few others do: every code of the question or, without a
-code, one text that quotes all of it, or one name that has its words in any order. For words alone either
-database is asked one word at a time, so that both rank alike: an item counts the rarity
-ln(1 + items / items with it) of each. It is derived: where it is missing, or was made by other rules
-(words.py), it is built anew from the items.
+where it has all that identify it (see `required_words`) and few others do: every code of the question or,
+without a code, one text that quotes all of it, or one name that has its words in any order. For words alone
+either database is queried one word at a time, so that both rank alike: an item counts the rarity
+ln(1 + items / items with it) of each. The index is derived: where it is missing, or was made by other rules,
+it is built again from the items.
 """
 
 import math
@@ -45,7 +45,7 @@ _CODE = re.compile(
 )
 _MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
 _INGESTED = {"source", "path", "content"}  # what a folder's ingest notes beside the user's own
-_NOTES = {"source", "content", "size"}  # those that nobody would ask for
+_NOTES = {"source", "content", "size"}  # those that no query would ask for
 _EDGES = re.compile(r"(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])")
 _CAMEL = re.compile(r"(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])")
 
@@ -64,12 +64,12 @@ class RequiredWords:
     one name that has them all."""
 
     words: list[QueryWord]
-    quote: tuple[str, ...]  # pieces that stand one after another; none where codes tell
+    quote: tuple[str, ...]  # pieces that follow one another; none where there are codes
 
-    def said_by(self, text: str) -> bool:
+    def is_in_text(self, text: str) -> bool:
         """Whether a text has the quote in it."""
-        said, length = split_pieces(text), len(self.quote)
-        return any(said[at : at + length] == self.quote for at in range(len(said) - length + 1))
+        pieces, length = split_pieces(text), len(self.quote)
+        return any(pieces[at : at + length] == self.quote for at in range(len(pieces) - length + 1))
 
     def is_in_name(self, name: str) -> bool:
         """Whether a name has all of the quote, in any order."""
@@ -99,11 +99,11 @@ def split_pieces(text: str) -> tuple[str, ...]:
 
 
 def required_words(text: str) -> RequiredWords:
-    """What tells in a question: its codes; without codes, all of it as a quote."""
+    """What identifies an item in a question: its codes; without codes, all of it as a quote."""
     chunks = _chunks(text)
     codes = [chunk for chunk in chunks if _CODE.search(chunk)]
-    told = _once((word, chunk) for chunk in codes or chunks for word in _wholes(chunk))
-    return RequiredWords(told, () if codes else split_pieces(text))
+    words_of_codes = _once((word, chunk) for chunk in codes or chunks for word in _wholes(chunk))
+    return RequiredWords(words_of_codes, () if codes else split_pieces(text))
 
 
 def words_of_item(item: Item) -> list[str]:
@@ -115,12 +115,12 @@ def words_of_item(item: Item) -> list[str]:
 
 def words_of_texts(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> list[str]:
     """Every word of its texts."""
-    found: dict[str, None] = {}
+    every: dict[str, None] = {}
     for text in texts_of_item(name, captions, payload):
-        found.update(dict.fromkeys(words(text)))
-        if len(found) >= MAX_ITEM_WORDS:
+        every.update(dict.fromkeys(words(text)))
+        if len(every) >= MAX_ITEM_WORDS:
             break
-    return list(found)[:MAX_ITEM_WORDS]
+    return list(every)[:MAX_ITEM_WORDS]
 
 
 def texts_of_item(name: str, captions: Iterable[str], payload: Mapping[str, Any]) -> Iterator[str]:
@@ -130,7 +130,7 @@ def texts_of_item(name: str, captions: Iterable[str], payload: Mapping[str, Any]
 
 
 def names_of_item(name: str, payload: Mapping[str, Any]) -> Iterator[str]:
-    """What an item is called: its id, and the values of its payload, if people made them."""
+    """The names of an item: its id, and the values of its payload, if people made them."""
     notes = _NOTES if payload.keys() >= _INGESTED else set()
     facts = (
         one for one in facts_of(payload) if one.value.kind in ("text", "number") and one.key not in notes
@@ -143,9 +143,9 @@ def _chunks(text: str) -> list[str]:
     return [chunk.strip(_SIGNS) for chunk in unicodedata.normalize("NFKC", text).split()]
 
 
-def _once(found: Iterable[tuple[str, str]]) -> list[QueryWord]:
+def _once(pairs: Iterable[tuple[str, str]]) -> list[QueryWord]:
     chunks: dict[str, str] = {}
-    for word, chunk in found:
+    for word, chunk in pairs:
         chunks.setdefault(word, chunk)
     return [QueryWord(word, chunk) for word, chunk in chunks.items()][:MAX_QUERY_WORDS]
 
@@ -187,8 +187,8 @@ def _parts(segment: str) -> Iterator[str]:
     return iter(kept.split())
 
 
-def _fit(found: Iterable[str]) -> Iterator[str]:
-    for word in found:
+def _fit(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
         folded = word.casefold()
         if not folded.isascii():
             folded = "".join(filter(str.strip, unicodedata.normalize("NFKC", folded)))
@@ -197,9 +197,9 @@ def _fit(found: Iterable[str]) -> Iterator[str]:
 
 
 TABLE = "words"
-RULES, NOTE = "2", "words"  # of words.py: another number builds every store's index anew
+RULES, NOTE = "2", "words"  # another number builds every store's index again
 PAGE_ITEMS = 1_000  # items of one statement
-MAX_NAMED = 8  # items that words may name beside a vector; what more have tells too little
+MAX_NAMED = 8  # items that words may name beside a vector; words that more items have identify none
 QUOTED, ALL_OF = 1.0, 2.0  # how sure it is that an item was meant
 MOST_READ = 64  # items that are read to see whether they quote a question
 MOST_FOUND = 100_000  # items with one word
@@ -213,7 +213,7 @@ class LexicalDialect:
     insert: TextClause
     delete: TextClause
     find: TextClause
-    both: str  # what asks for two words at once
+    both: str  # between two words that are both required
     quote: str
 
 
@@ -272,7 +272,7 @@ def ensure_index(connection: Connection) -> None:
 
 def write_words(connection: Connection, new: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Note the words of editions."""
-    rows = [{"edition": edition, "told": " ".join(told)} for edition, told in new]
+    rows = [{"edition": edition, "told": " ".join(words)} for edition, words in new]
     if rows:
         connection.execute(_dialect(connection).insert, rows)
 
@@ -290,20 +290,18 @@ def count_indexed(connection: Connection) -> int:
 
 def find_named(connection: Connection, question: str) -> dict[int, LexicalMatch]:
     """The editions that have all that tells in a question; none if they are many."""
-    telling = required_words(question)
-    most = MOST_READ if telling.quote else MAX_NAMED
-    found = _editions(connection, [one.word for one in telling.words], most + 1)
-    if len(found) > most:
+    required = required_words(question)
+    most = MOST_READ if required.quote else MAX_NAMED
+    editions = _editions(connection, [one.word for one in required.words], most + 1)
+    if len(editions) > most:
         return {}
-    scores = _quoting(connection, telling, found) if telling.quote else dict.fromkeys(found, QUOTED)
+    scores = _quoting(connection, required, editions) if required.quote else dict.fromkeys(editions, QUOTED)
     if len(scores) > MAX_NAMED:
         scores = {edition: score for edition, score in scores.items() if score == ALL_OF}
-    chunks = tuple(dict.fromkeys(one.chunk for one in telling.words))
-    return (
-        {edition: LexicalMatch(score, chunks) for edition, score in scores.items()}
-        if len(scores) <= MAX_NAMED
-        else {}
-    )
+    if len(scores) > MAX_NAMED:
+        return {}
+    chunks = tuple(dict.fromkeys(one.chunk for one in required.words))
+    return {edition: LexicalMatch(score, chunks) for edition, score in scores.items()}
 
 
 def rank_by_words(connection: Connection, question: str, size: int) -> dict[int, LexicalMatch]:
@@ -311,19 +309,18 @@ def rank_by_words(connection: Connection, question: str, size: int) -> dict[int,
     scores: dict[int, float] = {}
     chunks: dict[int, dict[str, None]] = {}
     for one in query_words(question):
-        found = _editions(connection, [one.word], MOST_FOUND)
-        for edition in found:
-            scores[edition] = scores.get(edition, 0.0) + math.log1p(size / len(found))
+        editions = _editions(connection, [one.word], MOST_FOUND)
+        for edition in editions:
+            scores[edition] = scores.get(edition, 0.0) + math.log1p(size / len(editions))
             chunks.setdefault(edition, {})[one.chunk] = None
     best = sorted(scores, key=lambda edition: (-scores[edition], edition))
     return {edition: LexicalMatch(scores[edition], tuple(chunks[edition])) for edition in best}
 
 
-def keep_allowed(found: Mapping[int, LexicalMatch], allowed: Ids) -> dict[int, LexicalMatch]:
+def keep_allowed(matches: Mapping[int, LexicalMatch], allowed: Ids) -> dict[int, LexicalMatch]:
     """Those of the allowed editions."""
-    kept = np.intersect1d(np.fromiter(found, np.int64), allowed)
-    few = set(kept.tolist())
-    return {edition: told for edition, told in found.items() if edition in few}
+    both = set(np.intersect1d(np.fromiter(matches, np.int64), allowed).tolist())
+    return {edition: match for edition, match in matches.items() if edition in both}
 
 
 def _editions(connection: Connection, every: Sequence[str], most: int) -> list[int]:
@@ -331,18 +328,19 @@ def _editions(connection: Connection, every: Sequence[str], most: int) -> list[i
     if not every:
         return []
     dialect = _dialect(connection)
-    asked = dialect.both.join(f"{dialect.quote}{word}{dialect.quote}" for word in every)
-    return [row[0] for row in connection.execute(dialect.find, {"asked": asked, "most": most})]
+    query = dialect.both.join(f"{dialect.quote}{word}{dialect.quote}" for word in every)
+    return [row[0] for row in connection.execute(dialect.find, {"asked": query, "most": most})]
 
 
-def _quoting(connection: Connection, telling: RequiredWords, found: Sequence[int]) -> dict[int, float]:
+def _quoting(connection: Connection, required: RequiredWords, editions: Sequence[int]) -> dict[int, float]:
     """Those of which one text is the quote or holds it; if none does, those whose name has all its words."""
     scores, called = {}, {}
-    for edition, name, captions, payload in _texts(connection, items.c.edition.in_(found)) if found else ():
-        quoting = [text for text in texts_of_item(name, captions, payload) if telling.said_by(text)]
+    texts = _texts(connection, items.c.edition.in_(editions)) if editions else ()
+    for edition, name, captions, payload in texts:
+        quoting = [text for text in texts_of_item(name, captions, payload) if required.is_in_text(text)]
         if quoting:
-            scores[edition] = ALL_OF if any(map(telling.is_all_of, quoting)) else QUOTED
-        elif any(map(telling.is_in_name, names_of_item(name, payload))):
+            scores[edition] = ALL_OF if any(map(required.is_all_of, quoting)) else QUOTED
+        elif any(map(required.is_in_name, names_of_item(name, payload))):
             called[edition] = QUOTED
     return scores or called
 
@@ -367,11 +365,11 @@ def _texts(
     """Edition, name, captions and payload of the first page of some items."""
     page = select(items.c.edition, items.c.id, items.c.payload).where(which)
     some = connection.execute(page.order_by(items.c.edition).limit(PAGE_ITEMS)).all()
-    said: dict[int, list[str]] = {row.edition: [] for row in some}
+    captions_of: dict[int, list[str]] = {row.edition: [] for row in some}
     captions = select(observations.c.edition, observations.c.text).where(
-        observations.c.edition.in_(list(said)), observations.c.text.is_not(None)
+        observations.c.edition.in_(list(captions_of)), observations.c.text.is_not(None)
     )
     for edition, caption in connection.execute(captions) if some else ():
-        said[edition].append(caption)
+        captions_of[edition].append(caption)
     for row in some:
-        yield row.edition, row.id, said[row.edition], item_rows.payload(row.payload)
+        yield row.edition, row.id, captions_of[row.edition], item_rows.payload(row.payload)

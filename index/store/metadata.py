@@ -25,13 +25,13 @@ STEPS: dict[int, Callable[[Connection], None]] = {}
 
 def migrate(connection: Connection) -> None:
     """Bring an older store up to date; a version that no steps lead from is left as it is."""
-    found = connection.scalar(select(meta.c.value).where(meta.c.key == SCHEMA))
-    version = int(found) if found is not None and found.isdigit() else VERSION
+    stamp = read_note(connection, SCHEMA)
+    version = int(stamp) if stamp is not None and stamp.isdigit() else VERSION
     if version >= VERSION or not all(step in STEPS for step in range(version, VERSION)):
         return
     for step in range(version, VERSION):
         STEPS[step](connection)
-    connection.execute(update(meta).where(meta.c.key == SCHEMA).values(value=str(VERSION)))
+    write_note(connection, SCHEMA, str(VERSION))
 
 
 SESSION = "session"
@@ -59,27 +59,27 @@ def create_or_migrate(connection: Connection, vector_id: str | None) -> None:
     if vector_id is None:
         return
     tables.create_all(connection)
-    stamp = {"schema": str(VERSION), VECTOR_ID: vector_id}
+    stamp = {SCHEMA: str(VERSION), VECTOR_ID: vector_id}
     connection.execute(insert(meta), [{"key": key, "value": value} for key, value in stamp.items()])
     connection.execute(insert(clock), {"last": 0})
 
 
 def check_stamp(connection: Connection, name: str, vector_id: str | None) -> StoreStamp:
     """Refuse what is not ours; without a `vector_id` any encoder's store is."""
-    known = {row.key: row.value for row in connection.execute(select(meta))}
-    if known.get("schema") != str(VERSION):
+    notes = {row.key: row.value for row in connection.execute(select(meta))}
+    if notes.get(SCHEMA) != str(VERSION):
         raise ForeignStoreError(
-            f"{name} has the schema {known.get('schema')}, this program reads {VERSION}. "
+            f"{name} has the schema {notes.get(SCHEMA)}, this program reads {VERSION}. "
             "Open it for writing once if it is older, or with the version of Multifold that wrote it."
         )
-    if vector_id not in (None, known[VECTOR_ID]):
+    if vector_id not in (None, notes[VECTOR_ID]):
         raise ForeignStoreError(
-            f"The collection in {name} was made with the encoder {known[VECTOR_ID]!r} and cannot be "
+            f"The collection in {name} was made with the encoder {notes[VECTOR_ID]!r} and cannot be "
             f"searched with {vector_id!r}: their vectors do not compare. Serve it with its own bundle, or "
             "ingest the originals into a new collection."
         )
-    length = known.get("feature_length")
-    return StoreStamp(known[VECTOR_ID], None if length is None else int(length))
+    length = notes.get("feature_length")
+    return StoreStamp(notes[VECTOR_ID], None if length is None else int(length))
 
 
 def begin_session(connection: Connection) -> str:
@@ -90,13 +90,13 @@ def begin_session(connection: Connection) -> str:
 
 
 def read_note(connection: Connection, key: str) -> str | None:
-    """What the store says of itself under this key."""
-    found: str | None = connection.scalar(select(meta.c.value).where(meta.c.key == key))
-    return found
+    """What is noted under this key."""
+    note: str | None = connection.scalar(select(meta.c.value).where(meta.c.key == key))
+    return note
 
 
 def write_note(connection: Connection, key: str, value: str) -> None:
-    """Say something else under this key."""
+    """Note something else under this key."""
     if read_note(connection, key) is None:
         connection.execute(insert(meta), {"key": key, "value": value})
     else:
@@ -104,7 +104,7 @@ def write_note(connection: Connection, key: str, value: str) -> None:
 
 
 Action: TypeAlias = Literal["upsert", "delete"]
-PRUNED = "pruned"  # the last change that the log no longer tells of
+PRUNED = "pruned"  # the last change that the log no longer holds
 
 
 def last_change(connection: Connection) -> int:
@@ -141,17 +141,17 @@ def changed_items(connection: Connection, since: int) -> list[str] | None:
 
 
 def prune_log(connection: Connection, kept: int) -> int:
-    """Forget all changes but the last `kept`; returns how many were forgotten."""
+    """Delete all changes but the last `kept`; returns how many were deleted."""
     end = last_change(connection) - kept
     if end <= pruned_until(connection):
         return 0
-    forgotten = connection.execute(delete(changes).where(changes.c.sequence <= end)).rowcount
+    deleted = connection.execute(delete(changes).where(changes.c.sequence <= end)).rowcount
     write_note(connection, PRUNED, str(end))
-    return forgotten
+    return deleted
 
 
 def pruned_until(connection: Connection) -> int:
-    """The last change that the log no longer tells of: who stands before it cannot catch up, and rebuilds."""
+    """The last change that the log no longer holds: older engines cannot catch up, and are rebuilt."""
     return int(read_note(connection, PRUNED) or 0)
 
 

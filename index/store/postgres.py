@@ -1,6 +1,6 @@
 """The shared store: PostgreSQL, written by any number of processes.
 
-A writer takes one lock before it looks at anything and holds it until its transaction has ended, so changes
+A writer takes one lock before it reads anything and holds it until its transaction has ended, so changes
 become visible in the order of their numbers: no reader meets a gap that is filled later. Readers take no
 lock; each sees one version (repeatable read).
 """
@@ -66,7 +66,7 @@ class Postgres(Database):
 
     @contextmanager
     def alone(self, name: str) -> Iterator[bool]:
-        """Whether the block is the only one of this name, in all processes; nobody waits."""
+        """Whether the block is the only one of this name, in all processes; it never waits."""
         with self.apart() as connection:
             yield bool(connection.scalar(ALONE, {"name": name}))
 
@@ -91,8 +91,8 @@ class Postgres(Database):
 def within(url: str, schema: str) -> str:
     """The address of another schema of the same database."""
     address = _address(url)
-    told = address.query.get("options", "")
-    options = [told] if isinstance(told, str) else [*told]
+    former = address.query.get("options", "")
+    options = [former] if isinstance(former, str) else [*former]
     moved = address.update_query_dict({"options": " ".join([*options, f"-csearch_path={schema}"]).strip()})
     return moved.render_as_string(hide_password=False)
 

@@ -44,7 +44,7 @@ def test_commits_are_durable(place: str) -> None:
     for transaction in (database.writing, database.reading):
         with transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
-    with database.reading() as connection, pytest.raises(StoreError, match="read-only"), database._told():
+    with database.reading() as connection, pytest.raises(StoreError, match="read-only"), database._errors():
         connection.exec_driver_sql("CREATE TABLE t (n int)")
     database.close()
 
@@ -179,7 +179,7 @@ def test_a_bad_address_is_refused(tmp_path: Path, address: str, reason: str) -> 
         Collection.open(tmp_path, SPACE, database=address)
 
 
-def test_no_password_is_told(tmp_path: Path) -> None:
+def test_no_password_is_errors(tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(StoreError) as caught:
         Collection.open(tmp_path, SPACE, database="postgresql://us:secret@/x?host=/nowhere")

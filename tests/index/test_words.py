@@ -89,7 +89,7 @@ def test_codes_tell_and_without_them_the_whole_question(text: str, found: str, q
 )
 def test_a_text_quotes_what_stands_in_it_word_for_word(text: str, quoted: bool, whole: bool) -> None:
     question = required_words("Kitchen table?")
-    assert (question.said_by(text), question.is_all_of(text)) == (quoted, whole)
+    assert (question.is_in_text(text), question.is_all_of(text)) == (quoted, whole)
 
 
 def test_what_machines_made_is_no_word() -> None:

@@ -140,7 +140,6 @@ class CollectionRuntime:
                 return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
     async def prepare(self, upload: ItemUpload) -> PreparedItem:
-        """Render and encode an item."""
         mesh, span, views = upload.mesh, self.runtime.telemetry.tracing.span, None
         if mesh is not None:
             with span("draw", collection=self.service.name):
@@ -153,7 +152,6 @@ class CollectionRuntime:
             return await self.run(lambda: self.service.make(draft))
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
-        """Record a change in the audit log."""
         version = self.service.collection.version
         self.runtime.audit.record(action, self.service.name, ids, count, version)
 
@@ -169,7 +167,6 @@ class CollectionRuntime:
 
     @property
     def waiting(self) -> int:
-        """How many searches wait."""
         return self._searches.waiting
 
     def close(self) -> None:

@@ -55,7 +55,6 @@ class LruCache(Generic[Key, Value]):
         return len(self._values)
 
     def get(self, key: Key) -> Value | None:
-        """The value of a key, if it is cached."""
         value = self._values.get(key)
         if value is None:
             self.misses += 1
@@ -100,7 +99,6 @@ class QueryEncoder:
         self._render_pool = render_pool
 
     async def text(self, text: str) -> EncodedPart:
-        """Encode a text."""
         encoded = self._cache.get(text)
         if encoded is None:
             encoded = await self._texts.ask(text)
@@ -144,7 +142,6 @@ class QueryEncoder:
 
     @property
     def cache_counts(self) -> tuple[int, int, int]:
-        """Hits, misses and size of the cache."""
         return self._cache.hits, self._cache.misses, len(self._cache)
 
     @property
@@ -157,7 +154,6 @@ class QueryEncoder:
         }
 
     def close(self) -> None:
-        """Finish what was accepted."""
         self._decode_pool.close()
         self._texts.close()
         self._pictures.close()

@@ -22,7 +22,7 @@ from app.operations.telemetry import Telemetry
 from app.settings import Settings
 from index.collection import Collection
 from index.search.search import SearchRequest
-from index.store.filters import Filter
+from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.bundle.calibration import CalibrationCurve, pair_name
 from multifold.types import (
     SIDE_OF,
@@ -262,6 +262,14 @@ def is_single(parts: WeightedParts) -> bool:
 def side_of(parts: WeightedParts) -> Side | None:
     """As what a query is compared; None for a mix, which no calibration covers."""
     return parts[0][0].side if is_single(parts) else None
+
+
+def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
+    """The filter of the options, and of those items only what `where` lets through."""
+    own = parse_filter(options.filter) if options.filter else None
+    if own is None or where is None:
+        return where if own is None else own
+    return AndFilter((where, own))
 
 
 def search_request(

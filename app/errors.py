@@ -40,30 +40,22 @@ STATUS_CODES = {
 
 RETRY_SECONDS = 1  # after which a client may repeat what answered 503
 
-STORAGE_ERRORS = (BlobError, StoreError)  # no request is at fault
-
-ERROR_CODES: dict[type[Exception], str] = {
-    CollectionNameError: "bad_name",
-    NoSuchCollectionError: "no_such_collection",
-    NameTakenError: "taken",
-    NoSuchJobError: "no_such_job",
-    IndexPlanError: "bad_index",
-    ImageError: "bad_image",
-    MeshError: "bad_mesh",
-    FilterError: "bad_filter",
-    FeedbackError: "bad_feedback",
-    QueryError: "bad_query",
-    ItemOrderError: "bad_query",
-    ItemError: "bad_item",
-    ClusterError: "index_away",
-    **dict.fromkeys(STORAGE_ERRORS, "storage"),
-}
-ERROR_STATUSES: dict[type[Exception], int] = {
-    NoSuchCollectionError: 404,
-    NoSuchJobError: 404,
-    NameTakenError: 409,
-    ClusterError: 503,
-    **dict.fromkeys(STORAGE_ERRORS, 503),
+ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of each
+    CollectionNameError: (422, "bad_name"),
+    NoSuchCollectionError: (404, "no_such_collection"),
+    NameTakenError: (409, "taken"),
+    NoSuchJobError: (404, "no_such_job"),
+    IndexPlanError: (422, "bad_index"),
+    ImageError: (422, "bad_image"),
+    MeshError: (422, "bad_mesh"),
+    FilterError: (422, "bad_filter"),
+    FeedbackError: (422, "bad_feedback"),
+    QueryError: (422, "bad_query"),
+    ItemOrderError: (422, "bad_query"),
+    ItemError: (422, "bad_item"),
+    ClusterError: (503, "index_away"),
+    BlobError: (503, "storage"),
+    StoreError: (503, "storage"),
 }
 
 
@@ -75,11 +67,11 @@ class ApiError(MultifoldError):
         self.status, self.code, self.retry_after = status, code, retry_after
 
 
-def error_code(error: Exception) -> str:
-    """The code for programs."""
+def status_and_code(error: Exception) -> tuple[int, str]:
+    """The status of an answer, and the code for programs."""
     if isinstance(error, ApiError):
-        return error.code
-    return next((code for kind, code in ERROR_CODES.items() if isinstance(error, kind)), "refused")
+        return error.status, error.code
+    return next((known for kind, known in ERRORS.items() if isinstance(error, kind)), (422, "refused"))
 
 
 def error_response(request_id: str, status: int, code: str, message: str) -> JSONResponse:
@@ -105,11 +97,8 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, ApiError):
-        status = error.status
-    else:
-        status = next((status for kind, status in ERROR_STATUSES.items() if isinstance(error, kind)), 422)
-    response = error_response(request.state.request_id, status, error_code(error), str(error))
+    status, code = status_and_code(error)
+    response = error_response(request.state.request_id, status, code, str(error))
     later = error.retry_after if isinstance(error, ApiError) else RETRY_SECONDS if status == 503 else None
     if later is not None:
         response.headers["retry-after"] = str(later)

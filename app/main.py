@@ -65,7 +65,7 @@ SERVICE_ROUTERS = (collections, jobs, health, metrics, pages)
 
 
 def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI:
-    """The service over HTTP. It opens what the settings name, unless a opened is given that is open."""
+    """The service over HTTP. It opens what the settings name, unless collections are given that are open."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -106,7 +106,6 @@ class Settings(BaseSettings):
 
     @property
     def place(self) -> CollectionLocation:
-        """The location of the main collection."""
         return CollectionLocation(self.data, self.items_at, self.bucket)
 
     @property

@@ -118,11 +118,9 @@ class CollectionService:
             return self.collection.delete_where(where)
 
     def thumbnail(self, key: str) -> bytes:
-        """One of its pictures, small."""
         return read_thumbnail(self.home, self.collection.blobs, key, self.settings.max_pixels)
 
     def tokens(self, texts: Sequence[str]) -> int:
-        """How many tokens the encoder makes of these texts."""
         tokenizer = self.encoder.tokenizer
         return int((tokenizer(texts).ids != tokenizer.spec.pad).sum())
 
@@ -154,7 +152,6 @@ class Collections:
         return self._listing.resolve(DEFAULT)
 
     def services(self) -> list[CollectionService]:
-        """The open collections."""
         return list(self._services.values())
 
     def listing(self) -> CollectionListing:
@@ -196,8 +193,8 @@ class Collections:
         if plan is not None:
             check_plan(plan, observer.encoder.dim)
         with self._changing:
-            entry = self._registry.create(name, observer.encoder.vector_id)
-            self._listing = self._registry.listing()
+            with self._change():
+                entry = self._registry.create(name, observer.encoder.vector_id)
             service = self._services[entry.place] = self._open(entry, observer, plan)
         if plan is not None:
             service.collection.ask_for(plan)
@@ -221,9 +218,8 @@ class Collections:
 
     def forget(self, name: str) -> CollectionEntry:
         """Drop a collection from the list; requests that hold it may finish."""
-        with self._changing:
+        with self._change():
             entry = self._registry.drop(name)
-            self._listing = self._registry.listing()
             self.errors.pop(name, None)
         return entry
 
@@ -236,22 +232,24 @@ class Collections:
 
     def set_alias(self, alias: str, name: str) -> str | None:
         """Point an alias to a collection; returns the one that it pointed to before."""
-        with self._changing:
-            former = self._registry.set_alias(alias, name)
-            self._listing = self._registry.listing()
-        return former
+        with self._change():
+            return self._registry.set_alias(alias, name)
 
     def drop_alias(self, alias: str) -> None:
-        """Remove an alias."""
-        with self._changing:
+        with self._change():
             self._registry.drop_alias(alias)
-            self._listing = self._registry.listing()
 
     def close(self) -> None:
-        """Close every collection."""
         for service in self._services.values():
             service.collection.close()
         self._registry.close()
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Changes of the list, one at a time; it is read again afterwards."""
+        with self._changing:
+            yield
+            self._listing = self._registry.listing()
 
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None

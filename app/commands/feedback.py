@@ -29,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List or export the verdicts."""
     given = {name: getattr(args, name) for name in ("data", "config")}
     settings = read_settings({name: value for name, value in given.items() if value is not None})
     if args.action == "list":
@@ -49,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def format_judgement(judgement: Judgement) -> str:
-    """A verdict for people."""
     given = datetime.fromtimestamp(judgement.given, UTC).strftime("%Y-%m-%d %H:%M")
     query = " + ".join(map(_format_part, judgement.query))
     author = judgement.author or "nobody named"

@@ -28,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Add, list or remove keys."""
     keys = {key.name: key for key in read_keys(args.file)} if args.file.exists() else {}
     if args.action == "list":
         print("\n".join(f"{key.name}: {key.scope}" for key in keys.values()) or "no keys")

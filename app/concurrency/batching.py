@@ -66,7 +66,6 @@ class Batcher(Generic[Request, Answer]):
             thread.start()
 
     def refuse_if_full(self) -> None:
-        """Raise if the queue is full."""
         if len(self._queue) >= self._room:
             raise QueueFullError(len(self._queue), len(self._queue) * self._each)
 
@@ -93,13 +92,7 @@ class Batcher(Generic[Request, Answer]):
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
         return len(self._queue)
-
-    @property
-    def room(self) -> int:
-        """How many may wait."""
-        return self._room
 
     def close(self) -> None:
         """Answer what was accepted, and stop. Call it where the event loop is free to run, or has ended."""

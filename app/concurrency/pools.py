@@ -33,7 +33,6 @@ class ThreadPool:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a thread."""
         return max(0, self._accepted - self._threads)
 
     def close(self) -> None:

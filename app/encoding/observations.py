@@ -31,11 +31,6 @@ class MeshData:
     suffix: str
 
 
-def open_configured_encoder(settings: Settings) -> Encoder:
-    """The verified encoder that the settings name."""
-    return open_drawing_encoder(settings.bundle, settings.threads)
-
-
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
     """The verified encoder of a bundle, if shapes can be rendered here as it was trained on them."""
     encoder = open_encoder(folder, threads)
@@ -63,31 +58,25 @@ class ObservationEncoder:
 
     @property
     def vector_id(self) -> str:
-        """The id of the space."""
         return self.encoder.vector_id
 
     @property
     def dim(self) -> int:
-        """Length of an index vector."""
         return self.encoder.dim
 
     @property
     def metric(self) -> Metric:
-        """How index vectors are compared."""
         return self.encoder.metric
 
     @property
     def query_signs(self) -> Vector | None:
-        """The signs that query vectors are multiplied by."""
         return self.encoder.query_signs
 
     def vectors(self, features: Features) -> Vectors:
-        """Index vectors of features."""
         return self.encoder.vectors(features)
 
     @property
     def rescores(self) -> bool:
-        """Whether candidates are ordered by `rescore`."""
         return self.encoder.rescores
 
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
@@ -106,7 +95,6 @@ class ObservationEncoder:
         return decode(data, self._max_pixels)
 
     def square(self, picture: Image.Image) -> Pixels:
-        """A decoded picture as the encoder takes it."""
         return pixels(picture, self.encoder.bundle.image)
 
     def draw(self, mesh: MeshData) -> Views:

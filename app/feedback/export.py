@@ -61,7 +61,6 @@ def open_store(settings: Settings, name: str) -> Iterator[tuple[Store, Collectio
 
 
 def read_judgements(store: Store) -> Iterator[Judgement]:
-    """All verdicts."""
     with store.moment() as now:
         after: str | None = None
         while page := feedback.page_of_judgements(now, after, PAGE_SIZE, FeedbackFilter()):
@@ -150,7 +149,6 @@ class ExportFiles:
         self._blobs, self._home, self._copies = blobs, home, copies
 
     def path(self, key: str) -> Path:
-        """The file of a blob."""
         in_place = self._blobs.file(key)
         if in_place is not None:
             return in_place
@@ -159,14 +157,12 @@ class ExportFiles:
         return self._copies / key
 
     def mesh(self, item: Item) -> Path | None:
-        """The mesh that an item came with."""
         if item.files:
             return self.path(item.files[0])
         original = find_original(self._home, item.payload)
         return original[0] if original is not None and original[0].suffix.lower() in EXTENSIONS else None
 
     def pictures(self, item: Item, kind: Kind) -> tuple[Path, ...]:
-        """Its photos, or its views."""
         return tuple(self.path(one.blob) for one in item.observations if one.kind == kind and one.blob)
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from app.collections.collections import WrittenItem
-from app.errors import error_code
+from app.errors import status_and_code
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import SearchHits
 from index.jobs import JobRecord
@@ -84,7 +84,7 @@ def serialize_observation(owner: str, observation: Observation, address: str) ->
 
 def serialize_refusal(error: MultifoldError) -> Refusal:
     """Why one of several things could not be done."""
-    return Refusal(error_code(error), str(error))
+    return Refusal(status_and_code(error)[1], str(error))
 
 
 def serialize_job(job: JobRecord) -> JobStatus:

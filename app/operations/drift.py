@@ -53,7 +53,6 @@ class DriftMonitor:
                 yield {"collection": name}, value
 
     async def close(self) -> None:
-        """Stop."""
         if self._loop is not None:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):

@@ -21,7 +21,6 @@ class JsonLogFormatter(logging.Formatter):
     """Log records as JSON, one a line, with the id of the request they belong to."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -45,12 +45,10 @@ class MetricCounter:
         self._values: dict[tuple[str, ...], float] = {}
 
     def add(self, *labels: str, by: float = 1.0) -> None:
-        """Count."""
         with self._lock:
             self._values[labels] = self._values.get(labels, 0.0) + by
 
     def samples(self) -> Iterable[Sample]:
-        """Its present values."""
         with self._lock:
             values = sorted(self._values.items())
         for labels, value in values:
@@ -77,7 +75,6 @@ class MetricHistogram:
             self._sums[labels] = self._sums.get(labels, 0.0) + value
 
     def samples(self) -> Iterable[Sample]:
-        """Its present values."""
         with self._lock:
             series = [(key, list(counts), self._sums[key]) for key, counts in sorted(self._counts.items())]
         for key, counts, total in series:
@@ -99,7 +96,6 @@ class CallbackMetric:
         self._read, self.kind = read, kind
 
     def samples(self) -> Iterable[Sample]:
-        """Its present values."""
         for labels, value in self._read():
             yield "", labels, value
 
@@ -111,7 +107,6 @@ class MetricRegistry:
         self._metrics: dict[str, tuple[str, MetricCounter | MetricHistogram | CallbackMetric]] = {}
 
     def add(self, name: str, about: str, metric: MetricCounter | MetricHistogram | CallbackMetric) -> None:
-        """Show a metric under this name."""
         assert name not in self._metrics
         self._metrics[name] = about, metric
 
@@ -255,7 +250,6 @@ class Telemetry:
             access_log.log(level, "request", extra={"fields": fields})
 
     def verdict(self, collection: str, verdict: str) -> None:
-        """Count a verdict on a hit."""
         self._verdicts.add(collection, verdict)
 
     def answer(self, collection: str, hits: Sequence[Hit]) -> None:

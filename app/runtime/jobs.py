@@ -33,13 +33,11 @@ class JobRunner:
         self._loop = asyncio.create_task(self._work())
 
     async def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
-        """Add a job."""
         job = await run_in_threadpool(self._jobs.add, kind, collection, spec, total)
         self._added.set()
         return job
 
     async def get(self, name: str) -> JobRecord:
-        """One job."""
         return await run_in_threadpool(self._jobs.get, name)
 
     async def all(self) -> list[JobRecord]:
@@ -47,7 +45,6 @@ class JobRunner:
         return await run_in_threadpool(self._jobs.all)
 
     async def cancel(self, name: str) -> JobRecord:
-        """Request that a job ends."""
         return await run_in_threadpool(self._jobs.cancel, name)
 
     async def close(self) -> None:

@@ -35,13 +35,14 @@ from app.search.query import (
     SearchHits,
     WeightedParts,
     check_confidence,
+    narrow_filter,
     passes_thresholds,
     search_request,
     side_of,
 )
 from index.registry import DEFAULT, MAIN
 from index.search.search import SearchRequest
-from index.store.filters import AndFilter, Filter, parse_filter
+from index.store.filters import Filter
 from multifold.errors import needs_extra
 from multifold.types import Hit
 
@@ -82,11 +83,7 @@ class CollectionRuntime:
     ) -> SearchHits:
         """Encode the parts of a query and search with them; `where` narrows the filter of the options."""
         start, name, span = time.perf_counter(), self.service.name, self.runtime.telemetry.tracing.span
-        filters = [
-            one
-            for one in (where, parse_filter(options.filter) if options.filter else None)
-            if one is not None
-        ]
+        where = narrow_filter(options, where)
         model, side = self.service.confidence.now(), side_of(parts)
         check_confidence(model.curves, parts, options)
         self._searches.refuse_if_full()
@@ -94,14 +91,7 @@ class CollectionRuntime:
             encoded = await self._encode(parts)
         encode_end = time.perf_counter()
         vectors = [one.vector for one in encoded]
-        request = search_request(
-            parts,
-            vectors,
-            options,
-            AndFilter(tuple(filters)) if filters else None,
-            model.curves,
-            self.service.settings,
-        )
+        request = search_request(parts, vectors, options, where, model.curves, self.service.settings)
         version = self.service.collection.version
         with span("search", collection=name):
             hits = await self._hits(request, fold=options.duplicates == "fold")
@@ -140,7 +130,6 @@ class CollectionRuntime:
                 return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
     async def prepare(self, upload: ItemUpload) -> PreparedItem:
-        """Render and encode an item."""
         mesh, span, views = upload.mesh, self.runtime.telemetry.tracing.span, None
         if mesh is not None:
             with span("draw", collection=self.service.name):
@@ -153,7 +142,6 @@ class CollectionRuntime:
             return await self.run(lambda: self.service.make(draft))
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
-        """Record a change in the audit log."""
         version = self.service.collection.version
         self.runtime.audit.record(action, self.service.name, ids, count, version)
 
@@ -169,7 +157,6 @@ class CollectionRuntime:
 
     @property
     def waiting(self) -> int:
-        """How many searches wait."""
         return self._searches.waiting
 
     def close(self) -> None:

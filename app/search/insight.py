@@ -59,13 +59,11 @@ class MatchEvidence:
 
 @lru_cache(maxsize=8)
 def bundle_pool(encoder: Encoder) -> CaptionPool:
-    """The captions that an encoder's bundle contains."""
     return traversal.caption_pool(encoder, encoder.bundle.pool())
 
 
 @lru_cache(maxsize=8)
 def explainer(encoder: Encoder) -> Explainer:
-    """The explainer of an encoder's scores."""
     return Explainer(encoder)
 
 

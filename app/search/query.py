@@ -22,7 +22,7 @@ from app.operations.telemetry import Telemetry
 from app.settings import Settings
 from index.collection import Collection
 from index.search.search import SearchRequest
-from index.store.filters import Filter
+from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.bundle.calibration import CalibrationCurve, pair_name
 from multifold.types import (
     SIDE_OF,
@@ -55,7 +55,6 @@ class LruCache(Generic[Key, Value]):
         return len(self._values)
 
     def get(self, key: Key) -> Value | None:
-        """The value of a key, if it is cached."""
         value = self._values.get(key)
         if value is None:
             self.misses += 1
@@ -100,7 +99,6 @@ class QueryEncoder:
         self._render_pool = render_pool
 
     async def text(self, text: str) -> EncodedPart:
-        """Encode a text."""
         encoded = self._cache.get(text)
         if encoded is None:
             encoded = await self._texts.ask(text)
@@ -144,7 +142,6 @@ class QueryEncoder:
 
     @property
     def cache_counts(self) -> tuple[int, int, int]:
-        """Hits, misses and size of the cache."""
         return self._cache.hits, self._cache.misses, len(self._cache)
 
     @property
@@ -157,7 +154,6 @@ class QueryEncoder:
         }
 
     def close(self) -> None:
-        """Finish what was accepted."""
         self._decode_pool.close()
         self._texts.close()
         self._pictures.close()
@@ -266,6 +262,14 @@ def is_single(parts: WeightedParts) -> bool:
 def side_of(parts: WeightedParts) -> Side | None:
     """As what a query is compared; None for a mix, which no calibration covers."""
     return parts[0][0].side if is_single(parts) else None
+
+
+def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
+    """The filter of the options, and of those items only what `where` lets through."""
+    own = parse_filter(options.filter) if options.filter else None
+    if own is None or where is None:
+        return where if own is None else own
+    return AndFilter((where, own))
 
 
 def search_request(

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from app.collections import confidence
-from app.encoding.observations import open_configured_encoder
+from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
 from benches.reporting import head
 from benches.service import load
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data=args.data or Path(folder), bundle=args.bundle, threads=1)
-        encoder = open_configured_encoder(settings)
+        encoder = open_drawing_encoder(settings.bundle, settings.threads)
         fill_collection(settings.data, encoder, args.items, args.views)
         with (
             run_service(settings, MULTIFOLD_CACHE="1") as service,

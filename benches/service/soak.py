@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.encoding.observations import open_configured_encoder
+from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
 from benches.reporting import head
 from benches.service.running_service import RunningService, run_service
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Load the service, print its needs, and say whether anything failed or grew."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data=Path(folder), bundle=args.bundle, threads=1)
-        fill_collection(settings.data, open_configured_encoder(settings), ITEMS, VIEWS)
+        fill_collection(settings.data, open_drawing_encoder(settings.bundle, settings.threads), ITEMS, VIEWS)
         with run_service(settings, MULTIFOLD_CACHE="64") as service:
             print(head(*COLUMNS), flush=True)
             met, samples = run_soak(service, 60 * args.minutes, args.readers, args.writers)

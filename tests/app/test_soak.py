@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.encoding.observations import open_configured_encoder
+from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
 from benches.service import soak
 from benches.service.running_service import run_service
@@ -38,7 +38,7 @@ def test_wrong_answers_are_errors() -> None:
 @pytest.mark.slow
 def test_a_short_soak_meets_no_error(tmp_path: Path, bundle: Path) -> None:
     settings = Settings(data=tmp_path, bundle=bundle, threads=1)
-    fill_collection(tmp_path, open_configured_encoder(settings), soak.ITEMS, soak.VIEWS)
+    fill_collection(tmp_path, open_drawing_encoder(settings.bundle, settings.threads), soak.ITEMS, soak.VIEWS)
     with run_service(settings, MULTIFOLD_CACHE="64") as service:
         met, samples = soak.run_soak(service, 30.0, readers=2, writers=2)
     assert met.errors == []

@@ -19,17 +19,17 @@ from training.recipes.schema import AugmentSection, TrainSection
 
 
 def augmentation_maps(
-    wanted: AugmentSection, count: int, rng: np.random.Generator
+    augment: AugmentSection, count: int, rng: np.random.Generator
 ) -> Float32[Tensor, "b 2 3"] | None:
     """For each picture, the coordinates (from −1 to 1) that its pixels are taken from."""
-    if wanted == AugmentSection():
+    if augment == AugmentSection():
         return None
-    angle = np.deg2rad(rng.uniform(-wanted.turn, wanted.turn, count))
-    across = np.where(wanted.mirror & (rng.random(count) < 0.5), -1, 1)
-    down = np.where(wanted.upside_down & (rng.random(count) < 0.5), -1, 1)
-    room = 1 - 1 / wanted.zoom
+    angle = np.deg2rad(rng.uniform(-augment.turn, augment.turn, count))
+    across = np.where(augment.mirror & (rng.random(count) < 0.5), -1, 1)
+    down = np.where(augment.upside_down & (rng.random(count) < 0.5), -1, 1)
+    room = 1 - 1 / augment.zoom
     offsets = rng.uniform(-room, room, (2, count))
-    cos, sin = np.cos(angle) / wanted.zoom, np.sin(angle) / wanted.zoom
+    cos, sin = np.cos(angle) / augment.zoom, np.sin(angle) / augment.zoom
     rows = np.array([[across * cos, -down * sin, offsets[0]], [across * sin, down * cos, offsets[1]]])
     return torch.from_numpy(rows.transpose(2, 0, 1).astype(np.float32))
 
@@ -37,8 +37,8 @@ def augmentation_maps(
 def apply_maps(pixels: UInt8[Tensor, "b h w 3"], where: Float32[Tensor, "b 2 3"]) -> UInt8[Tensor, "b h w 3"]:
     planes = pixels.permute(0, 3, 1, 2).float()
     grid = affine_grid(where, list(planes.shape), align_corners=False)
-    seen = grid_sample(planes, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    return seen.permute(0, 2, 3, 1).add(0.5).clamp(0, 255).to(torch.uint8).contiguous()
+    moved = grid_sample(planes, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return moved.permute(0, 2, 3, 1).add(0.5).clamp(0, 255).to(torch.uint8).contiguous()
 
 
 @dataclass(frozen=True)
@@ -124,17 +124,11 @@ def add_rivals(
 ) -> Int64[np.ndarray, " _"]:
     """Unique items of a step; the room left, or a third of it, is for items mistaken for them."""
     mixed = rng.permutation(items).tolist()
-    kept = mixed[: max(1, most - most // 3)]
-    found = [int(rng.choice(rivals[item])) for item in kept if rivals.get(item)]
-    new = [item for item in dict.fromkeys(found) if item not in kept][: most - len(kept)]
-    rest = [item for item in mixed[len(kept) :] if item not in new]
-    return np.array([*kept, *new, *rest][:most], np.int64)
-
-
-def stream_batches(
-    groups: TrainingItems, train: TrainSection, ranks: ProcessRank = SINGLE_PROCESS
-) -> BatchStream:
-    return BatchStream(groups, train, ranks)
+    first = mixed[: max(1, most - most // 3)]
+    chosen = [int(rng.choice(rivals[item])) for item in first if rivals.get(item)]
+    new = [item for item in dict.fromkeys(chosen) if item not in first][: most - len(first)]
+    rest = [item for item in mixed[len(first) :] if item not in new]
+    return np.array([*first, *new, *rest][:most], np.int64)
 
 
 def _batch(
@@ -146,18 +140,16 @@ def _batch(
 ) -> TrainingBatch:
     views = [_some(np.arange(groups.pixels.shape[1]), train.views, rng) for _ in items]
     rows = [_captions(groups, int(item), train.captions, rng) for item in items]
-    view_items, text_items = (np.repeat(items, [len(each) for each in found]) for found in (views, rows))
-    seen, said = ranks.share(len(view_items)), ranks.share(len(text_items))
+    view_items, text_items = (np.repeat(items, [len(each) for each in chosen]) for chosen in (views, rows))
+    view_share, text_share = ranks.share(len(view_items)), ranks.share(len(text_items))
     corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
-    move = augmentation_maps(train.augment, len(view_items), rng)
-    pixels = groups.pixels[view_items[seen], np.concatenate(views)[seen]]
-    return TrainingBatch(
-        torch.from_numpy(pixels if corners is None else _shift(pixels, train.shift, corners[seen])),
-        torch.from_numpy(view_items),
-        torch.from_numpy(groups.tokens[np.concatenate(rows)[said]]),
-        torch.from_numpy(text_items),
-        None if move is None else move[seen],
-    )
+    maps = augmentation_maps(train.augment, len(view_items), rng)
+    pixels = groups.pixels[view_items[view_share], np.concatenate(views)[view_share]]
+    if corners is not None:
+        pixels = _shift(pixels, train.shift, corners[view_share])
+    tokens = groups.tokens[np.concatenate(rows)[text_share]]
+    arrays = map(torch.from_numpy, (pixels, view_items, tokens, text_items))
+    return TrainingBatch(*arrays, places=None if maps is None else maps[view_share])
 
 
 def _captions(

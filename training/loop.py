@@ -72,7 +72,7 @@ def train(
     if recipe.train.compile:
         run.model.image.compile()
         run.model.text.compile()
-    with RunLog(out, run) if ranks.is_first else SilentRunLog() as journal:
+    with RunLog(out, run) if ranks.is_first else SilentRunLog() as log:
         while run.step < recipe.train.steps:
             batch = next(run.batches)
             run.step += 1
@@ -80,9 +80,10 @@ def train(
                 loss = step(run, batch)
             except DivergedError as error:
                 raise DivergedError(f"{error}; {_blame(run, groups, batch, out)}") from None
-            journal.step(run, loss)
-            if held_out is not None and ranks.is_first and _due(run, recipe.validation.every):
-                _validate(run, held_out, journal, out)
+            log.step(run, loss)
+            due = run.step == recipe.train.steps or run.step % max(1, recipe.validation.every) == 0
+            if held_out is not None and ranks.is_first and due:
+                _validate(run, held_out, log, out)
             if run.step % recipe.train.save_every == 0:
                 run.save(out / LAST)
     return _finish(run, out)
@@ -111,15 +112,11 @@ def step(run: TrainingRun, batch: TrainingBatch) -> float:
     return whole.item()
 
 
-def _due(run: TrainingRun, every: int) -> bool:
-    return run.step % every == 0 or run.step == run.recipe.train.steps
-
-
-def _validate(run: TrainingRun, held_out: ValidationSet, journal: RunLog | SilentRunLog, out: Path) -> None:
+def _validate(run: TrainingRun, held_out: ValidationSet, log: RunLog | SilentRunLog, out: Path) -> None:
     numbers = held_out.measure(run.model)
-    journal.validation(run.step, numbers)
-    if (found := validation.score(numbers, run.recipe.validation.measure)) > run.best:
-        run.best = found
+    log.validation(run.step, numbers)
+    if (score := validation.score(numbers, run.recipe.validation.measure)) > run.best:
+        run.best = score
         checkpoint.save_checkpoint(out / BEST, run.checkpoint)
 
 
@@ -128,12 +125,12 @@ def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: P
     if not run.ranks.is_first:
         return "the first process tells more"
     items = batch.view_items.unique().tolist()
-    told = {"step": run.step, "items": [groups.ids[item] for item in items] if groups.ids else items}
+    content = {"step": run.step, "items": [groups.ids[item] for item in items] if groups.ids else items}
     names = out / "diverged.json"
-    names.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
-    kept = checkpoint.read_checkpoint(out / LAST).run
-    assert kept is not None
-    return f"its items are named in {names}, and {out / LAST} holds the model after step {kept['step']}"
+    names.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+    last = checkpoint.read_checkpoint(out / LAST).run
+    assert last is not None
+    return f"its items are named in {names}, and {out / LAST} holds the model after step {last['step']}"
 
 
 def _finish(run: TrainingRun, out: Path) -> Path:

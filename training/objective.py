@@ -36,29 +36,23 @@ class Objective:
 
     def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all terms of the recipe; `progress` is the share of the training done."""
-        options = self.recipe.loss
-        train = self.recipe.train
-        seen = encode_batch(model, batch, train.text_parts, train.chunk, self.ranks)
-        taught = self._teach(batch)
+        options, train = self.recipe.loss, self.recipe.train
+        student = encode_batch(model, batch, train.text_parts, train.chunk, self.ranks)
+        taught = None
+        if self.teacher is not None:
+            with self.teacher.teaching() as teacher:
+                taught = encode_batch(teacher, batch, train.text_parts, train.chunk, self.ranks)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
-        total = sum_comparisons(compare, options, seen, taught, self.memory)
+        total = sum_comparisons(compare, options, student, taught, self.memory)
         if self.memory is not None:
-            self.memory.keep(seen if taught is None else taught)
+            self.memory.keep(student if taught is None else taught)
         if options.entailment.weight:
-            total = total + entailment(model.geometry, seen, options.entailment, progress, self.ranks)
+            total = total + entailment(model.geometry, student, options.entailment, progress, self.ranks)
         return total
 
     def after_step(self, model: TwoTowerModel) -> None:
         if self.teacher is not None:
             self.teacher.follow(model)
-
-    def _teach(self, batch: TrainingBatch) -> BatchFeatures | None:
-        if self.teacher is None:
-            return None
-        with self.teacher.teaching() as teacher:
-            return encode_batch(
-                teacher, batch, self.recipe.train.text_parts, self.recipe.train.chunk, self.ranks
-            )
 
 
 @dataclass(frozen=True)

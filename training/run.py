@@ -10,12 +10,12 @@ from torch import nn
 
 from multifold.errors import MultifoldError
 from training import checkpoint
-from training.batches import TrainingItems, stream_batches
+from training.batches import BatchStream, TrainingItems
 from training.checkpoint import Checkpoint
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.objective import Objective
 from training.recipes.schema import Recipe, TrainSection
-from training.sides import BatchFeatures, SideFeatures
+from training.sides import BatchFeatures
 from training.towers import build_model
 from training.towers.tokenizers import TrainedTokenizer
 
@@ -35,7 +35,10 @@ class TrainingRun:
         fresh: bool = True,
         ranks: ProcessRank = SINGLE_PROCESS,
     ) -> None:
-        _check_ranks(recipe.train, ranks)
+        if recipe.train.items < ranks.count:
+            raise MultifoldError(
+                f"a step of {recipe.train.items} items cannot be shared by {ranks.count} processes"
+            )
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
@@ -49,7 +52,7 @@ class TrainingRun:
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: learning_rate(step, recipe.train)
         )
-        self.batches = stream_batches(groups, recipe.train, ranks)
+        self.batches = BatchStream(groups, recipe.train, ranks)
         self.device = device
         self.step, self.seconds, self.best = 0, 0.0, -math.inf
 
@@ -71,7 +74,7 @@ class TrainingRun:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "teacher": None if teacher is None else teacher.model.state_dict(),
-            "memory": None if memory is None else _tensors(memory.past),
+            "memory": None if memory is None or memory.past is None else memory.past.tensors(),
             "random": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             "draws": self.draws.get_state(),
@@ -83,19 +86,15 @@ class TrainingRun:
         stored = checkpoint.read_checkpoint(path)
         if stored.run is None:
             raise MultifoldError(f"{path} holds a model, and no run that could go on; name it as train.start")
-        self._check(stored.recipe, stored.run["data"], path)
+        ours, theirs = self.recipe.model_dump(), stored.recipe.model_dump()
+        if differing := [name for name in ours if ours[name] != theirs[name]]:
+            raise MultifoldError(
+                f"{path} follows another recipe: [{differing[0]}] differs; begin in a new folder"
+            )
+        if stored.run["data"] != self.data:
+            raise MultifoldError(f"{path} has learned from other items or captions; begin in a new folder")
         self.model.load_state_dict(stored.weights)
         self._restore(stored.run)
-
-    def _check(self, recipe: Recipe, data: str, path: Path) -> None:
-        ours, theirs = self.recipe.model_dump(), recipe.model_dump()
-        for name in ours:
-            if ours[name] != theirs[name]:
-                raise MultifoldError(
-                    f"{path} follows another recipe: [{name}] differs; begin in a new folder"
-                )
-        if data != self.data:
-            raise MultifoldError(f"{path} has learned from other items or captions; begin in a new folder")
 
     def _restore(self, state: Any) -> None:  # noqa: ANN401 (a table of many types)
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
@@ -105,7 +104,9 @@ class TrainingRun:
         if self.objective.teacher is not None:
             self.objective.teacher.model.load_state_dict(state["teacher"])
         if self.objective.memory is not None:
-            self.objective.memory.past = _sides(state["memory"], self.device)
+            tensors = state["memory"]
+            past = None if tensors is None else BatchFeatures.of([one.to(self.device) for one in tensors])
+            self.objective.memory.past = past
         torch.set_rng_state(state["random"])
         if state["cuda"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda"], self.device)
@@ -132,19 +133,6 @@ def parameter_groups(model: nn.Module, train: TrainSection) -> list[dict[str, ob
     return [{"params": matrices, "weight_decay": train.weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
-def _tensors(past: BatchFeatures | None) -> list[torch.Tensor] | None:
-    if past is None:
-        return None
-    return [past.images.features, past.images.items, past.texts.features, past.texts.items]
-
-
-def _sides(kept: list[torch.Tensor] | None, device: torch.device) -> BatchFeatures | None:
-    if kept is None:
-        return None
-    images, image_items, texts, text_items = (each.to(device) for each in kept)
-    return BatchFeatures(SideFeatures(images, image_items), SideFeatures(texts, text_items))
-
-
 def _check_chunks(model: nn.Module, train: TrainSection, ranks: ProcessRank) -> None:
     """Batch statistics of a chunk, or of a rank's share, are not those of the batch."""
     learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
@@ -153,8 +141,3 @@ def _check_chunks(model: nn.Module, train: TrainSection, ranks: ProcessRank) -> 
         raise MultifoldError(
             f"{shared} are exact without BatchNorm only: set still = true in [image]{instead}"
         )
-
-
-def _check_ranks(train: TrainSection, ranks: ProcessRank) -> None:
-    if train.items < ranks.count:
-        raise MultifoldError(f"a step of {train.items} items cannot be shared by {ranks.count} processes")

@@ -94,16 +94,11 @@ def peak_memory() -> int:
 
 
 def _opened(path: Path, step: int) -> Any:  # noqa: ANN401 (an open file)
-    kept = [line for line in _lines(path) if json.loads(line)["step"] <= step] if step else []
-    file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed by the journal)
-    file.writelines(line + "\n" for line in kept)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if step and path.exists() else []
+    whole = [line for line in lines if line.endswith("}\n")]  # a killed process may have left half of one
+    file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed by the log)
+    file.writelines(line for line in whole if json.loads(line)["step"] <= step)
     return file
-
-
-def _lines(path: Path) -> list[str]:
-    """The whole lines: a killed process may have left half of one."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    return [line.strip() for line in lines if line.endswith("}\n")]
 
 
 def _board(folder: Path, step: int) -> Any:  # noqa: ANN401 (tensorboard may not be there)

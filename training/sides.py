@@ -31,6 +31,15 @@ class BatchFeatures:
     images: SideFeatures
     texts: SideFeatures
 
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> "BatchFeatures":
+        """The features that `tensors` listed."""
+        images, image_items, texts, text_items = tensors
+        return cls(SideFeatures(images, image_items), SideFeatures(texts, text_items))
+
+    def tensors(self) -> list[Tensor]:
+        return [self.images.features, self.images.items, self.texts.features, self.texts.items]
+
     def before(self, other: "BatchFeatures") -> "BatchFeatures":
         """This, followed by the other."""
         return BatchFeatures(self.images.before(other.images), self.texts.before(other.texts))

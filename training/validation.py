@@ -29,12 +29,11 @@ class ValidationSet:
         """Recalls of every direction; the model returns to its mode afterwards."""
         learning = model.training
         encoder = TorchEncoder(model, self.reader)
-        asked = directions(encoder, encode(encoder, self.views, self.captions))
+        measured = directions(encoder, encode(encoder, self.views, self.captions))
         model.train(learning)
-        found = {name: ranks(direction.scores, direction.relevant) for name, direction in asked.items()}
         return {
-            f"{name}/R@{cut}": round(float(recall_at_k(places, cut).mean()), 4)
-            for name, places in found.items()
+            f"{name}/R@{cut}": round(float(recall_at_k(ranks(one.scores, one.relevant), cut).mean()), 4)
+            for name, one in measured.items()
             for cut in CUTS
         }
 

@@ -1,6 +1,6 @@
 """How long one search takes while others write: idle, and while rows arrive, are sealed and are merged.
 
-Wall time, for whoever waits asks in wall time; a machine that others use too makes all of it longer.
+Times are wall times, as users wait in; other work on the machine makes all of them longer.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benches.index.generated_vectors import VectorSet
+from benches.reporting import head, row
 from index.contracts import CPU_LADDER, IndexPlan
 from index.engines.faiss_engine import FaissEngine
 
@@ -23,27 +24,25 @@ PAUSE = 0.05  # seconds from one such write to the next
 def measure_latencies(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
     """p50 and p99 of single searches, until the last row of a fifth is sealed; idle before and after."""
     for name in TYPES:
-        yield from _table(
-            FaissEngine(args.dim, "ip", IndexPlan(name, "cpu", 0.95), ask=lambda _: scene.probes), scene
-        )
+        plan = IndexPlan(name, "cpu", 0.95)
+        yield from _table(FaissEngine(args.dim, "ip", plan, ask=lambda _: scene.probes), scene)
 
 
 def _table(engine: FaissEngine, scene: VectorSet) -> Iterator[str]:
-    known = len(scene.rows) * 4 // 5
-    new = len(scene.rows) - known
-    engine.add(np.arange(known), scene.rows[:known])
+    first = len(scene.rows) * 4 // 5
+    new = len(scene.rows) - first
+    engine.add(np.arange(first), scene.rows[:first])
     engine.settle()
     sealed = ", ".join(sorted({report.type for report in engine.reports()}))
-    yield f"{known} rows sealed ({sealed}); searches of ten rows, one by one, until {new} more are.\n"
-    yield "| state | seconds | searches | p50 | p99 |\n|---|---|---|---|---|"
+    yield f"{first} rows sealed ({sealed}); searches of ten rows, one by one, until {new} more are.\n"
+    yield head("state", "seconds", "searches", "p50", "p99")
     yield _line("idle", engine, scene)
-    yield _line(
-        f"{ARRIVING / PAUSE:.0f} rows a second arrive", engine, scene, lambda: _ingest(engine, scene, known)
-    )
+    rate = f"{ARRIVING / PAUSE:.0f} rows a second arrive"
+    yield _line(rate, engine, scene, lambda: _ingest(engine, scene, first))
     yield _line("idle", engine, scene)
-    engine.remove(np.arange(known, known + new))
+    engine.remove(np.arange(first, first + new))
     engine.settle()
-    yield _line(f"{new} rows arrive at once", engine, scene, lambda: _ingest(engine, scene, known, new, 0))
+    yield _line(f"{new} rows arrive at once", engine, scene, lambda: _ingest(engine, scene, first, new, 0))
     yield ""
     engine.close()
 
@@ -61,7 +60,7 @@ def _line(
         times.append(time.perf_counter() - before)
     middle, late = np.percentile(times, [50, 99]) * 1e3
     spent = time.perf_counter() - start
-    return f"| {name} | {spent:.0f} | {len(times)} | {middle:.2f} ms | {late:.2f} ms |"
+    return row(name, f"{spent:.0f}", len(times), f"{middle:.2f} ms", f"{late:.2f} ms")
 
 
 def _ingest(

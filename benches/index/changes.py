@@ -8,6 +8,7 @@ import numpy as np
 from benches.index import engines, generated_vectors, timing
 from benches.index.engines import ComparedEngine, Thresholds, build_engine
 from benches.index.generated_vectors import VectorSet
+from benches.reporting import head, row
 from index.contracts import CPU_LADDER, Ids
 from index.engines import exact_engine, faiss_library
 from index.engines.exact_engine import RowView, view_of
@@ -36,7 +37,7 @@ def measure_changes(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]
     """A clean index, one with a tenth of its rows deleted, and one with a tenth of them new as well."""
     engine = build_engine(scene, TYPE, 0.99)
     rng, count = np.random.default_rng(2), len(scene.rows)
-    yield "| state | recall@10 | time of one query, in batches of 16 |\n|---|---|---|"
+    yield head("state", "recall@10", "time of one query, in batches of 16")
     yield _state("sealed", engine, scene)
     engine.remove(rng.choice(count, count // 10, replace=False))
     yield _state("a tenth deleted", engine, scene)
@@ -48,48 +49,48 @@ def measure_changes(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]
 
 def _state(name: str, engine: FaissEngine, scene: VectorSet) -> str:
     rows = np.concatenate([part.rows.living()[1] for part in engine.parts])
-    known = true_thresholds(scene, 10, view_of(np.arange(len(rows)), rows))
+    least = true_thresholds(scene, 10, view_of(np.arange(len(rows)), rows))
     scores = engine.search(scene.queries, 10)[0]
     (times,) = timing.time_in_turns([engines.our_engine(engine)], scene.queries, 10, 16, 30)
-    return f"| {name} | {np.mean(scores >= known):.3f} | {np.median(times) * 1e3:.2f} ms |"
+    return f"| {name} | {np.mean(scores >= least):.3f} | {np.median(times) * 1e3:.2f} ms |"
 
 
 def measure_filters(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
     engine = build_engine(scene, TYPE, 0.99)
     rng, count = np.random.default_rng(3), args.rows
-    yield "| allowed | rows | recall@10 | one query, p50 |\n|---|---|---|---|"
+    yield head("allowed", "rows", "recall@10", "one query, p50")
     for share in SHARES:
         allowed = np.flatnonzero(rng.random(count) < share)
-        known = true_thresholds(scene, 10, allowed=allowed)
+        least = true_thresholds(scene, 10, allowed=allowed)
         scores = engine.search(scene.queries, 10, allowed)[0]
         racer = ComparedEngine("", lambda q, k, ids=allowed: engine.search(q, k, ids)[1], 0.0, 0.0)  # type: ignore[misc]
         (times,) = timing.time_in_turns([racer], scene.queries, 10, 1, 60)
-        found = float(np.mean(scores >= known))
-        yield f"| {share:.2%} | {len(allowed)} | {found:.3f} | {np.median(times) * 1e3:.2f} ms |"
+        recall = float(np.mean(scores >= least))
+        yield f"| {share:.2%} | {len(allowed)} | {recall:.3f} | {np.median(times) * 1e3:.2f} ms |"
     engine.close()
 
 
 def measure_lorentz(args: argparse.Namespace, _: VectorSet) -> Iterator[str]:
     """HNSW on hyperboloids, direct and through the reduction, and our engine's choice."""
     yield f"{args.rows} points with {CURVED_DIM} coordinates; a graph of 32 links, efSearch {EFFORT}.\n"
-    yield "| curvature | radius | as they are | reduced | our engine at 0.99 |\n|---|---|---|---|---|"
+    yield head("curvature", "radius", "as they are", "reduced", "our engine at 0.99")
     for curvature in CURVATURES:
         for radius in RADII:
             scene = generated_vectors.lorentz_vectors(args.rows, CURVED_DIM, args.queries, curvature, radius)
-            rows, known = view_of(np.arange(args.rows), scene.rows), true_thresholds(scene, 10)
+            rows, least = view_of(np.arange(args.rows), scene.rows), true_thresholds(scene, 10)
             reduced = faiss_library.reduction_for("ip", CURVED_DIM, rows.lengths)
             plain = L2Reduction(CURVED_DIM, None, lifted=False)
-            found = [_graph(rows, scene, known, how) for how in (plain, reduced)]
+            recalls = [_graph(rows, scene, least, how) for how in (plain, reduced)]
             engine = build_engine(scene, TYPE, 0.99)
-            ours = np.mean(engine.search(scene.queries, 10)[0] >= known)
+            ours = np.mean(engine.search(scene.queries, 10)[0] >= least)
             (report,) = engine.reports()
-            yield f"| {curvature} | {radius} | {found[0]:.3f} | {found[1]:.3f} | {ours:.3f} ({report.type}) |"
+            yield row(curvature, radius, *(f"{one:.3f}" for one in recalls), f"{ours:.3f} ({report.type})")
             engine.close()
 
 
-def _graph(rows: RowView, scene: VectorSet, known: Thresholds, how: L2Reduction) -> float:
+def _graph(rows: RowView, scene: VectorSet, least: Thresholds, how: L2Reduction) -> float:
     """Recall of a graph of inner products, or of distances where rows were lifted."""
     metric: Metric = "l2" if how.lifted else "ip"
     ann: FaissIndex = build_index("HNSW32", rows, how, on_gpu=False, stopped=lambda: False, metric=metric)
     setting = SearchSetting(10, EFFORT, EFFORT, 0.0, 0.0)
-    return float(np.mean(search_once(ann, "ip", rows, scene.queries, setting)[0] >= known))
+    return float(np.mean(search_once(ann, "ip", rows, scene.queries, setting)[0] >= least))

@@ -15,6 +15,8 @@ import numpy as np
 from jaxtyping import Float, Float32
 from tqdm import tqdm
 
+from benches.reporting import head
+
 Cloud: TypeAlias = Float32[np.ndarray, "n p d"]
 CloudVectors: TypeAlias = Float32[np.ndarray, "n e"]
 CloudQueries: TypeAlias = Float32[np.ndarray, "q a d"]
@@ -47,9 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    made = make_clouds(args.items, args.points, args.dim, args.queries)
+    clouds = make_clouds(args.items, args.points, args.dim, args.queries)
     print(f"{args.items} clouds of {args.points} points of {args.dim} numbers, {args.queries} queries.\n")
-    for line in cloud_table(made):
+    for line in cloud_table(clouds):
         tqdm.write(line)
     return 0
 
@@ -81,12 +83,12 @@ def fourier_vectors(cloud: Cloud, floats: int) -> CloudVectors:
     """The mean of cosines and sines along random directions: inner products estimate the kernel sum."""
     rng = np.random.default_rng(1)
     directions = rng.standard_normal((cloud.shape[2], floats // 2)).astype(np.float32) / SIGMA
-    made = np.empty((len(cloud), floats), np.float32)
+    vectors = np.empty((len(cloud), floats), np.float32)
     for place, points in enumerate(cloud):
         angles = points @ directions
         waves = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-        made[place] = waves.mean(axis=0) / np.sqrt(floats // 2)
-    return made
+        vectors[place] = waves.mean(axis=0) / np.sqrt(floats // 2)
+    return vectors
 
 
 def muvera_vectors(cloud: Cloud, floats: int, splits: int, projected: int, *, query: bool) -> CloudVectors:
@@ -96,7 +98,7 @@ def muvera_vectors(cloud: Cloud, floats: int, splits: int, projected: int, *, qu
     """
     rng, (size, points, dim) = np.random.default_rng(2), cloud.shape
     cells = 1 << splits
-    flat, made = cloud.reshape(-1, dim), []
+    flat, encodings = cloud.reshape(-1, dim), []
     for _ in range(floats // (cells * projected)):
         planes = rng.standard_normal((dim, splits)).astype(np.float32)
         signs = rng.choice(np.array([-1, 1], np.float32), (dim, projected)) / np.float32(np.sqrt(projected))
@@ -110,59 +112,58 @@ def muvera_vectors(cloud: Cloud, floats: int, splits: int, projected: int, *, qu
             counts = inside.sum(axis=1)[:, :, None]
             nearest = np.take_along_axis(low, apart.argmin(axis=1)[:, :, None], axis=1)
             sums = np.where(counts > 0, sums / np.maximum(counts, 1), nearest)
-        made.append(sums.reshape(size, -1))
-    return np.concatenate(made, axis=1)
+        encodings.append(sums.reshape(size, -1))
+    return np.concatenate(encodings, axis=1)
 
 
-def cloud_table(made: CloudSet) -> Iterator[str]:
+def cloud_table(clouds: CloudSet) -> Iterator[str]:
     """Recall of each kind of vector by its bytes, against the exact score."""
-    yield "| vector | bytes | its ten best found | among its best 100 | partner first |"
-    yield "|---|---|---|---|---|"
+    yield head("vector", "bytes", "its ten best found", "among its best 100", "partner first")
     exact = {"kernel sum": kernel_sums, "chamfer": chamfer}
-    truth = {name: score(made.queries, made.items) for name, score in exact.items()}
-    size = made.items[0].nbytes
+    truth = {name: score(clouds.queries, clouds.items) for name, score in exact.items()}
+    size = clouds.items[0].nbytes
     for name, scores in truth.items():
-        yield f"| all points, {name} | {size} | 1.000 | 1.000 | {_first(scores, made):.3f} |"
+        yield f"| all points, {name} | {size} | 1.000 | 1.000 | {_first(scores, clouds):.3f} |"
     for floats in tqdm(FLOATS, "encoding", leave=False):
-        scores = fourier_vectors(made.queries, floats) @ fourier_vectors(made.items, floats).T
-        yield _line("Fourier features, kernel sum", floats, scores, truth["kernel sum"], made)
-        lines = [_encoded_line(floats, k, d, truth["chamfer"], made) for k in SPLITS for d in PROJECTED]
+        scores = fourier_vectors(clouds.queries, floats) @ fourier_vectors(clouds.items, floats).T
+        yield _line("Fourier features, kernel sum", floats, scores, truth["kernel sum"], clouds)
+        lines = [_encoded_line(floats, k, d, truth["chamfer"], clouds) for k in SPLITS for d in PROJECTED]
         yield max((line for line in lines if line), key=lambda pair: pair[0])[1]
 
 
 def _encoded_line(
-    floats: int, splits: int, projected: int, truth: Scores, made: CloudSet
+    floats: int, splits: int, projected: int, truth: Scores, clouds: CloudSet
 ) -> tuple[float, str] | None:
     if floats < projected << splits:
         return None
-    queries = muvera_vectors(made.queries, floats, splits, projected, query=True)
-    scores = queries @ muvera_vectors(made.items, floats, splits, projected, query=False).T
+    queries = muvera_vectors(clouds.queries, floats, splits, projected, query=True)
+    scores = queries @ muvera_vectors(clouds.items, floats, splits, projected, query=False).T
     name = (
         f"MUVERA, chamfer; 2^{splits} cells of {projected}, {queries.shape[1] // (projected << splits)} times"
     )
-    return _found(scores, truth, NEAREST), _line(name, queries.shape[1], scores, truth, made)
+    return _recall(scores, truth, NEAREST), _line(name, queries.shape[1], scores, truth, clouds)
 
 
-def _line(name: str, floats: int, scores: Scores, truth: Scores, made: CloudSet) -> str:
-    found = [_found(scores, truth, reach) for reach in (NEAREST, RESCORED)]
-    return f"| {name} | {4 * floats} | {found[0]:.3f} | {found[1]:.3f} | {_first(scores, made):.3f} |"
+def _line(name: str, floats: int, scores: Scores, truth: Scores, clouds: CloudSet) -> str:
+    recalls = [_recall(scores, truth, reach) for reach in (NEAREST, RESCORED)]
+    return f"| {name} | {4 * floats} | {recalls[0]:.3f} | {recalls[1]:.3f} | {_first(scores, clouds):.3f} |"
 
 
-def _found(scores: Scores, truth: Scores, reach: int) -> float:
+def _recall(scores: Scores, truth: Scores, reach: int) -> float:
     """The share of the true ten that are among the best `reach`."""
     true = np.argsort(-truth, axis=1)[:, :NEAREST]
-    seen = np.argsort(-scores, axis=1)[:, :reach]
-    return float(np.mean([np.isin(one, other).mean() for one, other in zip(true, seen, strict=True)]))
+    best = np.argsort(-scores, axis=1)[:, :reach]
+    return float(np.mean([np.isin(one, other).mean() for one, other in zip(true, best, strict=True)]))
 
 
-def _first(scores: Scores, made: CloudSet) -> float:
-    return float(np.mean(scores.argmax(axis=1) == made.partners))
+def _first(scores: Scores, clouds: CloudSet) -> float:
+    return float(np.mean(scores.argmax(axis=1) == clouds.partners))
 
 
-def _each(queries: CloudQueries, items: Cloud, told: Callable[[np.ndarray], np.ndarray]) -> Scores:
+def _each(queries: CloudQueries, items: Cloud, score: Callable[[np.ndarray], np.ndarray]) -> Scores:
     points = items.reshape(-1, items.shape[2])
     shape = (queries.shape[1], *items.shape[:2])
-    return np.stack([told((query @ points.T).reshape(shape)) for query in queries]).astype(np.float32)
+    return np.stack([score((query @ points.T).reshape(shape)) for query in queries]).astype(np.float32)
 
 
 def _unit(vectors: Float[np.ndarray, "... d"]) -> Float32[np.ndarray, "... d"]:

@@ -1,7 +1,7 @@
-"""Kill a writing process again and again, and look whether anything that it acknowledged is lost.
+"""Kill a writing process repeatedly, and check that nothing that it acknowledged is lost.
 
-Change number n is the same in every process, so the state after it can be foretold. After each kill the
-collection must be in the state of the last acknowledged change, or of the next one, whole.
+Change number n is the same in every process, so the state after it is known. After each kill the collection
+must be in the state of the last acknowledged change, or of the next one, whole.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from benches.reporting import head, row
 from index.collection import Collection
 from index.contracts import IndexPlan
 from index.plain_space import PlainSpace
@@ -48,16 +49,16 @@ def run(args: argparse.Namespace) -> int:
     number = 0
     with tempfile.TemporaryDirectory() as folder:
         for _ in tqdm(range(args.rounds), unit="kill", disable=None):
-            count = _killed(Path(folder), number, float(rng.uniform(0, LONGEST)))
+            count = _kill_writer(Path(folder), number, float(rng.uniform(0, LONGEST)))
             for _ in range(count):
                 number += 1
                 state = expected_state(state, number)
-            state, number = _examined(Path(folder), state, number, tally)
+            state, number = _examine(Path(folder), state, number, tally)
             tally.acknowledged += count
-    print("| kills | acknowledged | whole, but unheard of | lost | resurrected | indexes that disagree |")
-    print("|---|---|---|---|---|---|")
-    told = (args.rounds, tally.acknowledged, tally.unheard, tally.lost, tally.resurrected, tally.index)
-    print("| " + " | ".join(map(str, told)) + " |")
+    print(
+        head("kills", "acknowledged", "whole, but unheard of", "lost", "resurrected", "indexes that disagree")
+    )
+    print(row(args.rounds, tally.acknowledged, tally.unheard, tally.lost, tally.resurrected, tally.index))
     return 1 if tally.lost + tally.resurrected + tally.index else 0
 
 
@@ -91,7 +92,7 @@ def _item(name: str, rng: np.random.Generator) -> Item:
     return Item(name, tuple(Observation("view", n, one) for n, one in enumerate(features)), {"of": name})
 
 
-def _killed(folder: Path, number: int, seconds: float) -> int:
+def _kill_writer(folder: Path, number: int, seconds: float) -> int:
     """Let a process make changes, kill it, and return how many it had acknowledged."""
     command = [sys.executable, "-m", "benches.index.durability", str(folder), str(number)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603
@@ -102,27 +103,26 @@ def _killed(folder: Path, number: int, seconds: float) -> int:
         return len([line for line in (first, *child.stdout) if line.endswith("\n")])
 
 
-def _examined(
+def _examine(
     folder: Path, state: dict[str, Item], number: int, tally: DurabilityTally
 ) -> tuple[dict[str, Item], int]:
     """Compare with the expected state; returns the actual one."""
     with Collection.open(folder, SPACE, plan=PLAN) as collection:
-        found = {name: item for name in collection.ids() if (item := collection.get(name)) is not None}
+        actual = {name: item for name in collection.ids() if (item := collection.get(name)) is not None}
         after = expected_state(state, number + 1)
         tally.index += len(collection.disagreements())
-        if not _same(found, state) and _same(found, after):
+        contents, expected, following = (
+            {name: _content(item) for name, item in items.items()} for items in (actual, state, after)
+        )
+        if contents != expected and contents == following:
             tally.unheard += 1
             return after, number + 1
-        tally.lost += sum(name not in found or _told(found[name]) != _told(state[name]) for name in state)
-        tally.resurrected += len(found.keys() - state.keys())
+        tally.lost += sum(contents.get(name) != content for name, content in expected.items())
+        tally.resurrected += len(contents.keys() - expected.keys())
     return state, number
 
 
-def _same(left: Mapping[str, Item], right: Mapping[str, Item]) -> bool:
-    return left.keys() == right.keys() and all(_told(left[name]) == _told(right[name]) for name in left)
-
-
-def _told(item: Item) -> tuple[object, ...]:
+def _content(item: Item) -> tuple[object, ...]:
     return dict(item.payload), [(one.kind, one.index, one.feature.tobytes()) for one in item.observations]
 
 

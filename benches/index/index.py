@@ -13,18 +13,18 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benches.index import busy, changes, collection_filters, generated_vectors, timing
-from benches.index import engines as others
-from benches.index import engines as racers
+from benches.index import busy, changes, collection_filters, engines, generated_vectors, timing
 from benches.index.engines import ComparedEngine, Thresholds
 from benches.index.generated_vectors import VectorSet
+from benches.reporting import head
 from index.commands.common import add_bundle
 from multifold.bundle.canary import open_encoder
 
 TYPES = ("HNSW32,SQ8", "IVF{cells},SQ8", "IVF{cells},RaBitQfs", "Flat")
-SCENES = {"clusters": generated_vectors.sphere_vectors, "surface": generated_vectors.surface_vectors}
-HEAD = (
-    "| asked | k | racer | recall | queries/s, batches of 16 | one query, p50 | p99 | build | bytes a row |"
+VECTOR_SETS = {"clusters": generated_vectors.sphere_vectors, "surface": generated_vectors.surface_vectors}
+COLUMNS = (
+    *("asked", "k", "racer", "recall", "queries/s, batches of 16"),
+    *("one query, p50", "p99", "build", "bytes a row"),
 )
 LIMITS = (10, 100)
 RECALLS = (0.95, 0.99)
@@ -37,12 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("--queries", type=int, default=512)
-    parser.add_argument("--scene", choices=list(SCENES), default="clusters", help="how rows lie")
+    parser.add_argument("--scene", choices=list(VECTOR_SETS), default="clusters", help="how rows lie")
     parser.add_argument("--features", type=Path, help="shards whose views are searched by their captions")
     add_bundle(parser)
     parser.add_argument("--types", nargs="+", default=list(TYPES), help="FAISS factory strings")
     parser.add_argument(
-        "--others", nargs="*", choices=list(others.MAKERS), default=list(others.MAKERS), help="if installed"
+        "--others", nargs="*", choices=list(engines.MAKERS), default=list(engines.MAKERS), help="if installed"
     )
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.features is None:
-        scene = SCENES[args.scene](args.rows, args.dim, args.queries)
+        scene = VECTOR_SETS[args.scene](args.rows, args.dim, args.queries)
     else:
         scene = generated_vectors.encoded_vectors(args.features, open_encoder(args.bundle), args.queries)
         args.rows, args.dim = scene.rows.shape
@@ -64,20 +64,18 @@ def run(args: argparse.Namespace) -> int:
 def compare_engines(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
     """Every engine at every recall and limit."""
     yield f"{args.rows} rows of {args.dim}, {args.queries} queries that no index was tuned with.\n"
-    yield HEAD
-    yield "|---|---|---|---|---|---|---|---|---|"
-    with others.other_engines(scene, args.others) as rivals:
+    yield head(*COLUMNS)
+    with engines.other_engines(scene, args.others) as rivals:
         for recall in RECALLS:
-            engines = [
-                racers.build_engine(scene, name, recall) for name in tqdm(args.types, "building", leave=False)
-            ]
+            bar = tqdm(args.types, "building", leave=False)
+            built = [engines.build_engine(scene, name, recall) for name in bar]
             for limit in LIMITS:
                 truth = changes.true_thresholds(scene, limit)
-                both = [(racers.our_engine(engine), racers.bare_faiss(engine, scene)) for engine in engines]
-                ours = [racer for pair in both for racer in pair if racer is not None]
+                pairs = [(engines.our_engine(engine), engines.bare_faiss(engine, scene)) for engine in built]
+                ours = [racer for pair in pairs for racer in pair if racer is not None]
                 theirs = [rival.racer(scene, truth, limit, recall) for rival in rivals]
                 yield from _lines(scene, [*ours, *theirs], recall, limit, truth)
-            for engine in engines:
+            for engine in built:
                 engine.close()
 
 
@@ -87,10 +85,10 @@ def _lines(
     batches = timing.time_in_turns(field, scene.queries, limit, BATCH, BATCHES)
     singles = timing.time_in_turns(field, scene.queries, limit, 1, SINGLES)
     for place, racer in enumerate(field):
-        found = racers.measure_recall(scene, racer.search(scene.queries, limit), truth)
+        share = engines.measure_recall(scene, racer.search(scene.queries, limit), truth)
         middle, late = np.percentile(singles[place], [50, 99]) * 1e3
         yield (
-            f"| {recall} | {limit} | {racer.name} | {found:.3f} | {1 / np.median(batches[place]):.0f} | "
+            f"| {recall} | {limit} | {racer.name} | {share:.3f} | {1 / np.median(batches[place]):.0f} | "
             f"{middle:.2f} ms | {late:.2f} ms | {racer.build_seconds:.0f} s | {racer.bytes_per_row:.0f} |"
         )
         if racer.name.startswith("bare"):

@@ -1,9 +1,9 @@
-"""What words do to a search: names and part numbers are found, and sentences lose nothing.
+"""The effect of lexical search: names and part numbers are found, and sentences lose nothing.
 
     multifold bench lexical --data data/furniture
 
-The collection is read, not changed. Of each item the last caption is taken away, and asked with. Each item
-gets a part number, and a file with its id for a name; that is all its payload says.
+The collection is not changed. The last caption of each item is removed and becomes a query. Each item gets a
+part number, and a file named after its id, as its whole payload.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
 from index.store.lexical_index import split_pieces
@@ -55,13 +56,15 @@ def run(args: argparse.Namespace) -> int:
         collection.upsert(kept)
         ranks = QueryRanks(collection, [item.id for item in kept])
         print(f"{len(kept)} items, one caption of each held out\n")
-        print("| sentence | R@ | without words | with words | difference |\n|---|---|---|---|---|")
+        print(head("sentence", "R@", "without words", "with words", "difference"))
         for target in TARGETS:
-            _tell_difference(target, ranks, sentences, vectors)
-        print("\n| asked with | first without words | first with words |\n|---|---|---|")
-        for what, ask in KINDS.items():
-            asked = [ask(item) for item in kept]
-            _tell_found(what, ranks, asked, encoder.vectors(encoder.texts(asked).features))
+            _print_difference(target, ranks, sentences, vectors)
+        print("\n" + head("asked with", "first without words", "first with words"))
+        for name, query_of in KINDS.items():
+            texts = [query_of(item) for item in kept]
+            vectors = encoder.vectors(encoder.texts(texts).features)
+            shares = [ranks.of(texts, vectors, "shape", words=words) == 1 for words in (False, True)]
+            print(row(name, *(_share(one.astype(np.float64)) for one in shares)), flush=True)
     return 0
 
 
@@ -83,43 +86,37 @@ class QueryRanks:
 
     def of(self, texts: Sequence[str], vectors: Vectors, target: Target, *, words: bool) -> Ranked:
         """One rank each; behind the last where it is not found."""
-        return np.array(list(self._each(texts, vectors, target, words=words)))
-
-    def _each(self, texts: Sequence[str], vectors: Vectors, target: Target, *, words: bool) -> Iterator[int]:
+        places = []
         for name, text, vector in zip(self._names, texts, vectors, strict=True):
-            asked = Query(vector, target, max(DEPTHS), words=LexicalQuery(text) if words else None)
-            found = [hit.id for hit in self._collection.search(asked)]
-            yield found.index(name) + 1 if name in found else max(DEPTHS) + 1
+            query = Query(vector, target, max(DEPTHS), words=LexicalQuery(text) if words else None)
+            hits = [hit.id for hit in self._collection.search(query)]
+            places.append(hits.index(name) + 1 if name in hits else max(DEPTHS) + 1)
+        return np.array(places)
 
 
-def _tell_difference(target: Target, ranks: QueryRanks, texts: Sequence[str], vectors: Vectors) -> None:
+def _print_difference(target: Target, ranks: QueryRanks, texts: Sequence[str], vectors: Vectors) -> None:
     without, fused = (ranks.of(texts, vectors, target, words=words) for words in (False, True))
     for depth in DEPTHS:
-        one, other = ((found <= depth).astype(np.float64) for found in (without, fused))
+        one, other = ((places <= depth).astype(np.float64) for places in (without, fused))
         low, high = paired_bootstrap(other, one)
-        told = f"{other.mean() - one.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
-        print(f"| text → {target} | {depth} | {_share(one)} | {_share(other)} | {told} |", flush=True)
+        lead = f"{other.mean() - one.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
+        print(row(f"text → {target}", depth, _share(one), _share(other), lead), flush=True)
 
 
-def _tell_found(what: str, ranks: QueryRanks, texts: Sequence[str], vectors: Vectors) -> None:
-    shares = [ranks.of(texts, vectors, "shape", words=words) == 1 for words in (False, True)]
-    print(f"| {what} | {' | '.join(_share(one.astype(np.float64)) for one in shares)} |", flush=True)
-
-
-def _share(found: Float64[np.ndarray, " q"]) -> str:
-    low, high = bootstrap(found)
-    return f"{found.mean():.3f} [{low:.3f}, {high:.3f}]"
+def _share(hits: Float64[np.ndarray, " q"]) -> str:
+    low, high = bootstrap(hits)
+    return f"{hits.mean():.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _items(collection: Collection, most: int) -> list[Item]:
     """Items with more than one caption."""
-    found: list[Item] = []
-    while len(found) < most and (page := collection.scroll(found[-1].id if found else None, 500)):
-        found += page
-    kept = [item for item in found[:most] if len(_captions(item)) > 1]
-    if not kept:
+    items: list[Item] = []
+    while len(items) < most and (page := collection.scroll(items[-1].id if items else None, 500)):
+        items += page
+    captioned = [item for item in items[:most] if len(_captions(item)) > 1]
+    if not captioned:
         raise LexicalBenchError("No item here has two captions: take one of them away, and nothing is left.")
-    return kept
+    return captioned
 
 
 def _held_out(item: Item, number: str) -> tuple[Item, Observation]:

@@ -60,64 +60,68 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="multifold-ingest-") as folder:
         home = Path(folder).resolve()
         files, encoder = home / "files", open_drawing_encoder(args.bundle, 1)
-        made = generated_files.make_files(files, args.files, args.broken, args.seed)
+        heap = generated_files.make_files(files, args.files, args.broken, args.seed)
         print(
-            f"{made.files} files: {len(made.good)} items to read, {len(made.broken)} files broken, "
-            f"{len(made.foreign)} of a kind that is not read, {len(made.others)} others",
+            f"{heap.files} files: {len(heap.good)} items to read, {len(heap.broken)} files broken, "
+            f"{len(heap.foreign)} of a kind that is not read, {len(heap.others)} others",
             flush=True,
         )
         runs = IngestRuns(home, args.bundle, args.workers)
-        runs.killed("killed", len(made.good) // 2)
-        _tell_resumed(made, runs.report("killed"))
+        runs.killed("killed", len(heap.good) // 2)
+        _check_resumed(heap, runs.report("killed"))
         whole = runs.report("clean")
-        _check(made, whole)
-        _same(home, encoder)
-        _tell_run(made, whole)
-        _tell_memory(made, whole.memory, home, encoder)
-        took = stages.time_stages(files, home / "stages", encoder, args.workers, args.sample)
-        _tell_stages(took, whole)
+        _check_report(heap, whole)
+        _compare_collections(home, encoder)
+        rate, busy = len(heap.good) / whole.seconds, whole.cpu / (whole.seconds * cores())
+        used = f"{rate:.1f} items/s, {busy:.0%} of {cores()} cores"
+        print(f"one clean run: {whole.seconds:.1f} s, {used}", flush=True)
+        _print_memory(heap, whole.memory, home, encoder)
+        times = stages.time_stages(files, home / "stages", encoder, args.workers, args.sample)
+        _print_stages(times, whole)
         again = runs.report("clean")
-        if again.unchanged != len(made.good):
+        if again.unchanged != len(heap.good):
             raise IngestBenchError(
-                f"Nothing changed, and {again.unchanged} of {len(made.good)} are unchanged."
+                f"Nothing changed, and {again.unchanged} of {len(heap.good)} are unchanged."
             )
         print(f"again, nothing changed: {again.seconds:.1f} s for {again.unchanged} items", flush=True)
-        some = set(generated_files.change_captions(files, made, args.seed))
+        some = set(generated_files.change_captions(files, heap, args.seed))
         if set(runs.report("clean").changed) != some:
             raise IngestBenchError("A run after changes touched something else.")
         print(f"{len(some)} captions changed: just these items went in again", flush=True)
-        _beside(home, args)
+        _search_during_ingest(home, args)
     return 0
 
 
-def _check(made: GeneratedFiles, told: IngestOutcome) -> None:
+def _check_report(heap: GeneratedFiles, outcome: IngestOutcome) -> None:
     """The report names what was made, and nothing else."""
     for what, named, wanted in (
-        ("added", told.added, made.good),
-        ("skipped", told.skipped, made.skipped),
-        ("passed over", told.passed_over, made.others),
+        ("added", outcome.added, heap.good),
+        ("skipped", outcome.skipped, heap.skipped),
+        ("passed over", outcome.passed_over, heap.others),
     ):
         if sorted(named) != sorted(wanted):
             raise IngestBenchError(f"The report is wrong on what was {what}: {sorted({*named} ^ wanted)[:5]}")
     print("the report names what was added, skipped and passed over, right to the file", flush=True)
 
 
-def _tell_resumed(made: GeneratedFiles, resumed: IngestOutcome) -> None:
-    if not resumed.unchanged or resumed.unchanged + len(resumed.added) != len(made.good):
+def _check_resumed(heap: GeneratedFiles, resumed: IngestOutcome) -> None:
+    if not resumed.unchanged or resumed.unchanged + len(resumed.added) != len(heap.good):
         raise IngestBenchError(
             f"After a kill {resumed.unchanged} were there and {len(resumed.added)} were added."
         )
     print(f"killed, then resumed: {resumed.unchanged} were there, {len(resumed.added)} added", flush=True)
 
 
-def _same(home: Path, encoder: Encoder) -> None:
-    """The resumed collection and the clean one hold the same."""
+def _compare_collections(home: Path, encoder: Encoder) -> None:
+    """Raise where the resumed collection and the clean one differ."""
     with (
         Collection.open(home / "killed", encoder, read_only=True) as one,
         Collection.open(home / "clean", encoder, read_only=True) as other,
     ):
-        if found := list(differences(one, other, encoder)):
-            raise IngestBenchError(f"A resumed run differs in {len(found)} places: {'; '.join(found[:3])}")
+        if differing := list(differences(one, other, encoder)):
+            raise IngestBenchError(
+                f"A resumed run differs in {len(differing)} places: {'; '.join(differing[:3])}"
+            )
     print(
         "the resumed collection and the clean one hold the same: ids, payload, captions, originals, pictures "
         "by hash, features and vectors to the last bits",
@@ -125,14 +129,7 @@ def _same(home: Path, encoder: Encoder) -> None:
     )
 
 
-def _tell_run(made: GeneratedFiles, whole: IngestOutcome) -> None:
-    rate, busy = len(made.good) / whole.seconds, whole.cpu / (whole.seconds * cores())
-    print(
-        f"one clean run: {whole.seconds:.1f} s, {rate:.1f} items/s, {busy:.0%} of {cores()} cores", flush=True
-    )
-
-
-def _tell_memory(made: GeneratedFiles, memory: Sequence[MemoryMoment], home: Path, encoder: Encoder) -> None:
+def _print_memory(heap: GeneratedFiles, memory: Sequence[MemoryMoment], home: Path, encoder: Encoder) -> None:
     """The maximum in each quarter, and the growth with the number of items in the second half."""
     quarters = [part for part in np.array_split(np.array(memory, dtype=object), 4) if len(part)]
     for what in ("itself", "others"):
@@ -141,27 +138,27 @@ def _tell_memory(made: GeneratedFiles, memory: Sequence[MemoryMoment], home: Pat
     late = memory[len(memory) // 2 :]
     if len(late) > 2:
         slope = np.polyfit([one.seconds for one in late], [one.itself for one in late], 1)[0]
-        each = slope * memory[-1].seconds / len(made.good) * 1000
+        each = slope * memory[-1].seconds / len(heap.good) * 1000
         print(
             f"  the ingest itself grows by {each:.2f} MiB a 1,000 items in the second half; "
-            f"once opened, that collection takes {_held(home, encoder):.2f}",
+            f"once opened, that collection takes {_opened_memory(home, encoder):.2f}",
             flush=True,
         )
 
 
-def _held(home: Path, encoder: Encoder) -> float:
+def _opened_memory(home: Path, encoder: Encoder) -> float:
     """MiB that a thousand items take in an opened collection, in a process of its own."""
-    given = [sys.executable, "-c", OPENED, str(home / "clean"), str(encoder.bundle.folder)]
-    told = subprocess.run(given, check=True, capture_output=True, text=True).stdout  # noqa: S603 (ourselves)
-    before, after, items = map(int, told.split())
+    command = [sys.executable, "-c", OPENED, str(home / "clean"), str(encoder.bundle.folder)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 (ourselves)
+    before, after, items = map(int, output.split())
     return (after - before) / MIB / items * 1000
 
 
-def _tell_stages(took: dict[str, StageTime], whole: IngestOutcome) -> None:
-    for name, one in took.items():
+def _print_stages(times: dict[str, StageTime], whole: IngestOutcome) -> None:
+    for name, one in times.items():
         print(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
-    slowest = max(took, key=lambda name: took[name].clock)
-    alone, cpu = took[slowest].clock, sum(one.cpu for one in took.values())
+    slowest = max(times, key=lambda name: times[name].clock)
+    alone, cpu = times[slowest].clock, sum(one.cpu for one in times.values())
     best = max(alone, cpu / cores())
     print(f"throughput against {slowest}, the slowest stage, alone on all cores: {alone / whole.seconds:.2f}")
     print(f"  against all stages sharing {cores()} cores, none idle: {best / whole.seconds:.2f} (goal: 0.80)")
@@ -169,38 +166,33 @@ def _tell_stages(took: dict[str, StageTime], whole: IngestOutcome) -> None:
     print(f"  work of the stages in all work of the run: {cpu / whole.cpu:.2f}", flush=True)
 
 
-def _beside(home: Path, args: argparse.Namespace) -> None:
+def _search_during_ingest(home: Path, args: argparse.Namespace) -> None:
     """Searches of a service while files are added to its collection."""
-    made = generated_files.make_files(home / "more", args.beside, args.broken, args.seed + 1)
+    heap = generated_files.make_files(home / "more", args.beside, args.broken, args.seed + 1)
     settings = Settings(data=home / "clean", bundle=args.bundle)
     with run_service(settings) as service, Client(service.url) as client:
-        idle = [_asked(client) for _ in range(50)]
-        busy, told = _asked_during(client, IngestRuns(home, args.bundle, args.workers))
-    if (len(told.added), len(told.skipped)) != (len(made.good), len(made.skipped)):
-        raise IngestBenchError(f"Beside a service {len(told.added)} were added, {len(told.skipped)} skipped.")
+        idle = [_time_search(client) for _ in range(50)]
+        runs, outcomes = IngestRuns(home, args.bundle, args.workers), list[IngestOutcome]()
+        ingest = threading.Thread(target=lambda: outcomes.append(runs.report("clean", "more")))
+        ingest.start()
+        busy = []
+        while ingest.is_alive():
+            busy.append(_time_search(client))
+            time.sleep(0.05)
+    if not outcomes:
+        raise IngestBenchError("The ingest beside the service failed.")
+    added, skipped = len(outcomes[0].added), len(outcomes[0].skipped)
+    if (added, skipped) != (len(heap.good), len(heap.skipped)):
+        raise IngestBenchError(f"Beside a service {added} were added, {skipped} skipped.")
     quick, slow = (f"{1000 * statistics.median(times):.0f} ms" for times in (idle, busy))
     print(
-        f"beside a service: {len(told.added)} added; {len(busy)} searches meanwhile, none failed: "
+        f"beside a service: {added} added; {len(busy)} searches meanwhile, none failed: "
         f"median {quick} before, {slow} meanwhile, the longest {1000 * max(busy):.0f} ms",
         flush=True,
     )
 
 
-def _asked_during(client: Client, runs: IngestRuns) -> tuple[list[float], IngestOutcome]:
-    told: list[IngestOutcome] = []
-    ingesting = threading.Thread(target=lambda: told.append(runs.report("clean", "more")))
-    ingesting.start()
-    busy = []
-    while ingesting.is_alive():
-        busy.append(_asked(client))
-        time.sleep(0.05)
-    ingesting.join()
-    if not told:
-        raise IngestBenchError("The ingest beside the service failed.")
-    return busy, told[0]
-
-
-def _asked(client: Client) -> float:
+def _time_search(client: Client) -> float:
     started = time.perf_counter()
     try:
         client.search(text="a thing of wood", target="any")

@@ -51,31 +51,31 @@ class IngestRuns:
         self._home, self._bundle, self._workers = home, bundle, workers
 
     def report(self, name: str, what: str = "files") -> IngestOutcome:
-        told = self._home / "report.json"
+        report = self._home / "report.json"
         started, before = time.monotonic(), _cpu()
-        with self._started(name, what, "--report", str(told)) as running:
+        with self._start(name, what, "--report", str(report)) as running:
             memory = list(_memory_of(running, started))
         if running.returncode != 0:
             raise IngestBenchError(f"The ingest ended with {running.returncode}.")
         seconds, cpu = time.monotonic() - started, _cpu() - before
-        raw = json.loads(told.read_text())
+        raw = json.loads(report.read_text())
         skipped = [one["name"] for one in raw["skipped"]]
         lists = (raw["added"], raw["changed"], skipped, raw["passed_over"])
         return IngestOutcome(*lists, raw["unchanged"], seconds, cpu, memory)
 
     def killed(self, name: str, items: int) -> None:
-        with self._started(name, "files") as running:
+        with self._start(name, "files") as running:
             while running.poll() is None and _count(self._home / name) < items:
                 time.sleep(0.02)
             if running.poll() is not None:
                 raise IngestBenchError("The ingest that was to be killed had ended before.")
             os.killpg(running.pid, signal.SIGKILL)
 
-    def _started(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:
-        given = ["ingest", str(self._home / what), "--data", str(self._home / name), "--bundle"]
-        given += [str(self._bundle), "--workers", str(self._workers), *more]
+    def _start(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:
+        words = ["ingest", str(self._home / what), "--data", str(self._home / name), "--bundle"]
+        words += [str(self._bundle), "--workers", str(self._workers), *more]
         return subprocess.Popen(  # noqa: S603 (ourselves)
-            [*PROGRAM, *given], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+            [*PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
         )
 
 

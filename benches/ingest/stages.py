@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.ingest import plan as intake_plan
+from app.ingest import plan as planning
 from app.ingest.caches import ContentCache
 from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, DecodedItem, IngestPipeline
 from app.ingest.plan import IngestPlan, IngestTask
@@ -33,42 +33,42 @@ class StageTime:
 
 def time_stages(files: Path, home: Path, encoder: Encoder, workers: int, sample: int) -> dict[str, StageTime]:
     """The time of each stage for all items, from a sample of them; the walk is over all files."""
-    took: dict[str, StageTime] = {}
-    with _timing(took, "walk"):
+    times: dict[str, StageTime] = {}
+    with _timing(times, "walk"):
         plan = _plan(files, home)
-    works = random.Random(0).sample(plan.added, min(sample, len(plan.added)))  # noqa: S311 (no secret)
-    scale = len(plan.added) / len(works)
+    tasks = random.Random(0).sample(plan.added, min(sample, len(plan.added)))  # noqa: S311 (no secret)
+    scale = len(plan.added) / len(tasks)
     settings = Settings(data=home)
     with Collection.open(home, encoder) as collection, Sandbox(workers) as sandbox:
-        intake = IngestPipeline(encoder, collection, sandbox, settings)
-        _seen(intake, [work for work in works if work.mesh is not None][: 2 * workers])  # workers are up
-        with _timing(took, "see", scale):
-            ready = _seen(intake, works)
-        intake.encode(ready[:ENCODE_BATCH])
-        with _timing(took, "encode", scale):
-            items = [item for part in intake.made(iter(ready)) for item in part.items]
-        with _timing(took, "write", scale):
+        pipeline = IngestPipeline(encoder, collection, sandbox, settings)
+        _decode(pipeline, [task for task in tasks if task.mesh is not None][: 2 * workers])  # workers are up
+        with _timing(times, "see", scale):
+            ready = _decode(pipeline, tasks)
+        pipeline.encode(ready[:ENCODE_BATCH])
+        with _timing(times, "encode", scale):
+            items = [item for part in pipeline.made(iter(ready)) for item in part.items]
+        with _timing(times, "write", scale):
             for start in range(0, len(items), WRITE_BATCH):
-                intake.write(items[start : start + WRITE_BATCH])
-    return took
+                pipeline.write(items[start : start + WRITE_BATCH])
+    return times
 
 
 def _plan(files: Path, home: Path) -> IngestPlan:
     with ContentCache(None) as contents:
-        found = folder.read(files, FolderLayout(EXTENSIONS, contents.companions))
-        return intake_plan.plan_folder(found, find_source(home, files), None, None, contents, names=True)
+        files_read = folder.read(files, FolderLayout(EXTENSIONS, contents.companions))
+        return planning.plan_folder(files_read, find_source(home, files), None, None, contents, names=True)
 
 
-def _seen(intake: IngestPipeline, works: Sequence[IngestTask]) -> list[DecodedItem]:
-    ready = [one for one in intake.seen(works) if isinstance(one, DecodedItem)]
+def _decode(pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> list[DecodedItem]:
+    ready = [one for one in pipeline.seen(tasks) if isinstance(one, DecodedItem)]
     for view in (view for one in ready for view in one.stored):
         view.result()
     return ready
 
 
 @contextmanager
-def _timing(took: dict[str, StageTime], stage: str, scale: float = 1.0) -> Iterator[None]:
+def _timing(times: dict[str, StageTime], stage: str, scale: float = 1.0) -> Iterator[None]:
     started, before = time.monotonic(), processor_time(process_tree(os.getpid()))
     yield
     clock, cpu = time.monotonic() - started, processor_time(process_tree(os.getpid())) - before
-    took[stage] = StageTime(clock * scale, cpu * scale)
+    times[stage] = StageTime(clock * scale, cpu * scale)

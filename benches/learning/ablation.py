@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 import training.recipes
+from benches.reporting import head, row
 from multifold.manifest import ManifestEntry
 from multifold.metrics import ranks, recall_at_k
 from training import checkpoint, loop, prepare
@@ -59,26 +60,23 @@ def run(args: argparse.Namespace) -> int:
     """Make the missing runs, then print a table of each study."""
     args.out.mkdir(parents=True, exist_ok=True)
     log = args.out / "results.jsonl"
-    found = read_runs(log)
-    for study, name, seed in () if args.table else _missing(args, found):
+    results = read_runs(log)
+    for study, name, seed in () if args.table else _missing(args, results):
         print(f"{study}, seed {seed}: {name}", flush=True)
-        found.append(measure(study, name, studies()[study][name], seed, args))
+        results.append(measure(study, name, studies()[study][name], seed, args))
         with open(log, "a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(found[-1])) + "\n")
+            file.write(json.dumps(asdict(results[-1])) + "\n")
     for study in args.study:
-        print(
-            ablation_table(
-                study, [r for r in found if r.study == study and r.seed in args.seeds], args.against
-            )
-        )
+        runs = [run for run in results if run.study == study and run.seed in args.seeds]
+        print(ablation_table(study, runs, args.against))
     return 0
 
 
-def _missing(args: argparse.Namespace, found: Sequence[AblationRun]) -> list[tuple[str, str, int]]:
+def _missing(args: argparse.Namespace, results: Sequence[AblationRun]) -> list[tuple[str, str, int]]:
     """Study, name and seed of the missing runs, seed by seed."""
-    there = {(result.study, result.name, result.seed) for result in found}
-    asked = ((study, name, seed) for seed in args.seeds for study in args.study for name in studies()[study])
-    return [one for one in asked if one not in there and (args.runs is None or one[1] in args.runs)]
+    done = {(result.study, result.name, result.seed) for result in results}
+    keys = ((study, name, seed) for seed in args.seeds for study in args.study for name in studies()[study])
+    return [key for key in keys if key not in done and (args.runs is None or key[1] in args.runs)]
 
 
 def studies() -> dict[str, dict[str, dict[str, Any]]]:
@@ -135,15 +133,14 @@ def test_checkpoint(
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     hits: dict[str, dict[str, list[float]]] = {}
     for sets in galleries:
-        unseen = [_held_out(recipe, seed, cache) for seed in sets]
-        items = [item for found, _ in unseen for item in found]
-        views = np.concatenate([seen for _, seen in unseen])
-        asked = directions(encoder, encode(encoder, views, [entry.texts for entry in items]))
-        for name, direction in asked.items():
-            found = ranks(direction.scores, direction.relevant)
+        held_out = [_held_out(recipe, seed, cache) for seed in sets]
+        captions = [entry.texts for entries, _ in held_out for entry in entries]
+        views = np.concatenate([pictures for _, pictures in held_out])
+        for name, direction in directions(encoder, encode(encoder, views, captions)).items():
+            places = ranks(direction.scores, direction.relevant)
             counts = np.bincount(direction.items)
             for k in CUTS:
-                shares = np.bincount(direction.items, recall_at_k(found, k)) / counts
+                shares = np.bincount(direction.items, recall_at_k(places, k)) / counts
                 hits.setdefault(name, {}).setdefault(f"R@{k}", []).extend(shares.round(4).tolist())
     return hits
 
@@ -158,6 +155,5 @@ def _held_out(
 
 def ablation_table(study: str, runs: Sequence[AblationRun], against: str | None = None) -> str:
     """Markdown: each run's recalls in percent, or its lead, with 95 % intervals over seeds and items."""
-    head, rows = ablation_rows(runs, studies()[study], against)
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    return "\n".join([f"\n### {study}\n", lines[0], "|---" * len(head) + "|", *lines[1:]])
+    columns, rows = ablation_rows(runs, studies()[study], against)
+    return "\n".join([f"\n### {study}\n", head(*columns), *(row(*cells) for cells in rows)])

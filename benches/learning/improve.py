@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from benches.reporting import head, row
 from multifold.manifest import ManifestEntry, read
 from training import checkpoint, improvement, loop, prepare
-from training.data import feedback as said
+from training.data.feedback import KEY
 from training.data.furniture.captions import article
 from training.data.furniture.dataset import MANIFEST, FurnitureOrder, write_furniture
 from training.data.furniture.modeling.facts import Attribute
@@ -45,12 +46,18 @@ BASE = (
 )
 
 
+COLUMNS = (
+    *("wrong judgements", "taken", "kept apart of the feedback", "not asked for"),
+    *("unseen furniture", "what it knew", "CPU s"),
+)
+
+
 @dataclass(frozen=True)
 class SilentSet:
     """Furniture with captions that name no colours, and the query for each piece by colour and kind."""
 
     entries: list[ManifestEntry]
-    called: list[str]
+    queries: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,10 +77,7 @@ def run(args: argparse.Namespace) -> int:
     base = _train_base(args.out / "base", args.cache)
     recipe = checkpoint.read_checkpoint(base).recipe
     shop, unseen = _make_set(args, 1, args.items), _make_set(args, 2, UNSEEN_ITEMS)
-    print(
-        "| wrong judgements | taken | kept apart of the feedback | not asked for | unseen furniture "
-        "| what it knew | CPU s |\n|---|---|---|---|---|---|---|"
-    )
+    print(head(*COLUMNS))
     for wrong in args.wrong:
         print(_row(wrong, base, recipe, shop, unseen, args), flush=True)
     return 0
@@ -95,28 +99,23 @@ def _row(
         TorchEncoder(one.model, prepare.reader(one.recipe, one.tokenizer))
         for one in (outcome.trained, checkpoint.load_checkpoint(base))
     ]
-    new = [text if text not in judged else "" for text in shop.called]
-    cells = [
+    new = [text if text not in judged else "" for text in shop.queries]
+    rest = [one for one in outcome.rest if one.cut == improvement.GAIN_CUT]
+    return row(
         f"{wrong:.0%}",
         "no" if outcome.reasons else "yes",
         _cell(next(one for one in outcome.gain if one.cut == improvement.GAIN_CUT)),
-        _cell(_asked(encoders, shop.entries, new, recipe, args.cache)),
-        _cell(_asked(encoders, unseen.entries, unseen.called, recipe, args.cache)),
-        "<br>".join(
-            _cell(one, one.direction.replace("_to_", " → "))
-            for one in outcome.rest
-            if one.cut == improvement.GAIN_CUT
-        ),
+        _cell(_difference(encoders, shop.entries, new, recipe, args.cache)),
+        _cell(_difference(encoders, unseen.entries, unseen.queries, recipe, args.cache)),
+        "<br>".join(f"{one.direction.replace('_to_', ' → ')}: {_cell(one)}" for one in rest),
         f"{spent:.0f}",
-    ]
-    return "| " + " | ".join(cells) + " |"
+    )
 
 
-def _cell(one: RecallDifference, name: str = "") -> str:
+def _cell(one: RecallDifference) -> str:
     low, high = (100 * end for end in one.interval)
     lead = f"{100 * (one.new - one.old):+.1f} [{low:+.1f}, {high:+.1f}]"
-    told = f"{100 * one.old:.1f} → {100 * one.new:.1f}, {lead}"
-    return f"{name}: {told}" if name else told
+    return f"{100 * one.old:.1f} → {100 * one.new:.1f}, {lead}"
 
 
 def simulate_feedback(
@@ -124,16 +123,16 @@ def simulate_feedback(
 ) -> tuple[list[ManifestEntry], set[str]]:
     """The collection with its feedback as exported, and all queries."""
     rng = np.random.default_rng(args.seed)
-    coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.called[place]]
+    coloured = [place for place in rng.permutation(len(shop.entries)).tolist() if shop.queries[place]]
     targets = coloured[: args.users * args.searches]
     good: dict[int, list[str]] = {}
     rivals: dict[int, set[str]] = {}
     for target, scores in zip(targets, _scores(base, recipe, shop, targets, args.cache), strict=True):
-        text = shop.called[target]
+        text = shop.queries[target]
         shown = np.argsort(-scores, kind="stable")[:SHOWN].tolist()
-        chosen, other = target, next((place for place in shown if shop.called[place] != text), None)
+        chosen, other = target, next((place for place in shown if shop.queries[place] != text), None)
         if rng.random() < wrong:
-            misfits = [place for place in shown if shop.called[place] != text]
+            misfits = [place for place in shown if shop.queries[place] != text]
             chosen, other = int(rng.choice(misfits)), target
         good.setdefault(chosen, []).append(text)
         rivals.setdefault(chosen, set()).update([] if other is None else [shop.entries[other].id])
@@ -141,14 +140,14 @@ def simulate_feedback(
         _with(entry, good.get(place, []), sorted(rivals.get(place, ())))
         for place, entry in enumerate(shop.entries)
     ]
-    return collection, {shop.called[target] for target in targets}
+    return collection, {shop.queries[target] for target in targets}
 
 
 def _with(entry: ManifestEntry, good: Sequence[str], rivals: Sequence[str]) -> ManifestEntry:
     if not good:
         return replace(entry, meta={})
     feedback = {"good": list(dict.fromkeys(good)), "bad": [], "rivals": list(rivals)}
-    return replace(entry, texts=(*entry.texts, *feedback["good"]), meta={said.KEY: feedback})
+    return replace(entry, texts=(*entry.texts, *feedback["good"]), meta={KEY: feedback})
 
 
 def _scores(
@@ -158,22 +157,21 @@ def _scores(
     trained = checkpoint.load_checkpoint(base)
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     views = np.asarray(prepare.views(recipe, shop.entries, cache))
-    wanted = set(targets)
-    asked = [(text,) if place in wanted else () for place, text in enumerate(shop.called)]
-    found = improvement.find_recalls(encoder, views, asked)
-    rows = {item: row for row, item in enumerate(found.items.tolist())}
-    return found.scores[[rows[target] for target in targets]]
+    queries = [(text,) if place in targets else () for place, text in enumerate(shop.queries)]
+    direction = improvement.find_recalls(encoder, views, queries)
+    rows = {item: number for number, item in enumerate(direction.items.tolist())}
+    return direction.scores[[rows[target] for target in targets]]
 
 
-def _asked(
+def _difference(
     encoders: Sequence[TorchEncoder],
     entries: Sequence[ManifestEntry],
-    called: Sequence[str],
+    queries: Sequence[str],
     recipe: Recipe,
     cache: Path,
 ) -> RecallDifference:
     views = np.asarray(prepare.views(recipe, entries, cache))
-    texts = [(text,) if text else () for text in called]
+    texts = [(text,) if text else () for text in queries]
     ours, theirs = (improvement.find_recalls(encoder, views, texts) for encoder in encoders)
     return comparison.recall_difference("text_to_shape", ours, theirs, improvement.GAIN_CUT)
 
@@ -194,10 +192,10 @@ def _make_set(args: argparse.Namespace, seed: int, count: int) -> SilentSet:
     if not (folder / MANIFEST).exists():
         write_furniture(FurnitureOrder(folder, seed, unsaid=(UNSAID,)), count)
     entries = list(read(folder / MANIFEST))
-    return SilentSet(entries, [_called(entry.meta) for entry in entries])
+    return SilentSet(entries, [_query_for(entry.meta) for entry in entries])
 
 
-def _called(meta: Mapping[str, Any]) -> str:
+def _query_for(meta: Mapping[str, Any]) -> str:
     """A query for a piece; empty if it has no colour as a whole."""
     phrase = f"{meta['colour']} {meta['kind']}"
     return f"{article(phrase)} {phrase}" if f"whole.colour={meta['colour']}" in meta["facts"] else ""

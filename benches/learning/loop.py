@@ -56,8 +56,8 @@ def compare_loops(recipe: Recipe, rounds: int, steps: int) -> tuple[float, float
         turns = bare_step(under_way), our_step(under_way, journal)
         for turn in turns:
             turn()
-        taken = [[time_steps(turn, steps) for turn in turns] for _ in range(rounds)]
-    bare, ours = (median(found) for found in zip(*taken, strict=True))
+        seconds = [[time_steps(turn, steps) for turn in turns] for _ in range(rounds)]
+    bare, ours = map(median, zip(*seconds, strict=True))
     return bare, ours
 
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from benches.reporting import row
 from training.geometries import build as geometry
 from training.losses import build
 from training.losses.plain import draw_places, repeated_hard
@@ -38,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     torch.set_num_threads(1)
     print(f"{ITEMS} items, {VIEWS * ITEMS} × {CAPTIONS * ITEMS} logits, one thread\n")
     print("| loss | median ms | × InfoNCE |\n|---|---|---|")
-    taken = time_losses(loss_versions(), args.repeats)
-    for name, seconds in taken.items():
-        print(f"| {name} | {1e3 * seconds:.2f} | {seconds / taken['InfoNCE, torch cross_entropy']:.2f} |")
+    times = time_losses(loss_versions(), args.repeats)
+    for name, seconds in times.items():
+        print(row(name, f"{1e3 * seconds:.2f}", f"{seconds / times['InfoNCE, torch cross_entropy']:.2f}"))
     print("\n| batch | version | peak MB | seconds |\n|---|---|---|---|")
     for rows in LARGE:
         for block in (0, BLOCK):
@@ -81,15 +82,15 @@ def loss_versions() -> Mapping[str, Callable[[Tensor], Tensor]]:
 
 def time_losses(losses: Mapping[str, Callable[[Tensor], Tensor]], repeats: int) -> dict[str, float]:
     """Median seconds of forward and backward, in turns."""
-    taken: dict[str, list[float]] = {name: [] for name in losses}
+    times: dict[str, list[float]] = {name: [] for name in losses}
     start = torch.randn(VIEWS * ITEMS, CAPTIONS * ITEMS) * 10
     for _ in range(repeats):
         for name, loss in losses.items():
             logits = start.clone().requires_grad_()
             began = time.perf_counter()
             loss(logits).backward()
-            taken[name].append(time.perf_counter() - began)
-    return {name: median(seconds) for name, seconds in taken.items()}
+            times[name].append(time.perf_counter() - began)
+    return {name: median(seconds) for name, seconds in times.items()}
 
 
 def measure_in_process(rows: int, block: int) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benches.learning.ablation import changed_recipe, studies
+from benches.reporting import head, row
 from training import loop
 from training.commands import eval as evaluation
 from training.distributed import SINGLE_PROCESS
@@ -22,23 +23,13 @@ from training.recipes.library import merge
 
 GEOMETRIES = "geometries"  # the study
 REPORT = "report.json"
+BOTH_CUTS = ("R@1", "R@10")
+PAIRS = (("text_to_shape", "mean"), ("shape_to_text", "mean"), ("text_to_image", "each"))
+FURTHER_PAIRS = (("image_to_text", "each"), ("agg_text_to_image", "each"))
+SHAPES = (("image_to_shape", "mean", "R@1"), ("shape_to_shape", "mean", "R@1"))
 TABLES: Sequence[Sequence[tuple[str, str, str]]] = (
-    (
-        ("text_to_shape", "mean", "R@1"),
-        ("text_to_shape", "mean", "R@10"),
-        ("shape_to_text", "mean", "R@1"),
-        ("shape_to_text", "mean", "R@10"),
-        ("text_to_image", "each", "R@1"),
-        ("text_to_image", "each", "R@10"),
-    ),
-    (
-        ("image_to_text", "each", "R@1"),
-        ("image_to_text", "each", "R@10"),
-        ("agg_text_to_image", "each", "R@1"),
-        ("agg_text_to_image", "each", "R@10"),
-        ("image_to_shape", "mean", "R@1"),
-        ("shape_to_shape", "mean", "R@1"),
-    ),
+    [(*pair, cut) for pair in PAIRS for cut in BOTH_CUTS],
+    [*((*pair, cut) for pair in FURTHER_PAIRS for cut in BOTH_CUTS), *SHAPES],
 )
 CLASSES = ("zero-shot", "linear probe, before", "linear probe, after")
 
@@ -68,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name}:", flush=True)
             measure_geometry(train_geometry(name, folder, args), args)
     folders = {name: run_folder(args.out, name) / REPORT for name in args.geometries}
-    told = {name: json.loads(path.read_text("utf-8")) for name, path in folders.items() if path.exists()}
-    print("\n\n".join(quality_tables(told)))
+    reports = {name: json.loads(path.read_text("utf-8")) for name, path in folders.items() if path.exists()}
+    print("\n\n".join(quality_tables(reports)))
     return 0
 
 
@@ -102,38 +93,33 @@ def measure_geometry(path: Path, args: argparse.Namespace) -> None:
     evaluation.run(parser.parse_args(words))
 
 
-def quality_tables(told: Mapping[str, Report]) -> list[str]:
+def quality_tables(reports: Mapping[str, Report]) -> list[str]:
     """Markdown, a row a geometry, in percent with 95 % intervals; empty columns are left out."""
-    cells = {
-        name: _retrieval(one["retrieval"]) | _classes(one.get("classes", {})) for name, one in told.items()
-    }
-    heads = [[_head(*column) for column in columns] for columns in TABLES] + [list(CLASSES)]
-    known = [[head for head in some if any(head in one for one in cells.values())] for some in heads]
-    return [_table(some, cells) for some in known if some]
+    cells = {name: _cells(report["retrieval"], report.get("classes", {})) for name, report in reports.items()}
+    tables = [[_title(*column) for column in columns] for columns in TABLES] + [list(CLASSES)]
+    filled = [[title for title in some if any(title in one for one in cells.values())] for some in tables]
+    return [_table(titles, cells) for titles in filled if titles]
 
 
-def _retrieval(told: Report) -> dict[str, str]:
-    return {
-        _head(name, pool, cut): _percent(told[name][pool][cut])
+def _cells(retrieval: Report, classes: Report) -> dict[str, str]:
+    recalls = {
+        _title(name, pool, cut): _percent(retrieval[name][pool][cut])
         for columns in TABLES
         for name, pool, cut in columns
-        if pool in told.get(name, {})
+        if pool in retrieval.get(name, {})
     }
+    return recalls | {name: _percent(classes[name]["accuracy"]) for name in CLASSES if name in classes}
 
 
-def _classes(told: Report) -> dict[str, str]:
-    return {name: _percent(told[name]["accuracy"]) for name in CLASSES if name in told}
+def _table(columns: Sequence[str], cells: Mapping[str, Mapping[str, str]]) -> str:
+    rows = [row(name, *(one.get(column, "") for column in columns)) for name, one in cells.items()]
+    return "\n".join([head("geometry", *columns), *rows])
 
 
-def _table(heads: Sequence[str], cells: Mapping[str, Mapping[str, str]]) -> str:
-    rows = [f"| {name} | {' | '.join(one.get(head, '') for head in heads)} |" for name, one in cells.items()]
-    return "\n".join([f"| geometry | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|", *rows])
-
-
-def _head(name: str, pool: str, cut: str) -> str:
+def _title(name: str, pool: str, cut: str) -> str:
     return f"{name.replace('_to_', ' → ').replace('_', '-')}, {pool}, {cut}"
 
 
-def _percent(found: Sequence[float]) -> str:
-    middle, low, high = (100 * value for value in found)
+def _percent(interval: Sequence[float]) -> str:
+    middle, low, high = (100 * value for value in interval)
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"

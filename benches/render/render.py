@@ -15,12 +15,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from tqdm import tqdm
 
 from benches.render.meshes import write_meshes
+from benches.reporting import head, row
 from multifold.errors import MultifoldError
 from renderers import cameras
 from renderers.engines import ENGINES
@@ -40,21 +40,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found: dict[str, Times] = {}
+    results: dict[str, Times] = {}
     with tempfile.TemporaryDirectory(prefix="multifold-bench-") as folder:
         meshes = write_meshes(Path(folder))
         for engine in tqdm(args.engines, "engines", file=sys.stderr):
             try:
-                found[engine] = _measured(engine, meshes, args)
+                results[engine] = _measure(engine, meshes, args)
             except MultifoldError as error:
                 print(error, file=sys.stderr)
-    if not found:
+    if not results:
         raise MultifoldError("none of these engines works here; `multifold render --doctor` says why.")
-    print(report(found, args))
+    print(report(results, args))
     return 0
 
 
-def _measured(engine: str, meshes: dict[str, Path], args: argparse.Namespace) -> Times:
+def _measure(engine: str, meshes: dict[str, Path], args: argparse.Namespace) -> Times:
     command = [sys.executable, "-m", "benches.render.engine_times", engine, args.rig, str(args.size)]
     words = [*command, str(args.rounds), *map(str, meshes.values())]
     settings = {**os.environ, **HEAP_SETTINGS}  # those of the workers that draw for us
@@ -66,22 +66,22 @@ def _measured(engine: str, meshes: dict[str, Path], args: argparse.Namespace) ->
     return {name: (load, draw) for name, (load, draw) in zip(meshes, times, strict=True)}
 
 
-def report(found: dict[str, Times], args: argparse.Namespace) -> str:
+def report(results: dict[str, Times], args: argparse.Namespace) -> str:
     """Markdown: drawing alone, then with loading, then a projection."""
     views = len(cameras.rig(args.rig))
     drawn = {
-        engine: {mesh: views / draw for mesh, (_, draw) in times.items()} for engine, times in found.items()
+        engine: {mesh: views / draw for mesh, (_, draw) in times.items()} for engine, times in results.items()
     }
     whole = {
         engine: {mesh: views / (load + draw) for mesh, (load, draw) in times.items()}
-        for engine, times in found.items()
+        for engine, times in results.items()
     }
     lines = [
         f"{platform.machine()}, Python {platform.python_version()}, {views} views ({args.rig}), "
         f"{args.size}² pixels, 2×2 samples, best of {args.rounds}. Images per CPU-second:",
         *_table("drawing alone", drawn),
         *_table("loading and drawing", whole),
-        *_load_table(found),
+        *_load_table(results),
         *(_projection(engine, speeds) for engine, speeds in whole.items()),
     ]
     return "\n".join(lines)
@@ -89,29 +89,25 @@ def report(found: dict[str, Times], args: argparse.Namespace) -> str:
 
 def _table(title: str, speeds: dict[str, dict[str, float]]) -> list[str]:
     """A row for each mesh; the last are the geometric mean and its ratio to OSMesa."""
-    lines = ["", f"| {title} | {' | '.join(speeds)} |", f"|---|{'---|' * len(speeds)}"]
+    lines = ["", head(title, *speeds)]
     meshes = next(iter(speeds.values()))
-    lines += [_row(mesh, (f"{of[mesh]:.1f}" for of in speeds.values())) for mesh in meshes]
+    lines += [row(mesh, *(f"{of[mesh]:.1f}" for of in speeds.values())) for mesh in meshes]
     means = {engine: statistics.geometric_mean(of.values()) for engine, of in speeds.items()}
-    lines.append(_row("**geometric mean**", (f"{mean:.1f}" for mean in means.values())))
+    lines.append(row("**geometric mean**", *(f"{mean:.1f}" for mean in means.values())))
     if base := means.get(_BASELINE):
-        lines.append(_row(f"× {_BASELINE}", (f"{mean / base:.2f}" for mean in means.values())))
+        lines.append(row(f"× {_BASELINE}", *(f"{mean / base:.2f}" for mean in means.values())))
         least = [min(of[mesh] / speeds[_BASELINE][mesh] for mesh in of) for of in speeds.values()]
-        lines.append(_row("× at worst", (f"{ratio:.2f}" for ratio in least)))
+        lines.append(row("× at worst", *(f"{ratio:.2f}" for ratio in least)))
     return lines
 
 
-def _load_table(found: dict[str, Times]) -> list[str]:
+def _load_table(results: dict[str, Times]) -> list[str]:
     """Times of loading, which are the same for all engines."""
-    lines = ["", "| mesh | loading, ms |", "|---|---|"]
-    for mesh in next(iter(found.values())):
-        load = min(times[mesh][0] for times in found.values())
-        lines.append(_row(mesh, [f"{1000 * load:.0f}"]))
+    lines = ["", head("mesh", "loading, ms")]
+    for mesh in next(iter(results.values())):
+        milliseconds = 1000 * min(times[mesh][0] for times in results.values())
+        lines += [row(mesh, f"{milliseconds:.0f}")]
     return [*lines, ""]
-
-
-def _row(name: str, cells: Iterable[str]) -> str:
-    return f"| {name} | {' | '.join(cells)} |"
 
 
 def _projection(engine: str, speeds: dict[str, float]) -> str:

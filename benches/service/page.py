@@ -16,10 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice, product
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlencode
 
-from benches.reporting import head
+from benches.reporting import head, row
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import SIDES
 
@@ -59,15 +59,10 @@ const look = () => {
 look();
 """
 COLUMNS = (
-    "milliseconds",
-    "request",
-    "request to results",
-    "ratio",
-    "request to picture",
-    "start to request",
-    "start to results",
+    *("milliseconds", "request", "request to results", "ratio"),
+    *("request to picture", "start to request", "start to results"),
 )
-Times: TypeAlias = tuple[float, float, float, float, float]  # asked, sent, answered, results, picture
+Times: TypeAlias = tuple[float, float, float, float, float]  # start, sent, answered, results, picture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not shutil.which("chromedriver"):
         raise MultifoldError("chromedriver is missing: install chromium and chromium-driver.")
-    words = _words()
+    queries = _queries()
     with _browser() as browser:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
 
@@ -95,12 +90,12 @@ def run(args: argparse.Namespace) -> int:
         }
         print(head(*COLUMNS))
         for name, way in ways.items():
-            times = [_measured(browser, way, query) for query in islice(words, args.turns)]
-            print(f"| {name} | {' | '.join(_row(times))} |")
+            times = [_measure(browser, way, query) for query in islice(queries, args.turns)]
+            print(row(name, *_medians(times)))
     return 0
 
 
-def _words() -> Iterator[str]:
+def _queries() -> Iterator[str]:
     """Queries, each once."""
     colours = ("red", "green", "blue", "white", "black", "yellow", "wooden", "tall", "small", "round")
     kinds = ("chair", "table", "lamp", "sofa", "shelf", "cabinet", "stool", "bench", "bed", "desk")
@@ -108,28 +103,22 @@ def _words() -> Iterator[str]:
     return (f"a {colour} {kind}{end}" for end, kind, colour in product(ends, kinds, colours))
 
 
-def _measured(browser: Chrome, way: Callable[[str], object], query: str) -> Times:
+def _measure(browser: Chrome, way: Callable[[str], object], query: str) -> Times:
     way(query)
-    found: Any = browser.execute_async_script(READ)
-    asked, sent, answered, results, picture = found
-    return asked, sent, answered, results, picture
+    start, sent, answered, results, picture = browser.execute_async_script(READ)
+    return start, sent, answered, results, picture
 
 
-def _row(times: list[Times]) -> list[str]:
+def _medians(times: list[Times]) -> list[str]:
     """Medians; a ratio is the median of those of single turns."""
 
     def median(of: Callable[[Times], float]) -> float:
         return statistics.median(map(of, times))
 
-    numbers = [
-        median(lambda t: t[2] - t[1]),
-        median(lambda t: t[3] - t[1]),
-        median(lambda t: (t[3] - t[1]) / (t[2] - t[1])),
-        median(lambda t: t[4] - t[1]),
-        median(lambda t: t[1] - t[0]),
-        median(lambda t: t[3] - t[0]),
-    ]
-    return [f"{number:.2f}" if place == 2 else f"{number:.1f}" for place, number in enumerate(numbers)]
+    ratio = median(lambda t: (t[3] - t[1]) / (t[2] - t[1]))
+    spans = [median(lambda t, a=a, b=b: t[b] - t[a]) for a, b in ((1, 2), (1, 3), (1, 4), (0, 1), (0, 3))]  # type: ignore[misc]
+    request, results, *rest = [f"{span:.1f}" for span in spans]
+    return [request, results, f"{ratio:.2f}", *rest]
 
 
 @contextmanager

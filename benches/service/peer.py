@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benches.reporting import head
+from benches.reporting import head, row
 from benches.service import load
 from benches.service.load import LoadResult
 from benches.service.sample_collection import noise_photo, text_queries
@@ -29,11 +29,7 @@ with needs_extra("serve"):
 SAME = 8  # things of which both are asked for their vectors
 PICTURES, SIDE = 128, 448
 COLUMNS = (
-    "asked",
-    "clients",
-    "first, a second",
-    "second, a second",
-    "ratio",
+    *("asked", "clients", "first, a second", "second, a second", "ratio"),
     *("first p50 ms", "p95 ms", "second p50 ms", "p95 ms"),
 )
 
@@ -47,17 +43,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    first, second = [_peer(address) for address in args.addresses]
-    inputs = {"text": _texts(), "image": _pictures()}
+    first, second = servers = [_open_server(address) for address in args.addresses]
+    rng = np.random.default_rng(1)
+    pictures = [base64.b64encode(noise_photo(rng, SIDE)).decode() for _ in range(PICTURES)]
+    inputs = {
+        "text": [str(query.content) for query in text_queries()],
+        "image": [f"data:image/jpeg;base64,{picture}" for picture in pictures],
+    }
     for kind in args.kinds:
         alike = (first.vectors(kind, inputs[kind][:SAME]) * second.vectors(kind, inputs[kind][:SAME])).sum(1)
         print(f"{kind}: the least cosine between their vectors is {alike.min():.5f}")
     print("\n" + head(*COLUMNS))
     for kind in args.kinds:
-        asked = [[one.request(kind, said) for said in inputs[kind]] for one in (first, second)]
+        requests = [[server.request(kind, content) for content in inputs[kind]] for server in servers]
         for count in args.clients:
             turns = [
-                (first.loaded(asked[0], count, args.seconds), second.loaded(asked[1], count, args.seconds))
+                [
+                    server.loaded(own, count, args.seconds)
+                    for server, own in zip(servers, requests, strict=True)
+                ]
                 for _ in range(args.turns)
             ]
             print(_row(kind, count, turns), flush=True)
@@ -72,49 +76,38 @@ class EmbeddingServer:
     def body(self, kind: str, inputs: Sequence[str]) -> dict[str, Any]:
         return {"model": self.model, "input": list(inputs), "modality": kind}
 
-    def request(self, kind: str, said: str) -> bytes:
+    def request(self, kind: str, content: str) -> bytes:
         path = f"{self.url.path.rstrip('/')}/embeddings"
-        return load.post_request(path, json.dumps(self.body(kind, [said])).encode(), "application/json")
+        return load.post_request(path, json.dumps(self.body(kind, [content])).encode(), "application/json")
 
     def vectors(self, kind: str, inputs: Sequence[str]) -> Vectors:
         """Vectors of unit length."""
-        answer = _asked(httpx.post(f"{self.url}/embeddings", json=self.body(kind, inputs), timeout=60))
-        found = np.array([one["embedding"] for one in answer.json()["data"]], np.float32)
-        unit: Vectors = found / np.linalg.norm(found, axis=1, keepdims=True)
+        answer = _checked(httpx.post(f"{self.url}/embeddings", json=self.body(kind, inputs), timeout=60))
+        vectors = np.array([one["embedding"] for one in answer.json()["data"]], np.float32)
+        unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return unit
 
-    def loaded(self, asked: list[bytes], clients: int, seconds: float) -> LoadResult:
+    def loaded(self, requests: list[bytes], clients: int, seconds: float) -> LoadResult:
         """The result of so many clients."""
-        met = load.run_load(self.url.host, self.url.port or 80, asked, clients, seconds)
-        if met.refusals or not met.latencies:
-            raise MultifoldError(
-                f"{self.url}: {(met.refusals or [b'no answer'])[0].decode(errors='replace')}"
-            )
-        return met
+        result = load.run_load(self.url.host, self.url.port or 80, requests, clients, seconds)
+        if result.refusals or not result.latencies:
+            reason = (result.refusals or [b"no answer"])[0].decode(errors="replace")
+            raise MultifoldError(f"{self.url}: {reason}")
+        return result
 
 
-def _peer(address: str) -> EmbeddingServer:
+def _open_server(address: str) -> EmbeddingServer:
     url = httpx.URL(address.rstrip("/"))
-    return EmbeddingServer(url, _asked(httpx.get(f"{url}/models", timeout=60)).json()["data"][0]["id"])
+    return EmbeddingServer(url, _checked(httpx.get(f"{url}/models", timeout=60)).json()["data"][0]["id"])
 
 
-def _asked(response: httpx.Response) -> httpx.Response:
+def _checked(response: httpx.Response) -> httpx.Response:
     if response.is_error:
         raise MultifoldError(f"{response.url} answers {response.status_code}: {response.text[:200]}")
     return response
 
 
-def _texts() -> list[str]:
-    return [one.said for one in text_queries() if isinstance(one.said, str)]
-
-
-def _pictures() -> list[str]:
-    rng = np.random.default_rng(1)
-    seen = [base64.b64encode(noise_photo(rng, SIDE)).decode() for _ in range(PICTURES)]
-    return [f"data:image/jpeg;base64,{one}" for one in seen]
-
-
-def _row(kind: str, count: int, turns: Sequence[tuple[LoadResult, LoadResult]]) -> str:
+def _row(kind: str, count: int, turns: Sequence[Sequence[LoadResult]]) -> str:
     rates = [statistics.median(pair[which].rate for pair in turns) for which in (0, 1)]
     ratio = statistics.median(pair[0].rate / pair[1].rate for pair in turns)
     late = [
@@ -123,4 +116,4 @@ def _row(kind: str, count: int, turns: Sequence[tuple[LoadResult, LoadResult]]) 
         for share in (0.5, 0.95)
     ]
     numbers = [*(f"{rate:.1f}" for rate in rates), f"{ratio:.2f}", *(f"{one:.0f}" for one in late)]
-    return f"| {kind} | {count} | {' | '.join(numbers)} |"
+    return row(kind, count, *numbers)

@@ -21,14 +21,14 @@ QUERIES = 512
 class BenchQuery:
     """One query: for the library, and as a request over the wire."""
 
-    said: str | bytes
+    content: str | bytes
     wire: bytes
 
 
 def fill_collection(folder: Path, encoder: Encoder, count: int, views: int) -> None:
     """Items whose views scatter around features that this encoder made; existing ones stay."""
     rng = np.random.default_rng(0)
-    features = encoder.texts([query.said for query in text_queries() if isinstance(query.said, str)]).features
+    features = encoder.texts([str(query.content) for query in text_queries()]).features
     spread = features.std(axis=0)
     with Collection.open(folder, encoder, probes=encoder.bundle.probes()) as collection:
         for start in range(collection.count(), count, CHUNK):
@@ -47,22 +47,23 @@ def _item(number: int, features: Features, spread: Feature, count: int, rng: np.
 
 def text_queries() -> list[BenchQuery]:
     colours, things = ("red", "blue", "oak", "black"), ("chair", "table", "sofa", "shelf")
-    said = [
+    texts = [
         f"a {colours[n % 4]} {things[n // 4 % 4]} with {2 + n % 5} {colours[n // 16 % 4]} legs, number {n}"
         for n in range(QUERIES)
     ]
-    return [
-        BenchQuery(
-            text, load.post_request("/v1/search", json.dumps({"text": text}).encode(), "application/json")
-        )
-        for text in said
-    ]
+    bodies = [json.dumps({"text": text}).encode() for text in texts]
+    wires = [load.post_request("/v1/search", body, "application/json") for body in bodies]
+    return list(map(BenchQuery, texts, wires))
 
 
 def photo_queries(encoder: Encoder) -> list[BenchQuery]:
     """Photos of twice the size of the encoder's input."""
     rng = np.random.default_rng(1)
-    return [_asked_with(noise_photo(rng, 2 * encoder.bundle.image.size)) for _ in range(QUERIES // 4)]
+    photos = [noise_photo(rng, 2 * encoder.bundle.image.size) for _ in range(QUERIES // 4)]
+    part = b'--b\r\ncontent-disposition: form-data; name="image"; filename="q.jpg"\r\n\r\n'
+    bodies = [part + photo + b"\r\n--b--\r\n" for photo in photos]
+    wires = [load.post_request("/v1/search", body, "multipart/form-data; boundary=b") for body in bodies]
+    return list(map(BenchQuery, photos, wires))
 
 
 def noise_photo(rng: np.random.Generator, size: int) -> bytes:
@@ -70,9 +71,3 @@ def noise_photo(rng: np.random.Generator, size: int) -> bytes:
     out = io.BytesIO()
     coarse.save(out, "JPEG")
     return out.getvalue()
-
-
-def _asked_with(picture: bytes) -> BenchQuery:
-    head = b'--b\r\ncontent-disposition: form-data; name="image"; filename="q.jpg"\r\n\r\n'
-    body = head + picture + b"\r\n--b--\r\n"
-    return BenchQuery(picture, load.post_request("/v1/search", body, "multipart/form-data; boundary=b"))

@@ -13,7 +13,7 @@ import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ import numpy as np
 from app.collections import confidence
 from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
-from benches.reporting import head
+from benches.reporting import head, row
 from benches.service import load
 from benches.service.load import LoadResult
 from benches.service.running_service import RunningService, run_service
@@ -64,23 +64,14 @@ def run(args: argparse.Namespace) -> int:
             for kind in args.kinds:
                 queries = text_queries() if kind == "text" else photo_queries(encoder)
                 for count in args.clients:
-                    turns = [pair.turn(kind, queries, count) for _ in range(args.turns)]
+                    turns = [pair.turn(queries, count) for _ in range(args.turns)]
                     print(_row(kind, count, turns), flush=True)
     return 0
 
 
 COLUMNS = (
-    "query",
-    "clients",
-    "bare, queries/s",
-    "service, queries/s",
-    "ratio",
-    "bare CPU ms",
-    "service CPU ms",
-    "client CPU ms",
-    "bare ms",
-    "service p50 ms",
-    "p95 ms",
+    *("query", "clients", "bare, queries/s", "service, queries/s", "ratio"),
+    *("bare CPU ms", "service CPU ms", "client CPU ms", "bare ms", "service p50 ms", "p95 ms"),
 )
 
 
@@ -100,33 +91,31 @@ class BareLibrary:
     encoder: Encoder
     collection: Collection
 
-    def turn(self, kind: str, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
+    def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """Batches of so many, one after the other."""
-        encode: Callable[[Sequence[str | bytes]], Vectors] = self._texts if kind == "text" else self._images
         times, done = [], 0
         start, cpu = time.perf_counter(), time.process_time()
         while (since := time.perf_counter()) < start + seconds:
-            batch = [queries[(done + place) % len(queries)].said for place in range(count)]
-            self.collection.search_many(list(map(self._ask, batch, encode(batch))))
+            batch = [queries[(done + place) % len(queries)].content for place in range(count)]
+            self.collection.search_many(list(map(self._request, batch, self._encode(batch))))
             times.append(time.perf_counter() - since)
             done += count
         took, cpu = time.perf_counter() - start, time.process_time() - cpu
         middle = 1e3 * statistics.median(times)
         return ServiceTurn(done / took, 1e3 * cpu / done, middle, middle)
 
-    def _ask(self, said: str | bytes, vector: Vector) -> SearchRequest:
-        asked: Side
-        words, asked = (LexicalQuery(said), "text") if isinstance(said, str) else (None, "image")
-        sure = confidence.calibration_of(self.encoder.curves, asked, "mean")
-        return SearchRequest(Query(vector, "shape", words=words), calibration=sure)
+    def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
+        side: Side = "text" if isinstance(content, str) else "image"
+        words = LexicalQuery(content) if isinstance(content, str) else None
+        calibration = confidence.calibration_of(self.encoder.curves, side, "mean")
+        return SearchRequest(Query(vector, "shape", words=words), calibration=calibration)
 
-    def _texts(self, texts: Sequence[str | bytes]) -> Vectors:
-        return self.encoder.vectors(self.encoder.texts([str(text) for text in texts]).features)
-
-    def _images(self, pictures: Sequence[str | bytes]) -> Vectors:
+    def _encode(self, queries: Sequence[str | bytes]) -> Vectors:
+        if texts := [query for query in queries if isinstance(query, str)]:
+            return self.encoder.vectors(self.encoder.texts(texts).features)
         spec = self.encoder.bundle.image
-        seen = [pixels(decode(data), spec) for data in pictures if isinstance(data, bytes)]
-        return self.encoder.vectors(self.encoder.pixels(np.stack(seen)))
+        pictures = [pixels(decode(query), spec) for query in queries if isinstance(query, bytes)]
+        return self.encoder.vectors(self.encoder.pixels(np.stack(pictures)))
 
 
 @dataclass(frozen=True)
@@ -138,23 +127,23 @@ class ServiceComparison:
     clients: ProcessPoolExecutor
     seconds: float
 
-    def turn(self, kind: str, queries: Sequence[BenchQuery], count: int) -> tuple[ServiceTurn, ServiceTurn]:
-        return self.bare.turn(kind, queries, count, self.seconds), self._served(queries, count)
+    def turn(self, queries: Sequence[BenchQuery], count: int) -> tuple[ServiceTurn, ServiceTurn]:
+        return self.bare.turn(queries, count, self.seconds), self._serve(queries, count)
 
-    def _served(self, queries: Sequence[BenchQuery], count: int) -> ServiceTurn:
+    def _serve(self, queries: Sequence[BenchQuery], count: int) -> ServiceTurn:
         """So many clients, each sending the next request as soon as it is answered."""
         cpu, wires = self.service.cpu(), [query.wire for query in queries]
-        asking = self.clients.submit(
+        running = self.clients.submit(
             load.run_load, "127.0.0.1", self.service.port, wires, count, self.seconds
         )
-        met: LoadResult = asking.result()
-        if met.refusals:
-            raise MultifoldError(f"the service refused: {met.refusals[0].decode(errors='replace')}")
-        if not met.latencies:
+        result: LoadResult = running.result()
+        if result.refusals:
+            raise MultifoldError(f"the service refused: {result.refusals[0].decode(errors='replace')}")
+        if not result.latencies:
             raise MultifoldError(f"nothing was answered within {self.seconds:g} s; give it more --seconds")
-        each = 1e3 / len(met.latencies)
-        p50, p95 = (1e3 * met.quantile(share) for share in (0.5, 0.95))
-        return ServiceTurn(met.rate, each * (self.service.cpu() - cpu), p50, p95, each * met.cpu)
+        each = 1e3 / len(result.latencies)
+        p50, p95 = (1e3 * result.quantile(share) for share in (0.5, 0.95))
+        return ServiceTurn(result.rate, each * (self.service.cpu() - cpu), p50, p95, each * result.cpu)
 
 
 def _row(kind: str, count: int, turns: Sequence[tuple[ServiceTurn, ServiceTurn]]) -> str:
@@ -162,7 +151,6 @@ def _row(kind: str, count: int, turns: Sequence[tuple[ServiceTurn, ServiceTurn]]
         return float(statistics.median(getattr(turn[which], name) for turn in turns))
 
     ratio = statistics.median(served.rate / bare.rate for bare, served in turns)
-    numbers = [f"{middle(0, 'rate'):.0f}", f"{middle(1, 'rate'):.0f}", f"{ratio:.2f}"]
-    numbers += [f"{middle(which, 'cpu'):.2f}" for which in (0, 1)] + [f"{middle(1, 'client'):.2f}"]
-    numbers += [f"{value:.2f}" for value in (middle(0, "p50"), middle(1, "p50"), middle(1, "p95"))]
-    return f"| {kind} | {count} | " + " | ".join(numbers) + " |"
+    rates = f"{middle(0, 'rate'):.0f}", f"{middle(1, 'rate'):.0f}", f"{ratio:.2f}"
+    fields = ((0, "cpu"), (1, "cpu"), (1, "client"), (0, "p50"), (1, "p50"), (1, "p95"))
+    return row(kind, count, *rates, *(f"{middle(which, name):.2f}" for which, name in fields))

@@ -23,7 +23,7 @@ import numpy as np
 
 from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
-from benches.reporting import head
+from benches.reporting import head, row
 from benches.service.running_service import RunningService, run_service
 from benches.service.sample_collection import fill_collection, noise_photo, text_queries
 from multifold.client.client import Client, ServiceError
@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
         fill_collection(settings.data, open_drawing_encoder(settings.bundle, settings.threads), ITEMS, VIEWS)
         with run_service(settings, MULTIFOLD_CACHE="64") as service:
             print(head(*COLUMNS), flush=True)
-            met, samples = run_soak(service, 60 * args.minutes, args.readers, args.writers)
+            log, samples = run_soak(service, 60 * args.minutes, args.readers, args.writers)
     grown = find_growth(samples)
-    for trouble in [*met.errors, *grown]:
+    for trouble in [*log.errors, *grown]:
         print(trouble)
-    print("no error, no growth" if not met.errors and not grown else "failed")
-    return 1 if met.errors or grown else 0
+    print("no error, no growth" if not log.errors and not grown else "failed")
+    return 1 if log.errors or grown else 0
 
 
 @dataclass
@@ -105,22 +105,22 @@ def run_soak(
     service: RunningService, seconds: float, readers: int, writers: int
 ) -> tuple[SoakLog, list[SoakSample]]:
     """So many clients for so long; prints a line for each span of time."""
-    met, samples, over = SoakLog(), [], threading.Event()
+    log, samples, over = SoakLog(), [], threading.Event()
     with ThreadPoolExecutor(readers + writers) as clients:
-        doing = [clients.submit(_read, service.url, number, met, over) for number in range(readers)]
-        doing += [clients.submit(_write, service.url, number, met, over) for number in range(writers)]
+        doing = [clients.submit(_read, service.url, number, log, over) for number in range(readers)]
+        doing += [clients.submit(_write, service.url, number, log, over) for number in range(writers)]
         try:
             for span in range(1, SPANS + 1):
-                before = met.answers, met.writes
+                before = log.answers, log.writes
                 over.wait(seconds / SPANS)
                 samples.append(SoakSample(service.resident(), service.files(), service.threads()))
-                rates = (met.answers - before[0], met.writes - before[1])
-                _print(span * seconds / SPANS, [rate * SPANS / seconds for rate in rates], met, samples[-1])
+                rates = (log.answers - before[0], log.writes - before[1])
+                _print(span * seconds / SPANS, [rate * SPANS / seconds for rate in rates], log, samples[-1])
         finally:
             over.set()
     for one in doing:
         one.result()
-    return met, samples
+    return log, samples
 
 
 def find_growth(samples: Sequence[SoakSample]) -> list[str]:
@@ -135,42 +135,42 @@ def find_growth(samples: Sequence[SoakSample]) -> list[str]:
     return found
 
 
-def _print(seconds: float, rates: Sequence[float], met: SoakLog, sample: SoakSample) -> None:
-    cells = [f"{seconds / 60:.1f}", *(f"{rate:.1f}" for rate in rates), f"{len(met.errors)}"]
-    cells += [f"{1e3 * met.slow():.0f}", f"{sample.memory / MEBIBYTE:.0f}"]
-    print(f"| {' | '.join([*cells, str(sample.files), str(sample.threads)])} |", flush=True)
+def _print(seconds: float, rates: Sequence[float], log: SoakLog, sample: SoakSample) -> None:
+    cells = [f"{seconds / 60:.1f}", *(f"{rate:.1f}" for rate in rates), f"{len(log.errors)}"]
+    cells += [f"{1e3 * log.slow():.0f}", f"{sample.memory / MEBIBYTE:.0f}"]
+    print(row(*cells, sample.files, sample.threads), flush=True)
 
 
-def _read(url: str, number: int, met: SoakLog, over: threading.Event) -> None:
-    rng, said = random.Random(number), [str(query.said) for query in text_queries()]  # noqa: S311 (no secret)
+def _read(url: str, number: int, log: SoakLog, over: threading.Event) -> None:
+    rng, texts = random.Random(number), [str(query.content) for query in text_queries()]  # noqa: S311 (no secret)
     pictures = [noise_photo(np.random.default_rng(seed), 128) for seed in range(16)]
     with Client(url) as client:
         acts: list[Callable[[], object]] = [
-            lambda: _found(client, text=rng.choice(said)),
-            lambda: _found(client, text=rng.choice(said), target="any"),
-            lambda: _found(client, image=rng.choice(pictures)),
+            lambda: _search(client, text=rng.choice(texts)),
+            lambda: _search(client, text=rng.choice(texts), target="any"),
+            lambda: _search(client, image=rng.choice(pictures)),
             lambda: client.similar(f"item-{rng.randrange(ITEMS)}"),
-            lambda: _found(client, text=rng.choice(said), filter={"number": {"lt": ITEMS}}),
+            lambda: _search(client, text=rng.choice(texts), filter={"number": {"lt": ITEMS}}),
             lambda: client.facets(["writer"]),
         ]
         while not over.is_set():
-            met.timed(rng.choice(acts), writes=False)
+            log.timed(rng.choice(acts), writes=False)
 
 
-def _found(client: Client, **asked: object) -> None:
-    hits = client.search(**asked).hits  # type: ignore[arg-type]
+def _search(client: Client, **query: object) -> None:
+    hits = client.search(**query).hits  # type: ignore[arg-type]
     if len(hits) != 10:
         raise WrongAnswerError(f"{len(hits)} hits where there are {ITEMS} items and more")
 
 
-def _write(url: str, number: int, met: SoakLog, over: threading.Event) -> None:
+def _write(url: str, number: int, log: SoakLog, over: threading.Event) -> None:
     rng, turn = random.Random(1000 + number), 0  # noqa: S311 (no secret)
     with Client(url) as client:
         while not over.is_set():
             turn += 1
             name = f"own-{number}-{rng.randrange(OWN)}"
-            act = rng.choice((_put, _put, _changed, _removed))
-            met.timed(lambda act=act, name=name, turn=turn: act(client, name, turn), writes=True)  # type: ignore[misc]
+            act = rng.choice((_put, _put, _change, _remove))
+            log.timed(lambda act=act, name=name, turn=turn: act(client, name, turn), writes=True)  # type: ignore[misc]
 
 
 def _put(client: Client, name: str, turn: int) -> None:
@@ -182,14 +182,14 @@ def _put(client: Client, name: str, turn: int) -> None:
         raise WrongAnswerError(f"{name} is not what was written")
 
 
-def _changed(client: Client, name: str, turn: int) -> None:
+def _change(client: Client, name: str, turn: int) -> None:
     _put(client, name, turn)
     client.update(name, payload={"turn": None, "changed": turn})
     if client.get(name).payload != {"writer": name, "changed": turn}:
         raise WrongAnswerError(f"{name} is not what it was changed to")
 
 
-def _removed(client: Client, name: str, turn: int) -> None:
+def _remove(client: Client, name: str, turn: int) -> None:
     _put(client, name, turn)
     if client.delete(name) != 1 or client.count({"writer": name}):
         raise WrongAnswerError(f"{name} was removed, and is there")

@@ -9,7 +9,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from tests.training import small
-from training.batches import apply_maps, augmentation_maps, stream_batches
+from training.batches import BatchStream, apply_maps, augmentation_maps
 from training.recipes.schema import AugmentSection
 
 
@@ -27,7 +27,7 @@ def test_nothing_is_done_unless_asked_for() -> None:
     rng = np.random.default_rng(0)
     assert augmentation_maps(AugmentSection(), 5, rng) is None
     assert rng.random() == np.random.default_rng(0).random()
-    batch = next(stream_batches(small.groups(small.recipe())[0], small.recipe().train))
+    batch = next(BatchStream(small.groups(small.recipe())[0], small.recipe().train))
     assert torch.equal(batch.on(torch.device("cpu")).pixels, batch.pixels)
 
 
@@ -70,7 +70,7 @@ def test_a_quarter_turn_is_a_quarter_turn() -> None:
 def test_every_batch_is_moved_anew_and_by_the_seed() -> None:
     recipe = small.recipe(shift=0, augment={"turn": 20.0, "zoom": 1.2})
     groups, _ = small.groups(recipe)
-    runs = [[batch.places for batch in islice(stream_batches(groups, recipe.train), 3)] for _ in range(2)]
+    runs = [[batch.places for batch in islice(BatchStream(groups, recipe.train), 3)] for _ in range(2)]
     first, second = runs
     for ours, again in zip(first, second, strict=True):
         assert ours is not None

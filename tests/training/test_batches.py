@@ -5,16 +5,14 @@ from itertools import islice
 import numpy as np
 
 from tests.training import small
-from training.batches import stream_batches
+from training.batches import BatchStream
 
 
 def test_a_pass_sees_every_item_once() -> None:
     recipe = small.recipe(items=4)
     groups, _ = small.groups(recipe)
     seen = [
-        item
-        for batch in islice(stream_batches(groups, recipe.train), 4)
-        for item in batch.view_items.tolist()
+        item for batch in islice(BatchStream(groups, recipe.train), 4) for item in batch.view_items.tolist()
     ]
     assert sorted(seen) == list(range(16))
 
@@ -22,7 +20,7 @@ def test_a_pass_sees_every_item_once() -> None:
 def test_views_and_captions_belong_to_their_items() -> None:
     recipe = small.recipe(items=4, views=2, captions=2, shift=0)
     groups, _ = small.groups(recipe)
-    for batch in islice(stream_batches(groups, recipe.train), 8):
+    for batch in islice(BatchStream(groups, recipe.train), 8):
         assert batch.view_items.tolist() == batch.text_items.tolist()
         for item in set(batch.view_items.tolist()):
             views = {view.numpy().tobytes() for view in batch.pixels[batch.view_items == item]}
@@ -35,7 +33,7 @@ def test_views_and_captions_belong_to_their_items() -> None:
 def test_nought_means_all_and_no_more_than_there_are() -> None:
     recipe = small.recipe(items=4, views=9, captions=0)
     groups, _ = small.groups(recipe)
-    batch = next(stream_batches(groups, recipe.train))
+    batch = next(BatchStream(groups, recipe.train))
     assert batch.view_items.bincount(minlength=16).unique().tolist() == [0, 2]
     assert batch.text_items.bincount(minlength=16).unique().tolist() == [0, 3]
 
@@ -43,7 +41,7 @@ def test_nought_means_all_and_no_more_than_there_are() -> None:
 def test_a_shift_moves_and_never_mirrors() -> None:
     recipe = small.recipe(items=16, shift=3)
     groups, _ = small.groups(recipe)
-    batch = next(stream_batches(groups, recipe.train))
+    batch = next(BatchStream(groups, recipe.train))
     for picture, item in zip(batch.pixels.numpy(), batch.view_items.tolist(), strict=True):
         padded = np.pad(groups.pixels[item], ((0, 0), (3, 3), (3, 3), (0, 0)), mode="edge")
         crops = [p[y : y + 32, x : x + 32] for p in padded for y in range(7) for x in range(7)]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from multifold.errors import MultifoldError
 from tests.training import small, towers
-from training.batches import stream_batches
+from training.batches import BatchStream
 from training.objective import Objective
 from training.recipes.schema import Recipe, parse_recipe
 from training.run import TrainingRun
@@ -38,7 +38,7 @@ def gradients(wanted: Recipe) -> tuple[float, dict[str, Tensor]]:
     groups, tokenizer = small.groups(wanted)
     model = build_model(wanted, tokenizer.vocabulary)
     objective = Objective(wanted, model)
-    loss = objective(model, next(stream_batches(groups, wanted.train)), 0.5)
+    loss = objective(model, next(BatchStream(groups, wanted.train)), 0.5)
     loss.backward()
     return loss.item(), {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
 
@@ -90,7 +90,7 @@ def test_less_is_kept_for_backward() -> None:
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            encode_batch(model, next(stream_batches(groups, wanted.train)), 1, chunk)
+            encode_batch(model, next(BatchStream(groups, wanted.train)), 1, chunk)
         return sum(sizes.values())
 
     assert kept(2) < kept(0) / 20

@@ -9,7 +9,7 @@ import torch
 from multifold.errors import MultifoldError
 from tests.training import small
 from training import losses
-from training.batches import TrainingBatch, stream_batches
+from training.batches import BatchStream, TrainingBatch
 from training.objective import Objective
 from training.recipes.schema import Recipe, parse_recipe
 from training.sides import SideFeatures, encode_batch, encode_texts, pool_items
@@ -28,7 +28,7 @@ def started(wanted: Recipe) -> tuple[TwoTowerModel, Objective, TrainingBatch]:
     torch.manual_seed(0)
     groups, tokenizer = small.groups(wanted)
     model = build_model(wanted, tokenizer.vocabulary)
-    return model, Objective(wanted, model), next(stream_batches(groups, wanted.train))
+    return model, Objective(wanted, model), next(BatchStream(groups, wanted.train))
 
 
 def step(wanted: Recipe, progress: float = 0.5) -> float:
@@ -121,7 +121,7 @@ def test_a_memory_adds_columns_from_the_past(name: str) -> None:
     wanted = recipe(loss={**ways, "memory": 10})
     model, objective, _ = started(wanted)
     groups, _ = small.groups(wanted)
-    first, second = islice(stream_batches(groups, wanted.train), 2)
+    first, second = islice(BatchStream(groups, wanted.train), 2)
     plain = Objective(recipe(loss=ways), model)
     torch.testing.assert_close(objective(model, first, 0.5), plain(model, first, 0.5))
     assert objective.memory is not None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from multifold.errors import MultifoldError
 from tests.training import ranks as work
 from tests.training import small
-from training.batches import stream_batches
+from training.batches import BatchStream
 from training.distributed import DistributedRank, ProcessRank, join_processes
 from training.objective import Objective
 from training.run import TrainingRun
@@ -89,7 +89,7 @@ def test_a_batch_is_shared_as_it_would_have_been_drawn() -> None:
     recipe = small.recipe(items=7, views=2, captions=2, augment={"turn": 20.0})
     groups, _ = small.groups(recipe)
     whole, first, second = (
-        next(stream_batches(groups, recipe.train, ranks)) for ranks in (ProcessRank(), Two(0), Two(1))
+        next(BatchStream(groups, recipe.train, ranks)) for ranks in (ProcessRank(), Two(0), Two(1))
     )
     for name in ("pixels", "tokens", "places"):
         parts = torch.cat([getattr(batch, name) for batch in (first, second)])

@@ -28,12 +28,12 @@ def sample_places(entries: Sequence[ManifestEntry], share: float) -> Int64[np.nd
 
 def rival_places(entries: Sequence[ManifestEntry]) -> Mapping[int, Sequence[int]]:
     """For each item the places of those that were bad where it was good."""
-    known = {entry.id: place for place, entry in enumerate(entries)}
-    found = {
-        place: [known[name] for name in _strings(entry, "rivals") if name in known]
+    places = {entry.id: place for place, entry in enumerate(entries)}
+    rivals = {
+        place: [places[name] for name in _strings(entry, "rivals") if name in places]
         for place, entry in enumerate(entries)
     }
-    return {place: names for place, names in found.items() if names}
+    return {place: others for place, others in rivals.items() if others}
 
 
 def is_held_out_text(text: str, share: float) -> bool:
@@ -46,18 +46,19 @@ def hold_out_texts(
     entries: Sequence[ManifestEntry], share: float
 ) -> tuple[list[ManifestEntry], list[tuple[str, ...]]]:
     """The items without the held-out texts, and the held-out texts of each."""
-    kept, apart = [], []
+    remaining, held_out = [], []
     for entry in entries:
         out = tuple(text for text in good_texts(entry) if is_held_out_text(text, share))
-        said: Mapping[str, Any] = entry.meta.get(KEY) or {}
+        feedback: Mapping[str, Any] = entry.meta.get(KEY) or {}
         left = [text for text in good_texts(entry) if text not in out]
-        meta = {**entry.meta, KEY: {**said, "good": left}} if said else entry.meta
-        kept.append(replace(entry, texts=tuple(text for text in entry.texts if text not in out), meta=meta))
-        apart.append(out)
-    return kept, apart
+        meta = {**entry.meta, KEY: {**feedback, "good": left}} if feedback else entry.meta
+        texts = tuple(text for text in entry.texts if text not in out)
+        remaining.append(replace(entry, texts=texts, meta=meta))
+        held_out.append(out)
+    return remaining, held_out
 
 
 def _strings(entry: ManifestEntry, name: str) -> tuple[str, ...]:
-    said = entry.meta.get(KEY)
-    found = said.get(name, ()) if isinstance(said, Mapping) else ()
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list | tuple) else ()
+    feedback = entry.meta.get(KEY)
+    values = feedback.get(name, ()) if isinstance(feedback, Mapping) else ()
+    return tuple(one for one in values if isinstance(one, str)) if isinstance(values, list | tuple) else ()

@@ -17,7 +17,6 @@ from multifold.bundle.bundle import ViewSpec, file_hash
 from multifold.bundle.preprocess import ImageSpec, decode, pixels
 from multifold.errors import MultifoldError
 from multifold.files import tar_shards
-from multifold.files.tar_shards import is_tar_member
 from multifold.machine import cores, map_ahead
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Views
@@ -48,7 +47,7 @@ def _render(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec,
     bar = tqdm(total=len(entries), desc="views", unit="item", disable=None)
     meshes = [(row, entry.mesh) for row, entry in enumerate(entries) if entry.mesh is not None]
     with Sandbox(cores()) as sandbox:
-        draw = partial(_drawn, sandbox, views)
+        draw = partial(_render_one, sandbox, views)
         drawn = map_ahead(draw, [mesh for _, mesh in meshes], sandbox.workers, 2 * sandbox.workers + 1)
         for (row, mesh), result in zip(meshes, drawn, strict=True):
             if isinstance(result, MeshError):
@@ -67,7 +66,7 @@ def _render(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec,
     unfinished.replace(path)
 
 
-def _drawn(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError:
+def _render_one(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError:
     inside = tar_shards.is_tar_member(mesh)
     data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
     try:
@@ -84,10 +83,10 @@ def count_views(entries: Sequence[ManifestEntry], views: ViewSpec) -> int:
     return max(views.views if entry.mesh is not None else len(entry.images) for entry in entries)
 
 
-def _fill(row: UInt8[np.ndarray, "v h w 3"], seen: Sequence[UInt8[np.ndarray, "h w 3"]]) -> None:
+def _fill(row: UInt8[np.ndarray, "v h w 3"], pictures: Sequence[UInt8[np.ndarray, "h w 3"]]) -> None:
     """An item with fewer pictures than others repeats them."""
     for place in range(len(row)):
-        row[place] = seen[place % len(seen)]
+        row[place] = pictures[place % len(pictures)]
 
 
 def open_picture(picture: Path, image: ImageSpec) -> UInt8[np.ndarray, "h w 3"]:
@@ -102,16 +101,12 @@ def _key(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec) ->
     digest = sha256(json.dumps([asdict(views), asdict(image)], sort_keys=True).encode())
     for entry in entries:
         for path in (entry.mesh,) if entry.mesh is not None else entry.images:
-            digest.update(_hash(path).encode())
+            tarred = tar_shards.is_tar_member(path)
+            key = sha256(tar_shards.read_bytes(path)).hexdigest() if tarred else file_hash(path)
+            digest.update(key.encode())
         if entry.mesh is None:
             digest.update(b"pictures")
     return digest.hexdigest()[:16]
-
-
-def _hash(path: Path) -> str:
-    return (
-        sha256(tar_shards.read_bytes(path)).hexdigest() if tar_shards.is_tar_member(path) else file_hash(path)
-    )
 
 
 Places: TypeAlias = Int64[np.ndarray, " b"]
@@ -127,18 +122,19 @@ class LazyViews:
         self.entries, self.image = entries, image
         self.shape = (len(entries), count_views(entries, views), image.size, image.size, 3)
         drawn = [entries[place] for place in meshed]
-        self._drawn = load_views(drawn, views, image, cache) if drawn else None
+        self._rendered = load_views(drawn, views, image, cache) if drawn else None
         self._rows = {place: row for row, place in enumerate(meshed)}
 
     def __getitem__(self, chosen: tuple[Places, Places]) -> UInt8[np.ndarray, "b h w 3"]:
         pairs = zip(*(places.tolist() for places in chosen), strict=True)
-        return np.stack([*map_ahead(self._one, pairs, cores(), 2 * cores() + 1)])
+        return np.stack([*map_ahead(self._load, pairs, cores(), 2 * cores() + 1)])
 
-    def _one(self, pair: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
+    def _load(self, pair: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
         item, view = pair
-        if self._drawn is not None and item in self._rows:
-            drawn: UInt8[np.ndarray, "h w 3"] = self._drawn[self._rows[item], view % self._drawn.shape[1]]
-            return drawn
+        if self._rendered is not None and item in self._rows:
+            place = view % self._rendered.shape[1]
+            picture: UInt8[np.ndarray, "h w 3"] = self._rendered[self._rows[item], place]
+            return picture
         images = self.entries[item].images
         return open_picture(images[view % len(images)], self.image)
 
@@ -147,6 +143,8 @@ def training_views(
     entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
 ) -> UInt8[np.ndarray, "i v h w 3"] | LazyViews:
     """The views of a training, in memory or lazily read from shards."""
-    if any(is_tar_member(path) for entry in entries if entry.mesh is None for path in entry.images):
+    if any(
+        tar_shards.is_tar_member(path) for entry in entries if entry.mesh is None for path in entry.images
+    ):
         return LazyViews(entries, views, image, cache)
     return np.asarray(load_views(entries, views, image, cache))

@@ -1,7 +1,7 @@
 """The results of `multifold bench ablation`: read from their log, compared, and as tables of a report."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +39,8 @@ def ablation_sections(log: Path | None) -> list[ReportSection]:
     parts: list[ReportPart] = []
     for study in dict.fromkeys(run.study for run in runs):
         ours = [run for run in runs if run.study == study]
-        parts += [
-            study.capitalize(),
-            ReportTable(*ablation_rows(ours, dict.fromkeys(run.name for run in ours))),
-        ]
+        names = dict.fromkeys(run.name for run in ours)
+        parts += [study.capitalize(), ReportTable(*ablation_rows(ours, names))]
     return [ReportSection("Ablation", parts)]
 
 
@@ -72,12 +70,12 @@ def ablation_rows(
 
 
 def _pairs(
-    found: Sequence[AblationRun], name: str, against: str | None
+    runs: Sequence[AblationRun], name: str, against: str | None
 ) -> list[tuple[AblationRun, AblationRun | None]]:
     """Each run of a name with the run of the same seed that it is compared with."""
-    others = {run.seed: run for run in found if run.name == against}
-    mine = [run for run in found if run.name == name and name != against]
-    return [(run, others.get(run.seed)) for run in mine if against is None or run.seed in others]
+    others = {run.seed: run for run in runs if run.name == against}
+    own = [run for run in runs if run.name == name and name != against]
+    return [(run, others.get(run.seed)) for run in own if against is None or run.seed in others]
 
 
 def _hits(
@@ -90,14 +88,10 @@ def _hits(
 
 
 def _interval(hits: Float64[np.ndarray, "s i"]) -> str:
-    means = np.concatenate(list(_draws(hits)))
-    low, high = np.quantile(means, [0.025, 0.975])
-    return f"{100 * np.mean(hits):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def _draws(hits: Float64[np.ndarray, "s i"]) -> Iterator[Float64[np.ndarray, " _"]]:
-    rng = np.random.default_rng(0)
+    rng, means = np.random.default_rng(0), []
     for _ in range(SAMPLES // 100):
         seeds = rng.integers(len(hits), size=(100, len(hits)))
         items = rng.integers(hits.shape[1], size=(100, hits.shape[1]))
-        yield hits[seeds[:, :, None], items[:, None, :]].mean((1, 2))
+        means.append(hits[seeds[:, :, None], items[:, None, :]].mean((1, 2)))
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
+    return f"{100 * np.mean(hits):.1f} [{100 * low:.1f}, {100 * high:.1f}]"

@@ -1,11 +1,11 @@
-"""Curves from scores to the probability of a match, fitted on held-out items, and how far to trust them.
+"""Curves from scores to the probability of a match, fitted on held-out items, and how reliable they are.
 
-What is asked is what a service is asked with: one text, one picture, the views of one mesh; what answers are
-items, by the mean or the best of their observations. Where texts ask or answer, an item of which the very
-same text is said is a match, too. Things of one side ask their own item by halves, as in retrieval.
+Queries are those of a service: one text, one picture, the views of one mesh; the hits are items, by the mean
+or the best of their observations. Items with the very same text match, too. Queries of the same side as
+their hits are halves of their item's observations, as in retrieval.
 
-The curve that is kept is fitted on all items. How good it is, is told by two others: each is fitted on the
-queries of every other item and measured on the rest.
+The stored curve is fitted on all items. Its quality is that of two others, each fitted on the queries of
+every other item and measured on the rest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,15 +39,15 @@ def calibrate(
 ) -> tuple[dict[str, CalibrationCurve], dict[str, Any]]:
     """A curve for each pair of sides and pool, and its measurements."""
     curves: dict[str, CalibrationCurve] = {}
-    told: dict[str, Any] = {}
-    for asked, target, pool, direction in _directions(encoder, observed):
-        name = calibration.pair_name(asked, target, pool)
+    reliability: dict[str, Any] = {}
+    for side, target, pool, direction in _directions(encoder, observed):
+        name = calibration.pair_name(side, target, pool)
         try:
             curves[name] = _rounded(fit_curve(direction))
-            told[name] = {"queries": len(direction.items), **_trust(direction)}
+            reliability[name] = {"queries": len(direction.items), **_measure_reliability(direction)}
         except CalibrationError as error:
-            told[name] = {"queries": len(direction.items), "none": str(error)}
-    return curves, told
+            reliability[name] = {"queries": len(direction.items), "none": str(error)}
+    return curves, reliability
 
 
 def write_curves(folder: Path, curves: Mapping[str, CalibrationCurve], **about: object) -> Bundle:
@@ -69,16 +69,16 @@ def fit_curve(direction: RetrievalDirection) -> CalibrationCurve:
 def _directions(
     encoder: RetrievalEncoder, observed: HeldOutFeatures
 ) -> Iterator[tuple[Side, Side, Pooling, RetrievalDirection]]:
-    for asked, target, pool in product(SIDES, SIDES, POOLS):
-        name = f"{asked}_to_{target}"
+    for side, target, pool in product(SIDES, SIDES, POOLS):
+        name = f"{side}_to_{target}"
         if target == "image" and not len(observed.image):
-            continue  # views stand in for photos that ask, but nobody finds a photo that is not there
+            continue  # views stand in for photos as queries, but no missing photo can be found
         if all(map(len, directions.parties(observed, name))):
-            spoken = "text" in (asked, target)
-            yield asked, target, pool, directions.direction(encoder, observed, name, pool, equal_texts=spoken)
+            texts = "text" in (side, target)
+            yield side, target, pool, directions.direction(encoder, observed, name, pool, equal_texts=texts)
 
 
-def _trust(direction: RetrievalDirection) -> dict[str, Any]:
+def _measure_reliability(direction: RetrievalDirection) -> dict[str, Any]:
     """Reliability of the first ten hits and of the first; false accepts, predicted and counted."""
     gallery = direction.scores.shape[1]
     confidence = np.zeros(direction.scores.shape)
@@ -92,27 +92,20 @@ def _trust(direction: RetrievalDirection) -> dict[str, Any]:
         promised.append([curve.false_accepts(threshold, gallery) for threshold in THRESHOLDS])
     strangers = np.where(direction.relevant, 0.0, confidence).max(axis=1)
     best = confidence.max(axis=1)
-    told: dict[str, Any] = {"thresholds": []}
+    measures: dict[str, Any] = {"thresholds": []}
     for threshold, promise in zip(THRESHOLDS, np.mean(promised, axis=0), strict=True):
         accepted = (strangers >= threshold).astype(np.float64)
         counted = (accepted.mean(), *bootstrap(accepted, groups=direction.items))
         row = {"promised": promise, "counted": counted, "answered": (best >= threshold).mean()}
-        told["thresholds"].append({"confidence": threshold, **{key: _short(one) for key, one in row.items()}})
+        rounded = {key: _short(value) for key, value in row.items()}
+        measures["thresholds"].append({"confidence": threshold, **rounded})
     for name, most in (("shown", SHOWN), ("first", 1)):
-        bins = _bins(confidence, direction, most)
-        told[name] = {
-            "ece": _short(calibration.expected_calibration_error(bins)),
-            "bins": [[*map(_short, one)] for one in bins],
-        }
-    return told
-
-
-def _bins(
-    confidence: np.ndarray, direction: RetrievalDirection, most: int
-) -> list[calibration.ReliabilityBin]:
-    best = np.argsort(-confidence, axis=1, kind="stable")[:, :most]
-    sure, right = (np.take_along_axis(table, best, axis=1) for table in (confidence, direction.relevant))
-    return calibration.reliability_bins(sure.ravel(), right.ravel())
+        hits = np.argsort(-confidence, axis=1, kind="stable")[:, :most]
+        sure, right = (np.take_along_axis(table, hits, axis=1) for table in (confidence, direction.relevant))
+        bins = calibration.reliability_bins(sure.ravel(), right.ravel())
+        ece = _short(calibration.expected_calibration_error(bins))
+        measures[name] = {"ece": ece, "bins": [[*map(_short, one)] for one in bins]}
+    return measures
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401 (a number, or several)

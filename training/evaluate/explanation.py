@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from multifold import manifest
-from multifold.analysis.explanation import CELLS, WHITE, Explainer
+from multifold.analysis.explanation import CELLS, WHITE, Explainer, Method
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.tokenizer import clean
@@ -55,7 +55,7 @@ def matching_pairs(encoder: Encoder, pictures: Sequence[Pixels], texts: Sequence
 
 def measure_methods(
     bundle: Path, path: Path, split: str | None, most: int, cache: Path
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[Method, float]]:
     """Print and return the deletion areas of every method on matches of a manifest, by side."""
     explainer = Explainer(open_encoder(bundle))
     described = [one for one in manifest.read(path, split) if one.texts and (one.mesh or one.images)]
@@ -87,9 +87,9 @@ def delete_cells(explainer: Explainer, pairs: Sequence[MatchingPair], seed: int 
             maps[method] = cells(np.kron(grid, np.ones((CELLS, CELLS))), CELLS)
         maps["random"] = rng.random(ink.shape)
         maps["random, not blank"] = np.where(ink > 1, maps["random"], -1)
-        for name, shares in maps.items():
-            curve = _without_cells(explainer.encoder, pair, np.argsort(-shares, None)[:steps].tolist())
-            curves.setdefault(name, []).append(curve)
+        for key, importance in maps.items():
+            curve = _without_cells(explainer.encoder, pair, np.argsort(-importance, None)[:steps].tolist())
+            curves.setdefault(key, []).append(curve)
     return _mean(curves)
 
 
@@ -104,11 +104,11 @@ def delete_words(explainer: Explainer, pairs: Sequence[MatchingPair], seed: int 
             explained = explainer.text(pair.text, pair.picture_vector, method)
             shares[method] = np.array([share for _, share in explained.words])
         shares["random"] = rng.random(len(words))
-        for name, values in shares.items():
+        for key, values in shares.items():
             order = np.argsort(-values, kind="stable")[:-1].tolist()
             curve = _without_words(explainer.encoder, pair, words, order)
             even = np.interp(np.linspace(0, 1, 11), np.linspace(0, 1, len(curve)), curve)
-            curves.setdefault(name, []).append(even)
+            curves.setdefault(key, []).append(even)
     return _mean(curves)
 
 

@@ -27,11 +27,11 @@ def fit_probe(train: Labelled, val: Labelled, test: Labelled, *, balanced: bool 
     """Accuracy on test, of the strength that is best on val; `balanced` lets every class weigh the same."""
     classes = int(max(labels.max() for _, labels in (train, val, test))) + 1
 
-    def share(place: int) -> float:
+    def share_right(place: int) -> float:
         scores = _scores(_fitted(train, classes, STRENGTHS[place], balanced), val[0])
         return float((scores.argmax(axis=1) == val[1]).mean())
 
-    best = _best(share, len(STRENGTHS))
+    best = _best(share_right, len(STRENGTHS))
     both = np.concatenate([train[0], val[0]]), np.concatenate([train[1], val[1]])
     scores = _scores(_fitted(both, classes, STRENGTHS[best], balanced), test[0])
     sizes = {"classes": classes, "train": len(both[1]), "items": len(test[1])}
@@ -53,12 +53,12 @@ def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Feat
 
 def _best(share: Callable[[int], float], count: int) -> int:
     """The best place, searched with decreasing steps."""
-    known: dict[int, float] = {}
+    shares: dict[int, float] = {}
     places = list(range(0, count, STRIDE))
     step = STRIDE
     while True:
-        known |= {place: share(place) for place in places if place not in known}
-        best = max(known, key=lambda place: (known[place], -place))
+        shares |= {place: share(place) for place in places if place not in shares}
+        best = max(shares, key=lambda place: (shares[place], -place))
         if step == 1:
             return best
         step //= 2

@@ -72,40 +72,39 @@ def gallery_differences(protocol: Protocol, entries: Sequence[ManifestEntry]) ->
     ]
 
 
-Ask: TypeAlias = Callable[[str, Pooling], RetrievalDirection | None]
+DirectionSearch: TypeAlias = Callable[[str, Pooling], RetrievalDirection | None]
 CURVE_CUTS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 NO_CATEGORY = "(none)"
 
 
 def measure_retrieval(
-    protocol: Protocol, entries: Sequence[ManifestEntry], ask: Ask, label: str | None
+    protocol: Protocol, entries: Sequence[ManifestEntry], search: DirectionSearch, label: str | None
 ) -> dict[str, Any]:
     """Every available direction and pool: numbers, a curve, and recalls by category."""
-    told: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     for name, pool in protocol.keys:
-        asked = ask(name, pool)
-        if asked is None or not len(asked.scores):
+        direction = search(name, pool)
+        if direction is None or not len(direction.scores):
             continue
-        found = ranks(asked.scores, asked.relevant)
-        mine = numbers(asked)
-        mine["curve"] = {str(k): round(float(recall_at_k(found, k).mean()), 4) for k in CURVE_CUTS}
+        places = ranks(direction.scores, direction.relevant)
+        measures = numbers(direction)
+        measures["curve"] = {str(k): round(float(recall_at_k(places, k).mean()), 4) for k in CURVE_CUTS}
         if label is not None:
-            mine["categories"] = _categories(
-                found, [category_of(entries[item], label) for item in asked.items]
-            )
-        told.setdefault(name, {})[pool] = mine
-    return told
+            categories = [category_of(entries[item], label) for item in direction.items]
+            measures["categories"] = _categories(places, categories)
+        measured.setdefault(name, {})[pool] = measures
+    return measured
 
 
 def category_of(entry: ManifestEntry, label: str) -> str:
     return str(entry.meta.get(label, NO_CATEGORY))
 
 
-def _categories(found: np.ndarray, of: Sequence[str]) -> dict[str, Any]:
+def _categories(places: np.ndarray, categories: Sequence[str]) -> dict[str, Any]:
     """Recalls of the queries of each category, against the whole gallery."""
-    kinds = np.array(of)
+    kinds = np.array(categories)
     return {
         str(kind): {"queries": int((kinds == kind).sum())}
-        | {f"R@{k}": round(float(recall_at_k(found[kinds == kind], k).mean()), 4) for k in CUTS}
+        | {f"R@{k}": round(float(recall_at_k(places[kinds == kind], k).mean()), 4) for k in CUTS}
         for kind in np.unique(kinds)
     }

@@ -55,28 +55,22 @@ class ReportSection:
 
 def report_markdown(title: str, sections: Sequence[ReportSection]) -> str:
     """All sections but those of figures alone, without their figures."""
-    told = [f"# {title}"]
+    paragraphs = [f"# {title}"]
     for section in sections:
-        if all(isinstance(part, ReportFigure) for part in section.parts):
-            continue
-        told.append(f"## {section.title}")
-        told += [
-            part if isinstance(part, str) else part.markdown()
-            for part in section.parts
-            if not isinstance(part, ReportFigure)
-        ]
-    return "\n\n".join(told) + "\n"
+        if parts := [part for part in section.parts if not isinstance(part, ReportFigure)]:
+            texts = [part if isinstance(part, str) else part.markdown() for part in parts]
+            paragraphs += [f"## {section.title}", *texts]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def report_html(title: str, sections: Sequence[ReportSection]) -> str:
     """The report as one self-contained file."""
-    body = "".join(_section(section) for section in sections)
+    body = "".join(
+        f"<section><h2>{escape(section.title)}</h2>{''.join(map(_part, section.parts))}</section>"
+        for section in sections
+    )
     style, name = STYLESHEET.read_text(encoding="utf-8"), escape(title)
     return PAGE_TEMPLATE.format(title=name, style=style, body=body)
-
-
-def _section(section: ReportSection) -> str:
-    return f"<section><h2>{escape(section.title)}</h2>{''.join(map(_part, section.parts))}</section>"
 
 
 def _part(part: ReportPart) -> str:

@@ -1,12 +1,13 @@
 """From the measured numbers to the sections of a report."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.evaluate.figures import recall_chart, reliability_chart
 from training.evaluate.report import ReportFigure, ReportSection, ReportTable
 
 RETRIEVAL_HEAD = ("direction", "pool", "queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median rank")
+RETRIEVAL_KEYS = (*RETRIEVAL_HEAD[2:-1], "median_rank")
 RETRIEVAL_NOTE = (
     "R@k is the share of queries with a right answer among the first k. In brackets 95 % bootstrap intervals "
     "that draw items, not queries. Ties count against us. `each`: every observation is a candidate; `mean`, "
@@ -28,11 +29,16 @@ Measured = Mapping[str, Any]
 
 def report_sections(measured: Measured, further: Sequence[ReportSection] = ()) -> list[ReportSection]:
     """All sections in order; `further` are sections of others: pictures, an ablation."""
-    told = [_retrieval(measured)]
+    sections = [_retrieval(measured)]
     if any("categories" in one for _, _, one in _rows(measured)):
-        told.append(_categories(measured))
-    told += [make(measured) for key, make in OPTIONAL_SECTIONS.items() if measured.get(key)]
-    return [*told, *further, _origin(measured)]
+        sections.append(_categories(measured))
+    if measured.get("classes"):
+        sections.append(_classes(measured))
+    if measured.get("calibration"):
+        sections.append(_calibration(measured))
+    origin = [[key, value] for part in ("encoder", "data") for key, value in measured[part].items()]
+    table = ReportTable(("", ""), [*origin, ["command", measured["command"]]])
+    return [*sections, *further, ReportSection("Where the numbers come from", [table])]
 
 
 def _rows(measured: Measured) -> list[tuple[str, str, Measured]]:
@@ -41,7 +47,10 @@ def _rows(measured: Measured) -> list[tuple[str, str, Measured]]:
 
 
 def _retrieval(measured: Measured) -> ReportSection:
-    rows = [[_title(name), pool, *map(_shown, _numbers(one))] for name, pool, one in _rows(measured)]
+    rows = [
+        [_title(name), pool, *(_shown(one[key]) for key in RETRIEVAL_KEYS)]
+        for name, pool, one in _rows(measured)
+    ]
     lines = {
         f"{_title(name)}, {pool}": {int(k): share for k, share in one["curve"].items()}
         for name, pool, one in _rows(measured)
@@ -58,22 +67,10 @@ def _retrieval(measured: Measured) -> ReportSection:
 def _categories(measured: Measured) -> ReportSection:
     """The first direction alone; the JSON has them all."""
     name, pool, one = next(row for row in _rows(measured) if "categories" in row[2])
-    rows = [[kind, *map(_shown, told.values())] for kind, told in one["categories"].items()]
-    asked = f"{_title(name)}, {pool}; all categories are candidates. The JSON has the other directions."
-    return ReportSection(
-        "By category", [asked, ReportTable(("category", "queries", "R@1", "R@5", "R@10"), rows)]
-    )
-
-
-def _origin(measured: Measured) -> ReportSection:
-    rows = [[key, value] for part in ("encoder", "data") for key, value in measured[part].items()]
-    return ReportSection(
-        "Where the numbers come from", [ReportTable(("", ""), [*rows, ["command", measured["command"]]])]
-    )
-
-
-def _numbers(one: Measured) -> Sequence[object]:
-    return [one[key] for key in ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")]
+    rows = [[category, *map(_shown, recalls.values())] for category, recalls in one["categories"].items()]
+    about = f"{_title(name)}, {pool}; all categories are candidates. The JSON has the other directions."
+    table = ReportTable(("category", "queries", "R@1", "R@5", "R@10"), rows)
+    return ReportSection("By category", [about, table])
 
 
 def _title(name: str) -> str:
@@ -91,28 +88,20 @@ def _shown(value: object) -> str:
 
 def _calibration(measured: Measured) -> ReportSection:
     """Every pair in a table; diagrams of the pooled means."""
-    told = {pair: one for pair, one in measured["calibration"].items() if "none" not in one}
-    rows = [
-        [
-            pair,
-            one["queries"],
-            f"{one['shown']['ece']:.3f}",
-            f"{one['first']['ece']:.3f}",
-            *(
-                cell
-                for row in one["thresholds"]
-                if row["confidence"] in SHOWN_THRESHOLDS
-                for cell in _promise(row)
-            ),
-        ]
-        for pair, one in told.items()
-    ]
+    curves = {pair: one for pair, one in measured["calibration"].items() if "none" not in one}
+    rows = []
+    for pair, one in curves.items():
+        rows.append([pair, one["queries"], f"{one['shown']['ece']:.3f}", f"{one['first']['ece']:.3f}"])
+        for row in one["thresholds"]:
+            if row["confidence"] in SHOWN_THRESHOLDS:
+                middle, low, high = row["counted"]
+                rows[-1] += [f"{row['promised']:.1%}", f"{middle:.1%} [{low:.1%}, {high:.1%}]"]
     head = ["pair", "queries", "ECE, first ten", "ECE, first"]
     for threshold in SHOWN_THRESHOLDS:
         head += [f"false accepts at {threshold:.0%}: promised", "counted"]
     lines = {
         pair: [(sure, right) for sure, right, hits in one["shown"]["bins"] if hits >= LEAST_HITS]
-        for pair, one in told.items()
+        for pair, one in curves.items()
         if pair.endswith("/mean")
     }
     figure = ReportFigure(
@@ -124,11 +113,6 @@ def _calibration(measured: Measured) -> ReportSection:
     return ReportSection("Confidence", [CONFIDENCE_NOTE, ReportTable(head, rows), *none, figure])
 
 
-def _promise(row: Measured) -> tuple[str, str]:
-    middle, low, high = row["counted"]
-    return f"{row['promised']:.1%}", f"{middle:.1%} [{low:.1%}, {high:.1%}]"
-
-
 def _classes(measured: Measured) -> ReportSection:
     head = ("", "classes", "items", "accuracy", "top 5", "mean over classes")
     rows = [
@@ -136,9 +120,3 @@ def _classes(measured: Measured) -> ReportSection:
         for name, one in measured["classes"].items()
     ]
     return ReportSection("Classification", [CLASSES_NOTE, ReportTable(head, rows)])
-
-
-OPTIONAL_SECTIONS: Mapping[str, Callable[[Measured], ReportSection]] = {
-    "classes": _classes,
-    "calibration": _calibration,
-}

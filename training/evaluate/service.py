@@ -1,7 +1,7 @@
-"""The same directions, asked of a running service that holds the items of the test set.
+"""The same directions, measured on a running service that holds the items of the test set.
 
-Whatever else it holds is part of the gallery. What nobody can ask a service for is left out: single views
-as queries, and observations that answer each for itself.
+All its other items are part of the gallery. Two things cannot be searched there, and are left out: single
+views as queries, and single observations as hits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,12 +40,12 @@ class QueryScores:
     scores: dict[int, float] = field(default_factory=dict)
     done: bool = False
 
-    def add(self, found: Sequence[tuple[int, float]]) -> None:
+    def add(self, hits: Sequence[tuple[int, float]]) -> None:
         """Add a page of hits; it is the last one if no relevant item is to come that matters."""
-        self.scores.update(found)
-        met = sorted((self.scores[item] for item in self.right & self.scores.keys()), reverse=True)[:ENOUGH]
-        whole = len(met) == min(ENOUGH, len(self.right))
-        self.done = len(found) < PAGE or (whole and found[-1][1] < met[-1])
+        self.scores.update(hits)
+        right = sorted((self.scores[item] for item in self.right & self.scores.keys()), reverse=True)[:ENOUGH]
+        complete = len(right) == min(ENOUGH, len(self.right))
+        self.done = len(hits) < PAGE or (complete and hits[-1][1] < right[-1])
 
 
 def features_unknown(entries: Sequence[ManifestEntry]) -> HeldOutFeatures:
@@ -55,66 +55,62 @@ def features_unknown(entries: Sequence[ManifestEntry]) -> HeldOutFeatures:
     def blank(counts: Sequence[int]) -> FeatureBank:
         return make_bank(np.empty((sum(counts), 0), np.float32), counts)
 
-    said = make_text_bank(np.empty((sum(map(len, captions)), 0), np.float32), captions)
-    photos, shapes = (
-        [len(entry.images) for entry in entries],
-        [int(entry.mesh is not None) for entry in entries],
-    )
-    return HeldOutFeatures(captions, said, blank(photos), blank(shapes))
+    texts = make_text_bank(np.empty((sum(map(len, captions)), 0), np.float32), captions)
+    photos, shapes = [len(one.images) for one in entries], [int(one.mesh is not None) for one in entries]
+    return HeldOutFeatures(captions, texts, blank(photos), blank(shapes))
 
 
 def direction(
     client: Client, entries: Sequence[ManifestEntry], name: str, pool: Pooling, *, equal_texts: bool = False
 ) -> RetrievalDirection | None:
     observed = features_unknown(entries)
-    asking, answering = DIRECTIONS[name]
-    queries, columns = getattr(observed, asking), getattr(observed, answering).first()
+    side, target = DIRECTIONS[name]
+    queries, columns = getattr(observed, side), getattr(observed, target).first()
     if not len(queries) or not len(columns):
         return None
     relevant = relevant_columns(observed, queries, columns, equal_texts)
     names = {entries[owner].id: place for place, owner in enumerate(columns.owners)}
-    sheets = [QueryScores(frozenset(np.flatnonzero(row).tolist())) for row in relevant]
-    searches = [replace(one, target=answering, pool=pool, limit=PAGE) for one in _searches(entries, asking)]
-    _ask(client, list(zip(searches, sheets, strict=True)), names, SEARCHES_AT_ONCE[asking], name)
-    strangers = max(client.count() - len(entries), len(names) - len(columns))
-    rows = np.stack([_row(sheet, len(columns) + strangers) for sheet in sheets])
-    return drop_unanswerable(
-        RetrievalDirection(rows, np.pad(relevant, ((0, 0), (0, strangers))), queries.owners)
-    )
+    scores = [QueryScores(frozenset(np.flatnonzero(row).tolist())) for row in relevant]
+    searches = [replace(one, target=target, pool=pool, limit=PAGE) for one in _searches(entries, side)]
+    _run_searches(client, list(zip(searches, scores, strict=True)), names, SEARCHES_AT_ONCE[side], name)
+    others = max(client.count() - len(entries), len(names) - len(columns))
+    rows = np.stack([_row(one, len(columns) + others) for one in scores])
+    padded = np.pad(relevant, ((0, 0), (0, others)))
+    return drop_unanswerable(RetrievalDirection(rows, padded, queries.owners))
 
 
-def _searches(entries: Sequence[ManifestEntry], asking: Side) -> list[Search]:
-    if asking == "text":
+def _searches(entries: Sequence[ManifestEntry], side: Side) -> list[Search]:
+    if side == "text":
         return [Search(text=text) for entry in entries for text in entry.texts]
-    if asking == "image":
+    if side == "image":
         return [Search(image=path) for entry in entries for path in entry.images]
     return [Search(id=entry.id, side="shape") for entry in entries if entry.mesh is not None]
 
 
-def _ask(
+def _run_searches(
     client: Client,
-    asked: Sequence[tuple[Search, QueryScores]],
-    names: dict[str, int],
-    at_once: int,
-    what: str,
+    searches: Sequence[tuple[Search, QueryScores]],
+    ids: dict[str, int],
+    batch: int,
+    name: str,
 ) -> None:
     """Page by page, until no relevant hit is to come; items outside the test set get columns of their own."""
-    for start in tqdm(range(0, len(asked), at_once), desc=what, unit="batch", disable=None):
-        waiting = [(search, sheet) for search, sheet in asked[start : start + at_once] if sheet.right]
+    for start in tqdm(range(0, len(searches), batch), desc=name, unit="batch", disable=None):
+        waiting = [(search, scores) for search, scores in searches[start : start + batch] if scores.right]
         offset = 0
         while waiting:
-            found = client.search_many([replace(search, offset=offset) for search, _ in waiting])
-            for (_, sheet), answer in zip(waiting, found, strict=True):
+            answers = client.search_many([replace(search, offset=offset) for search, _ in waiting])
+            for (_, scores), answer in zip(waiting, answers, strict=True):
                 if not isinstance(answer, SearchAnswer):
                     raise MultifoldError(f"the service refused a search: {answer.message}")
-                sheet.add([(names.setdefault(hit.id, len(names)), hit.score) for hit in answer.hits])
-            waiting = [(search, sheet) for search, sheet in waiting if not sheet.done]
+                scores.add([(ids.setdefault(hit.id, len(ids)), hit.score) for hit in answer.hits])
+            waiting = [(search, scores) for search, scores in waiting if not scores.done]
             offset += PAGE
 
 
-def _row(sheet: QueryScores, gallery: int) -> Float32[np.ndarray, " g"]:
+def _row(query: QueryScores, gallery: int) -> Float32[np.ndarray, " g"]:
     """Scores of all items; those that were not found are below the last hit."""
-    row = np.full(gallery, min(sheet.scores.values(), default=0.0) - 1, np.float32)
-    for item, score in sheet.scores.items():
+    row = np.full(gallery, min(query.scores.values(), default=0.0) - 1, np.float32)
+    for item, score in query.scores.items():
         row[item] = score
     return row

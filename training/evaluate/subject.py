@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import UInt8
 from tqdm import tqdm
 
-from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.bundle import ViewSpec, file_hash
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.preprocess import ImageSpec
 from multifold.errors import MultifoldError
@@ -36,7 +36,15 @@ def open_evaluated(path: Path) -> EvaluatedEncoder:
         return evaluated_bundle(path)
     if not path.is_file():
         raise MultifoldError(f"there is neither a bundle nor a checkpoint at {path}")
-    return _evaluated_checkpoint(path)
+    from training import checkpoint, prepare
+    from training.retrieval.encoder import TorchEncoder
+
+    trained = checkpoint.load_checkpoint(path)
+    recipe = trained.recipe
+    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
+    about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
+    image, views = prepare.image_spec(recipe), prepare.view_spec(recipe)
+    return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about)
 
 
 def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
@@ -82,12 +90,9 @@ def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry],
     shape = make_bank(NO_FEATURES, [0] * len(entries))
     if views is not None:
         shape = make_bank(_encode_views(subject, views), [count if entry.mesh else 0 for entry in entries])
-    said = subject.encoder.texts([text for texts in captions for text in texts]).features
-    return TestSet(
-        entries,
-        HeldOutFeatures(captions, make_text_bank(said, captions), _encode_photos(subject, entries), shape),
-        views,
-    )
+    texts = subject.encoder.texts([text for some in captions for text in some]).features
+    photos = _encode_photos(subject, entries)
+    return TestSet(entries, HeldOutFeatures(captions, make_text_bank(texts, captions), photos, shape), views)
 
 
 def _encode_views(subject: EvaluatedEncoder, views: UInt8[np.ndarray, "i v h w 3"]) -> Features:
@@ -104,8 +109,5 @@ def _encode_photos(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry]) 
         return make_bank(NO_FEATURES, counts)
     steps = range(0, len(paths), AT_ONCE)
     bar = tqdm(steps, desc="encode photos", unit="batch", disable=None)
-    return make_bank(np.concatenate([_encode_files(subject, paths[s : s + AT_ONCE]) for s in bar]), counts)
-
-
-def _encode_files(subject: EvaluatedEncoder, paths: Sequence[Path]) -> Features:
-    return subject.encoder.pixels(np.stack([open_picture(path, subject.image) for path in paths]))
+    batches = ([open_picture(path, subject.image) for path in paths[s : s + AT_ONCE]] for s in bar)
+    return make_bank(np.concatenate([subject.encoder.pixels(np.stack(batch)) for batch in batches]), counts)

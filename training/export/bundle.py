@@ -17,7 +17,6 @@ from multifold.bundle.encoder import Encoder
 from training import prepare
 from training.checkpoint import Checkpoint
 from training.export.graphs import check_parity, write_graphs
-from training.geometries.base import Geometry
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
 from training.retrieval.features import HeldOutFeatures
@@ -72,17 +71,15 @@ def _write(
     numbers = directions.report(encoder, observed)
     report = bundle_report(draft, numbers)
     if rival is not None:
-        differences = comparison.compare_recalls(directions.directions(encoder, observed), rival.asked)
+        differences = comparison.compare_recalls(directions.directions(encoder, observed), rival.directions)
         comparison.refuse_worse(differences, rival.name, force)
-        draft = _compared(draft, comparison.describe_comparison(differences, rival, force))
+        described = comparison.describe_comparison(differences, rival, force)
+        draft = replace(draft, provenance={**draft.provenance, "against": described})
         report += "\n" + comparison.comparison_markdown(differences, rival)
     (folder / "report.md").write_text(report, encoding="utf-8")
-    geometry = replace(draft.geometry, root=_root(checkpoint.model.geometry, observed))
+    roots = [checkpoint.model.geometry.root(torch.from_numpy(one)) for one in _sides(observed).values()]
+    geometry = replace(draft.geometry, root=tuple(torch.stack(roots).mean(0).tolist()))
     bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
-
-
-def _compared(draft: Bundle, described: Mapping[str, object]) -> Bundle:
-    return replace(draft, provenance={**draft.provenance, "against": described})
 
 
 def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:
@@ -106,12 +103,6 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
     )
-
-
-def _root(geometry: Geometry, observed: HeldOutFeatures) -> tuple[float, ...]:
-    """The end of traversals; both sides have the same weight."""
-    sides = (geometry.root(torch.from_numpy(side)) for side in _sides(observed).values())
-    return tuple(torch.stack([*sides]).mean(0).tolist())
 
 
 def _write_canaries(
@@ -139,13 +130,8 @@ def bundle_report(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -
     lines = [f"# {bundle.name}", "", bundle.about, ""]
     lines += ["| direction | queries | gallery | R@1 | R@5 | R@10 | NDCG@5 | median rank |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
-    lines += [_row(name.replace("_", " "), values) for name, values in numbers.items()]
+    for name, values in numbers.items():
+        shown = (values[key] for key in ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank"))
+        cells = ["{} [{}, {}]".format(*one) if isinstance(one, list) else str(one) for one in shown]
+        lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", "95 % bootstrap intervals in brackets; ties count against us.", ""])
-
-
-def _row(name: str, values: Mapping[str, object]) -> str:
-    def show(value: object) -> str:
-        return "{} [{}, {}]".format(*value) if isinstance(value, list) else str(value)
-
-    keys = ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")
-    return f"| {name} | " + " | ".join(show(values[key]) for key in keys) + " |"

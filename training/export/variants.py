@@ -30,10 +30,7 @@ Variant: TypeAlias = Literal["fp16", "int8"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 LEAST_WEIGHTS = 256  # numbers in a weight that is worth halving
 TOWERS = ("image.onnx", "text.onnx")
-LOSSES: Mapping[Variant, float] = {
-    "fp16": 0.005,
-    "int8": 0.02,
-}  # of any recall, where nothing else is asked for
+LOSSES: Mapping[Variant, float] = {"fp16": 0.005, "int8": 0.02}  # the default tolerance of any recall
 CANARY_TOLERANCES: Mapping[Variant, Tolerance] = {
     "fp16": Tolerance(cosine=0.999, norm=1e-2, rank=0.9),
     "int8": Tolerance(cosine=0.99, norm=2e-2, rank=0.9),
@@ -63,13 +60,11 @@ def write_variant(
         canary.record(encoder, *canary.read(original.bundle.path(canary.CANARY_FILE))[:2])
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
-        report = [
-            bundle_report(encoder.bundle, numbers),
-            _markdown(alone, across, original.bundle, variant, allowed),
-        ]
-        (aside / "report.md").write_text("\n".join(report), encoding="utf-8")
-        told = {"tolerance": allowed, "recalls": recalls(across)}
-        bundles.save(replace(encoder.bundle, evaluation=numbers, serves={original.vector_id: told}))
+        compared = _markdown(alone, across, original.bundle, variant, allowed)
+        report = f"{bundle_report(encoder.bundle, numbers)}\n{compared}"
+        (aside / "report.md").write_text(report, encoding="utf-8")
+        serves = {original.vector_id: {"tolerance": allowed, "recalls": recalls(across)}}
+        bundles.save(replace(encoder.bundle, evaluation=numbers, serves=serves))
     return bundles.load(folder)
 
 
@@ -80,7 +75,10 @@ def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
         if name not in made and not name.startswith(("explain", "points")):
             shutil.copyfile(original.path(name), folder / name)
     for name in TOWERS:
-        _convert(original.path(name), folder / name, variant)
+        if variant == "fp16":
+            onnx.save(halve_weights(onnx.load(original.path(name))), folder / name)
+        else:
+            _quantise(original.path(name), folder / name)
     return replace(
         original,
         folder=folder,
@@ -92,32 +90,24 @@ def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
     )
 
 
-def _convert(source: Path, path: Path, variant: Variant) -> None:
-    if variant == "fp16":
-        onnx.save(halve_weights(onnx.load(source)), path)
-    else:
-        _quantise(source, path)
-
-
 def halve_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Large weights are kept in half precision, and widened again when the graph is loaded.
 
     Computed in half precision, vision transformers crash ONNX Runtime 1.31 on CPUs when it optimises them.
     """
-    kept, made, casts = [], [], []
+    small, halves, casts = [], [], []
     for weight in model.graph.initializer:
         values = onnx.numpy_helper.to_array(weight)
-        half = (
-            values.astype(np.float16) if values.dtype == np.float32 and values.size >= LEAST_WEIGHTS else None
-        )
-        if half is None or not np.array_equal(np.isfinite(half), np.isfinite(values)):
-            kept.append(weight)
+        half = values.astype(np.float16)
+        large = values.dtype == np.float32 and values.size >= LEAST_WEIGHTS
+        if not large or not np.array_equal(np.isfinite(half), np.isfinite(values)):
+            small.append(weight)
             continue
         name = f"{weight.name}.half"
-        made.append(onnx.numpy_helper.from_array(half, name))
+        halves.append(onnx.numpy_helper.from_array(half, name))
         casts.append(onnx.helper.make_node("Cast", [name], [weight.name], to=onnx.TensorProto.FLOAT))
     nodes = [*casts, *model.graph.node]
-    for field, parts in (("initializer", [*kept, *made]), ("node", nodes)):
+    for field, parts in (("initializer", [*small, *halves]), ("node", nodes)):
         del getattr(model.graph, field)[:]
         getattr(model.graph, field).extend(parts)
     return model
@@ -164,17 +154,9 @@ def _markdown(
     variant: Variant,
     allowed: float,
 ) -> str:
-    lines = [f"## {variant} of {original.name} ({original.bundle_id})", ""]
-    lines += [
-        f"It may ask collections of vectors {original.vector_id}. No recall may fall by over {allowed:g}."
-    ]
-    lines += [
-        "",
-        "Alone:",
-        "",
-        recall_table(alone),
-        "Asking its original's collection:",
-        "",
-        recall_table(across),
-    ]
-    return "\n".join(lines)
+    return (
+        f"## {variant} of {original.name} ({original.bundle_id})\n\n"
+        f"It may ask collections of vectors {original.vector_id}. No recall may fall by over {allowed:g}.\n\n"
+        f"Alone:\n\n{recall_table(alone)}\n"
+        f"Asking its original's collection:\n\n{recall_table(across)}"
+    )

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -73,7 +74,10 @@ def _read(path: Path, above: tuple[Path, ...]) -> Raw:
     if path in above:
         chain = " -> ".join(each.stem for each in (*above[above.index(path) :], path))
         raise RecipeError(f"these recipes extend each other in a circle: {chain}")
-    raw = _raw(path)
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path} is not TOML: {error}") from error
     if EXTENDS not in raw:
         return raw
     named = raw.pop(EXTENDS)
@@ -82,30 +86,18 @@ def _read(path: Path, above: tuple[Path, ...]) -> Raw:
     return merge(_read(find_recipe(named, path.parent), (*above, path)), raw)
 
 
-def _raw(path: Path) -> Raw:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path} is not TOML: {error}") from error
-
-
 def _change(change: str) -> Raw:
     """`train.rate=1e-4` as a nested table; a value that is not TOML is a text."""
     key, separator, value = change.partition("=")
     if not separator or not all(parts := key.strip().split(".")):
         raise RecipeError(f"--set takes section.key=value, and {change!r} is not that")
-    changed: Any = _value(value.strip())
+    nested: Any = value.strip()
+    with suppress(tomllib.TOMLDecodeError):
+        nested = tomllib.loads(f"value = {nested}")["value"]
     for part in reversed(parts):
-        changed = {part: changed}
-    said: Raw = changed
-    return said
-
-
-def _value(text: str) -> object:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+        nested = {part: nested}
+    changed: Raw = nested
+    return changed
 
 
 def _section(values: Mapping[str, Any], name: tuple[str, ...]) -> list[str]:

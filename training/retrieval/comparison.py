@@ -45,7 +45,7 @@ class RivalEncoder:
 
     name: str
     bundle_id: str
-    asked: Mapping[str, RetrievalDirection]
+    directions: Mapping[str, RetrievalDirection]
 
 
 def compare_recalls(
@@ -68,8 +68,8 @@ def describe_comparison(
     differences: Sequence[RecallDifference], rival: RivalEncoder, forced: bool
 ) -> dict[str, Any]:
     """The comparison, for the bundle's provenance."""
-    told = {"name": rival.name, "bundle_id": rival.bundle_id, "forced": forced}
-    return {**told, "recalls": recalls(differences)}
+    about = {"name": rival.name, "bundle_id": rival.bundle_id, "forced": forced}
+    return {**about, "recalls": recalls(differences)}
 
 
 def recalls(differences: Sequence[RecallDifference]) -> dict[str, list[float]]:

@@ -54,12 +54,11 @@ class RetrievalDirection:
 def encode(
     encoder: RetrievalEncoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
 ) -> HeldOutFeatures:
-    seen = np.concatenate([encoder.pixels(pixels) for pixels in views])
-    said = encoder.texts([text for texts in captions for text in texts]).features
-    nobody = make_bank(NO_FEATURES, [0] * len(captions))
-    return HeldOutFeatures(
-        captions, make_text_bank(said, captions), nobody, make_bank(seen, [views.shape[1]] * len(views))
-    )
+    pixels = np.concatenate([encoder.pixels(item) for item in views])
+    texts = encoder.texts([text for some in captions for text in some]).features
+    photos = make_bank(NO_FEATURES, [0] * len(captions))
+    shapes = make_bank(pixels, [views.shape[1]] * len(views))
+    return HeldOutFeatures(captions, make_text_bank(texts, captions), photos, shapes)
 
 
 def directions(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> dict[str, RetrievalDirection]:
@@ -83,28 +82,26 @@ def direction(
     )
 
 
-def drop_unanswerable(asked: RetrievalDirection) -> RetrievalDirection:
+def drop_unanswerable(direction: RetrievalDirection) -> RetrievalDirection:
     """Remove queries without an answer in the gallery: their item lacks the side."""
-    some = asked.relevant.any(axis=1)
-    return (
-        asked
-        if some.all()
-        else RetrievalDirection(asked.scores[some], asked.relevant[some], asked.items[some])
-    )
+    some = direction.relevant.any(axis=1)
+    if some.all():
+        return direction
+    return RetrievalDirection(direction.scores[some], direction.relevant[some], direction.items[some])
 
 
 def parties(observed: HeldOutFeatures, name: str) -> tuple[FeatureBank, FeatureBank]:
     """The queries, and all observations that may answer."""
-    asking, answering = name.split("_to_")
+    side, target = name.split("_to_")
     if name == "image_to_shape" and not len(observed.image):
         return observed.shape.halves()
-    if asking == answering:
-        first, second = _asking(observed, answering, gallery=True).halves()
-        return (first.pooled() if asking == "shape" else first), second
-    return _asking(observed, asking), _asking(observed, answering, gallery=True)
+    if side == target:
+        first, second = _bank(observed, target, gallery=True).halves()
+        return (first.pooled() if side == "shape" else first), second
+    return _bank(observed, side), _bank(observed, target, gallery=True)
 
 
-def _asking(observed: HeldOutFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
+def _bank(observed: HeldOutFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
     if kind == "agg_text":
         return observed.text.pooled()
     if kind == "shape":
@@ -131,34 +128,29 @@ def relevant_columns(
     mask: Bool[np.ndarray, "q g"] = queries.owners[:, None] == columns.owners[None, :]
     if not equal_texts:
         return mask
-    said = observed.sayers
-    if queries.said is not None and columns.said is not None:
-        mask |= queries.said[:, None] == columns.said[None, :]
-    elif columns.said is not None:
-        mask |= said[columns.said][:, queries.owners].T
-    elif queries.said is not None:
-        mask |= said[queries.said][:, columns.owners]
+    table = observed.text_items
+    if queries.texts is not None and columns.texts is not None:
+        mask |= queries.texts[:, None] == columns.texts[None, :]
+    elif columns.texts is not None:
+        mask |= table[columns.texts][:, queries.owners].T
+    elif queries.texts is not None:
+        mask |= table[queries.texts][:, columns.owners]
     else:
-        mask |= said[:, queries.owners].T @ said[:, columns.owners]
+        mask |= table[:, queries.owners].T @ table[:, columns.owners]
     return mask
 
 
 def available_directions(observed: HeldOutFeatures) -> list[Key]:
     """Every direction with its pools, without those that lack a side in this set."""
-    return [
-        (name, pool) for name, pools in POOLS.items() for pool in pools if _possible(observed, name, pool)
-    ]
-
-
-def _possible(observed: HeldOutFeatures, name: str, pool: Pooling) -> bool:
-    """Where views stand in for photos, pooled ones are the shape, and belong to that direction."""
-    twice = name == "text_to_image" and pool != "each" and not len(observed.image)
-    return not twice and all(map(len, parties(observed, name)))
+    keys = [(name, pool) for name, pools in POOLS.items() for pool in pools]
+    if not len(observed.image):  # views stand in for photos: pooled ones are the shape, another direction
+        keys = [key for key in keys if key[0] != "text_to_image" or key[1] == "each"]
+    return [key for key in keys if all(map(len, parties(observed, key[0])))]
 
 
 def report(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> Mapping[str, Mapping[str, Any]]:
     """The numbers of the directions that are watched during training."""
-    return {name: numbers(asked) for name, asked in directions(encoder, observed).items()}
+    return {name: numbers(one) for name, one in directions(encoder, observed).items()}
 
 
 def numbers(direction: RetrievalDirection) -> dict[str, Any]:
@@ -166,13 +158,13 @@ def numbers(direction: RetrievalDirection) -> dict[str, Any]:
 
     Queries of one item are not independent: the intervals draw items, not queries.
     """
-    found = ranks(direction.scores, direction.relevant)
+    places = ranks(direction.scores, direction.relevant)
     queries, gallery = direction.scores.shape
-    told: dict[str, Any] = {"queries": queries, "gallery": gallery}
+    measures: dict[str, Any] = {"queries": queries, "gallery": gallery}
     for cut in CUTS:
-        hits = recall_at_k(found, cut)
+        hits = recall_at_k(places, cut)
         values = (hits.mean(), *bootstrap(hits, groups=direction.items))
-        told[f"R@{cut}"] = [round(float(value), 4) for value in values]
-    told["NDCG@5"] = round(float(ndcg_at_k(direction.scores, direction.relevant, 5).mean()), 4)
-    told["median_rank"] = median_rank(found)
-    return told
+        measures[f"R@{cut}"] = [round(float(value), 4) for value in values]
+    measures["NDCG@5"] = round(float(ndcg_at_k(direction.scores, direction.relevant, 5).mean()), 4)
+    measures["median_rank"] = median_rank(places)
+    return measures

@@ -18,7 +18,7 @@ class FeatureBank:
 
     features: Float32[np.ndarray, "b n"]
     owners: Int64[np.ndarray, " b"]
-    said: Int64[np.ndarray, " b"] | None = None  # which text it is, equal ones alike; single texts only
+    texts: Int64[np.ndarray, " b"] | None = None  # of single texts: their number, the same for equal ones
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -43,8 +43,8 @@ class FeatureBank:
         return self.only(enough & (self.places % 2 == 0)), self.only(enough & (self.places % 2 == 1))
 
     def only(self, chosen: Bool[np.ndarray, " b"]) -> "FeatureBank":
-        said = None if self.said is None else self.said[chosen]
-        return FeatureBank(self.features[chosen], self.owners[chosen], said)
+        texts = None if self.texts is None else self.texts[chosen]
+        return FeatureBank(self.features[chosen], self.owners[chosen], texts)
 
     @cached_property
     def places(self) -> Int64[np.ndarray, " b"]:
@@ -73,11 +73,11 @@ class HeldOutFeatures:
         return self.pictures if side == "image" else self.text if side == "text" else self.shape
 
     @cached_property
-    def sayers(self) -> Bool[np.ndarray, "t i"]:
+    def text_items(self) -> Bool[np.ndarray, "t i"]:
         """Which items have each different text."""
-        assert self.text.said is not None
-        table = np.zeros((self.text.said.max(initial=-1) + 1, len(self.captions)), bool)
-        table[self.text.said, self.text.owners] = True
+        assert self.text.texts is not None
+        table = np.zeros((self.text.texts.max(initial=-1) + 1, len(self.captions)), bool)
+        table[self.text.texts, self.text.owners] = True
         return table
 
 
@@ -87,7 +87,7 @@ def make_bank(features: Features, counts: Sequence[int]) -> FeatureBank:
 
 def make_text_bank(features: Features, captions: Sequence[Sequence[str]]) -> FeatureBank:
     """Features of captions; captions that differ in case and white space only are one text."""
-    known = [" ".join(text.split()).casefold() for texts in captions for text in texts]
-    said = np.unique(known, return_inverse=True)[1] if known else np.zeros(0, np.int64)
+    plain = [" ".join(text.split()).casefold() for texts in captions for text in texts]
+    numbers = np.unique(plain, return_inverse=True)[1] if plain else np.zeros(0, np.int64)
     owners = np.repeat(np.arange(len(captions)), [len(texts) for texts in captions])
-    return FeatureBank(features, owners, said.astype(np.int64))
+    return FeatureBank(features, owners, numbers.astype(np.int64))

@@ -48,14 +48,14 @@ def work_in_processes(bundle: Path, parts: Sequence[ManifestPart], workers: int)
 
 
 def _extract(bundle: Path, part: ManifestPart) -> PartFeatures:
-    return _extractor(bundle)(part)
+    return _open_extractor(bundle)(part)
 
 
 @cache
-def _extractor(bundle: Path) -> FeatureExtractor:
-    made = FeatureExtractor(bundle)
-    atexit.register(made.close)
-    return made
+def _open_extractor(bundle: Path) -> FeatureExtractor:
+    extractor = FeatureExtractor(bundle)
+    atexit.register(extractor.close)
+    return extractor
 
 
 PLAN, PROBLEMS = "plan.json", "problems.jsonl"
@@ -89,12 +89,16 @@ def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionRepo
     geometry = bundles.load(order.bundle)
     _agree(order, geometry.vector_id)
     parts = order.parts()
-    missing = [part for part in parts if not _there(order.out, part)]
+    missing = [part for part in parts if not _exists(order.out, part)]
     total = sum(len(part.entries) for part in parts)
     before = total - sum(len(part.entries) for part in missing)
     with tqdm(total=total, initial=before, unit="item", desc="features", disable=None) as bar:
         for result in work(missing) if missing else ():
-            _keep(order.out, result)
+            if result.problems:  # before the shard: a part with a shard is not extracted again
+                lines = [{"id": name, "problem": why} for name, why in result.problems]
+                with open(order.out / PROBLEMS, "a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(line) + "\n" for line in lines)
+            feature_shards.write_shard(order.out, f"{result.number:05d}", result.shard)
             bar.update(len(parts[result.number].entries))
     with ShardWriter(order.out, geometry.vector_id, geometry.geometry.feature_dim) as sealed:
         return ExtractionReport(len(sealed), _problems(order.out))
@@ -113,7 +117,7 @@ def _agree(order: ExtractionOrder, vector_id: str) -> None:
         )
 
 
-def _there(out: Path, part: ManifestPart) -> bool:
+def _exists(out: Path, part: ManifestPart) -> bool:
     try:
         feature_shards.read_shard(out, part.name)
     except ShardError:
@@ -121,15 +125,7 @@ def _there(out: Path, part: ManifestPart) -> bool:
     return True
 
 
-def _keep(out: Path, result: PartFeatures) -> None:
-    """Problems first: a part whose shard exists is not extracted again."""
-    if result.problems:
-        with open(out / PROBLEMS, "a", encoding="utf-8") as lines:
-            lines.writelines(json.dumps({"id": name, "problem": why}) + "\n" for name, why in result.problems)
-    feature_shards.write_shard(out, f"{result.number:05d}", result.shard)
-
-
 def _problems(out: Path) -> dict[str, str]:
     path = out / PROBLEMS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {told["id"]: told["problem"] for told in map(json.loads, lines)}
+    return {one["id"]: one["problem"] for one in map(json.loads, lines)}

@@ -1,7 +1,7 @@
 """A part of a manifest on its way to a shard: what a worker gets, does, and gives back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,14 +37,6 @@ class PartFeatures:
     problems: Sequence[tuple[str, str]]  # id, reason
 
 
-@dataclass
-class _Seen:
-    """Pictures to be encoded."""
-
-    rows: list[FeatureRow] = field(default_factory=list)
-    pictures: list[Pixels] = field(default_factory=list)
-
-
 class FeatureExtractor:
     """A bundle and a sandbox in one process; a broken item is reported, and affects no other."""
 
@@ -56,31 +48,33 @@ class FeatureExtractor:
         rows: list[FeatureRow] = []
         features: list[Features] = [np.empty((0, self.encoder.bundle.geometry.feature_dim), np.float32)]
         problems: list[tuple[str, str]] = []
-        waiting = _Seen()
+        waiting: list[tuple[FeatureRow, Pixels]] = []
+
+        def encode_waiting() -> None:
+            if waiting:
+                rows.extend(row for row, _ in waiting)
+                features.append(self.encoder.pixels(np.stack([picture for _, picture in waiting])))
+                waiting.clear()
+
         for entry in part.entries:
             try:
-                seen = self._look(entry)
+                pictures = self._load_pictures(entry)
             except (MultifoldError, OSError) as error:
                 problems.append((entry.id, str(error)))
                 continue
             rows += [FeatureRow(entry.id, "caption", place, text) for place, text in enumerate(entry.texts)]
             features.append(self.encoder.texts(entry.texts).features)
-            waiting.rows += seen.rows
-            waiting.pictures += seen.pictures
-            if len(waiting.rows) >= BATCH:
-                rows += waiting.rows
-                features.append(self.encoder.pixels(np.stack(waiting.pictures)))
-                waiting = _Seen()
-        if waiting.rows:
-            rows += waiting.rows
-            features.append(self.encoder.pixels(np.stack(waiting.pictures)))
+            waiting += pictures
+            if len(waiting) >= BATCH:
+                encode_waiting()
+        encode_waiting()
         shard = FeatureShard(self.encoder.vector_id, tuple(rows), np.concatenate(features))
         return PartFeatures(part.number, shard, problems)
 
     def close(self) -> None:
         self.sandbox.close()
 
-    def _look(self, entry: ManifestEntry) -> _Seen:
+    def _load_pictures(self, entry: ManifestEntry) -> list[tuple[FeatureRow, Pixels]]:
         """The preprocessed pictures of an item: photos, and the views of its mesh."""
         spec, image = self.encoder.bundle.views, self.encoder.bundle.image
         photos = [decode(path.read_bytes()) for path in entry.images]
@@ -90,4 +84,4 @@ class FeatureExtractor:
             views = [Image.fromarray(view) for view in drawn]
         rows = [FeatureRow(entry.id, "photo", place) for place in range(len(photos))]
         rows += [FeatureRow(entry.id, "view", place) for place in range(len(views))]
-        return _Seen(rows, [pixels(picture, image) for picture in (*photos, *views)])
+        return list(zip(rows, [pixels(picture, image) for picture in (*photos, *views)], strict=True))

@@ -39,8 +39,11 @@ class CaptionWriter:
         chosen = self._choose()
         named = self.rng.random() >= NAMELESS
         whole = FactSubject("whole", self.kind.thing.nouns if named else NAMELESS_NOUNS, ())
-        own = [fact for fact in chosen if fact.thing.id == "whole"]
-        rest = [self._phrase(group[0].thing, group) for group in self._by_thing(chosen)]
+        by_thing: dict[str, list[FurnitureFact]] = {"whole": []}
+        for fact in chosen:
+            by_thing.setdefault(fact.thing.id, []).append(fact)
+        own = by_thing.pop("whole")
+        rest = [self._phrase(group[0].thing, group) for group in by_thing.values()]
         text = self._sentence(whole, own, rest)
         claimed = ([self.kind.id] if named else []) + [fact.id for fact in chosen]
         return FurnitureCaption(text, tuple(claimed))
@@ -49,22 +52,17 @@ class CaptionWriter:
         if not self.facts:
             return []
         number = min(int(self.rng.choice(SIZES, p=SIZE_ODDS)), len(self.facts))
-        weights = np.array([_weight(fact) for fact in self.facts])
+        weights = np.array([WEIGHTS.get(fact.attribute, 1.0) for fact in self.facts])
+        weights *= [WHOLE_WEIGHT if fact.thing.id == "whole" else 1.0 for fact in self.facts]
         places = self.rng.choice(len(self.facts), number, replace=False, p=weights / weights.sum())
         return [self.facts[place] for place in places]
-
-    def _by_thing(self, facts: Sequence[FurnitureFact]) -> list[list[FurnitureFact]]:
-        groups: dict[str, list[FurnitureFact]] = {}
-        for fact in facts:
-            if fact.thing.id != "whole":
-                groups.setdefault(fact.thing.id, []).append(fact)
-        return list(groups.values())
 
     def _sentence(self, whole: FactSubject, own: Sequence[FurnitureFact], rest: Sequence[str]) -> str:
         if not rest:
             return self._pick(OPENINGS) + self._phrase(whole, own)
         if own and self.rng.random() < 0.2:
-            return f"this {self._pick(whole.nouns)} is {self._predicates(own)} and has {_listed(rest)}"
+            noun, predicates = self._pick(whole.nouns), [self._pick(fact.words) for fact in own]
+            return f"this {noun} is {_listed(predicates)} and has {_listed(rest)}"
         head, tail = self._phrase(whole, own), _listed(rest)
         forms = (f"{head} with {tail}", f"{head} that has {tail}", f"{head}, {', '.join(rest)}")
         odd = (f"with {tail}: {head}", f"{head}. it has {tail}")
@@ -82,16 +80,8 @@ class CaptionWriter:
         settled = thing.plural or any(fact.attribute in ("count", "absent") for fact in facts)
         return phrase if settled else f"{article(phrase)} {phrase}"
 
-    def _predicates(self, facts: Sequence[FurnitureFact]) -> str:
-        return _listed([self._pick(fact.words) for fact in facts])
-
     def _pick(self, options: Sequence[str]) -> str:
         return options[int(self.rng.integers(len(options)))]
-
-
-def _weight(fact: FurnitureFact) -> float:
-    weight = WEIGHTS.get(fact.attribute, 1.0)
-    return weight * WHOLE_WEIGHT if fact.thing.id == "whole" else weight
 
 
 def _listed(phrases: Sequence[str]) -> str:

@@ -66,8 +66,8 @@ def write_furniture(order: FurnitureOrder, items: int, workers: int = 1) -> list
     beside = order.folder.with_name(f"{order.folder.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     (beside / "meshes").mkdir(parents=True)
-    written = _written(replace(order, folder=beside), items, workers)
-    entries = list(tqdm(written, total=items, desc="furniture", unit="item", disable=None))
+    stream = _write_items(replace(order, folder=beside), items, workers)
+    entries = list(tqdm(stream, total=items, desc="furniture", unit="item", disable=None))
     manifest.write(beside / MANIFEST, entries)
     if order.folder.exists():
         order.folder.rmdir()
@@ -76,20 +76,16 @@ def write_furniture(order: FurnitureOrder, items: int, workers: int = 1) -> list
 
 
 def _check(order: FurnitureOrder, items: int, workers: int) -> None:
-    least = {
-        "items": (items, 1),
-        "captions": (order.captions, 1),
-        "workers": (workers, 1),
-        "seed": (order.seed, 0),
-    }
-    for name, (value, bound) in least.items():
+    counts = {"items": items, "captions": order.captions, "workers": workers, "seed": order.seed}
+    for name, value in counts.items():
+        bound = 0 if name == "seed" else 1
         if value < bound:
             raise FurnitureError(f"{name} is {value}; it must be at least {bound}")
     if order.folder.exists() and (not order.folder.is_dir() or any(order.folder.iterdir())):
         raise FurnitureError(f"{order.folder} is not an empty folder; name a new one, or remove it first")
 
 
-def _written(order: FurnitureOrder, items: int, workers: int) -> Iterator[manifest.ManifestEntry]:
+def _write_items(order: FurnitureOrder, items: int, workers: int) -> Iterator[manifest.ManifestEntry]:
     if workers == 1:
         yield from map(partial(_write_item, order), range(items))
         return

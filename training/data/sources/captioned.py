@@ -12,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from multifold.files import textfile
 from multifold.manifest import ManifestEntry
-from training.data.sources.imported import DatasetError, ImportedDataset, split_of
+from training.data.sources.imported import SPLITS, DatasetError, ImportedDataset, split_of
 
 PUBLISHED: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "flickr30k": {"train": (29_000, 145_000), "val": (1_014, 5_070), "test": (1_000, 5_000)},
@@ -41,32 +40,32 @@ def read_captioned(
     """Every picture with its captions; `lists` name the pictures of each split."""
     if not images.is_dir():
         raise DatasetError(f"there is no folder {images}")
-    photos, found = _photos(captions), ImportedDataset()
+    dataset = ImportedDataset()
     listed = {
         Path(name).name: split for split, path in (lists or {}).items() for name in textfile.lines(path)
     }
-    places = _places(images)
-    for name, photo in photos.items():
-        path = images / name if (images / name).is_file() else places.get(Path(name).name)
+    by_name = {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}
+    for name, photo in _read_photos(captions).items():
+        path = images / name if (images / name).is_file() else by_name.get(Path(name).name)
         texts = tuple(
             dict.fromkeys(" ".join(caption.split()) for caption in photo.captions if caption.strip())
         )
         if path is None or not texts:
             reason = "its file is missing" if path is None else "it has no captions"
-            found.problems.append(f"left out {name}: {reason}")
+            dataset.problems.append(f"left out {name}: {reason}")
             continue
         if len(texts) < USUAL:
-            found.problems.append(f"{name} has {len(texts)} different captions, not {USUAL}")
+            dataset.problems.append(f"{name} has {len(texts)} different captions, not {USUAL}")
         split = (
             photo.split or listed.get(Path(name).name) or (None if listed else split_of(name, percentages))
         )
-        found.entries.append(ManifestEntry(id=Path(name).stem, images=(path,), texts=texts, split=split))
-    return found
+        dataset.entries.append(ManifestEntry(id=Path(name).stem, images=(path,), texts=texts, split=split))
+    return dataset
 
 
-def _photos(path: Path) -> dict[str, CaptionedPhoto]:
+def _read_photos(path: Path) -> dict[str, CaptionedPhoto]:
     photos = defaultdict[str, CaptionedPhoto](CaptionedPhoto)
-    for name, caption, split in _told(path):
+    for name, caption, split in _read_captions(path):
         photos[name].captions.append(caption)
         photos[name].split = photos[name].split or split
     if not photos:
@@ -74,13 +73,14 @@ def _photos(path: Path) -> dict[str, CaptionedPhoto]:
     return photos
 
 
-def _told(path: Path) -> Iterator[tuple[str, str, str | None]]:
+def _read_captions(path: Path) -> Iterator[tuple[str, str, str | None]]:
     if path.suffix.lower() == ".json":
         yield from _from_json(path)
         return
     lines = textfile.lines(path)
-    if lines and "|" in lines[0]:
-        yield from _from_bars(lines)
+    if lines and "|" in lines[0]:  # Flickr30K's table: one of its rows has lost its second bar
+        for match in filter(None, map(ROW.match, lines)):
+            yield match["image"].strip(), match["caption"], None
     elif lines and TOKEN.match(lines[0]):
         for match in filter(None, map(TOKEN.match, lines)):
             yield match[1].strip(), match[2], None
@@ -93,38 +93,21 @@ def _told(path: Path) -> Iterator[tuple[str, str, str | None]]:
             )
 
 
-def _from_bars(lines: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
-    """Flickr30K's table: one of its rows has lost its second bar."""
-    for match in filter(None, map(ROW.match, lines)):
-        yield match["image"].strip(), match["caption"], None
-
-
 def _from_json(path: Path) -> Iterator[tuple[str, str, str | None]]:
     try:
-        said = json.loads(textfile.read(path))
-        if "annotations" in said:
-            names = {image["id"]: image["file_name"] for image in said["images"]}
-            for note in said["annotations"]:
+        content = json.loads(textfile.read(path))
+        if "annotations" in content:
+            names = {image["id"]: image["file_name"] for image in content["images"]}
+            split = next((split for split in SPLITS if split in path.name), None)
+            for note in content["annotations"]:
                 if note["image_id"] in names:
-                    yield names[note["image_id"]], note["caption"], _split_in(path.name)
+                    yield names[note["image_id"]], note["caption"], split
             return
-        for image in said["images"]:
+        for image in content["images"]:
             name = "/".join(filter(None, (image.get("filepath"), image["filename"])))
             split = image.get("split")
             for sentence in image["sentences"]:
-                yield name, _raw(sentence), RENAMED.get(split, split)
+                raw = str(sentence["raw"]) if "raw" in sentence else " ".join(sentence["tokens"])
+                yield name, raw, RENAMED.get(split, split)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DatasetError(f"{path} is neither Karpathy's JSON nor COCO's: {error!r}") from error
-
-
-def _raw(sentence: Mapping[str, Any]) -> str:
-    return str(sentence["raw"]) if "raw" in sentence else " ".join(sentence["tokens"])
-
-
-def _split_in(name: str) -> str | None:
-    return next((split for split in ("train", "val", "test") if split in name), None)
-
-
-def _places(images: Path) -> dict[str, Path]:
-    """Pictures by file name, anywhere below the folder."""
-    return {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}

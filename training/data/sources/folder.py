@@ -28,35 +28,34 @@ def read_folder(root: Path, percentages: Sequence[int]) -> ImportedDataset:
         *(f"left out {path}: it stands beside no mesh or picture of its name" for path in lonely),
         *(f"{name} has no captions: it can be searched, not learned from" for name in silent),
     ]
-    return ImportedDataset([_split(entry, percentages) for entry in read.entries], problems)
-
-
-def _split(entry: ManifestEntry, percentages: Sequence[int]) -> ManifestEntry:
-    key = "\n".join(sorted(entry.texts)) or entry.id
-    return replace(entry, split=entry.split or split_of(key, percentages))
+    keys = ["\n".join(sorted(entry.texts)) or entry.id for entry in read.entries]
+    splits = [split_of(key, percentages) for key in keys]
+    pairs = zip(read.entries, splits, strict=True)
+    return ImportedDataset([replace(entry, split=entry.split or split) for entry, split in pairs], problems)
 
 
 CHECK_SIZE = 32
 
 
-def leave_out_broken(found: ImportedDataset) -> ImportedDataset:
+def leave_out_broken(dataset: ImportedDataset) -> ImportedDataset:
     """Open every picture and draw every mesh once, small; items with a broken file are left out."""
-    wrong = {**_meshes(found.entries), **_pictures(found.entries)}
-    kept = [entry for entry in found.entries if entry.id not in wrong]
-    return ImportedDataset(
-        kept, [*found.problems, *(f"left out {name}: {why}" for name, why in wrong.items())]
-    )
+    broken = {**_broken_meshes(dataset.entries), **_broken_pictures(dataset.entries)}
+    whole = [entry for entry in dataset.entries if entry.id not in broken]
+    problems = [f"left out {name}: {reason}" for name, reason in broken.items()]
+    return ImportedDataset(whole, [*dataset.problems, *problems])
 
 
-def _pictures(entries: Sequence[ManifestEntry]) -> dict[str, str]:
+def _broken_pictures(entries: Sequence[ManifestEntry]) -> dict[str, str]:
     named = [(entry.id, path) for entry in entries for path in entry.images]
     with ThreadPoolExecutor(cores()) as pool:
-        told = pool.map(_wrong, (path for _, path in named))
-        listed = list(tqdm(told, total=len(named), desc="pictures", unit="file", disable=None))
-    return {name: f"{path}: {wrong}" for (name, path), wrong in zip(named, listed, strict=True) if wrong}
+        checks = pool.map(_problem_of, (path for _, path in named))
+        problems = list(tqdm(checks, total=len(named), desc="pictures", unit="file", disable=None))
+    return {
+        name: f"{path}: {problem}" for (name, path), problem in zip(named, problems, strict=True) if problem
+    }
 
 
-def _wrong(path: Path) -> str | None:
+def _problem_of(path: Path) -> str | None:
     try:
         decode(path.read_bytes())
     except (MultifoldError, OSError) as error:
@@ -64,7 +63,7 @@ def _wrong(path: Path) -> str | None:
     return None
 
 
-def _meshes(entries: Sequence[ManifestEntry]) -> dict[str, str]:
+def _broken_meshes(entries: Sequence[ManifestEntry]) -> dict[str, str]:
     named = [(entry.id, entry.mesh) for entry in entries if entry.mesh is not None]
     if not named:
         return {}

@@ -34,33 +34,30 @@ class ImportedDataset:
         return {split: (items[split], texts[split]) for split in (*SPLITS, "none") if items[split]}
 
 
-def write_imported(found: ImportedDataset, path: Path) -> list[str]:
+def write_imported(dataset: ImportedDataset, path: Path) -> list[str]:
     """Write the manifest; the lines to report, split by split, with the first problems."""
-    if not found.entries:
-        first = found.problems[0] if found.problems else "nothing was found"
+    if not dataset.entries:
+        first = dataset.problems[0] if dataset.problems else "nothing was found"
         raise DatasetError(f"no item is left to write: {first}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    manifest.write(path, found.entries)
-    lines = [f"{split}: {items} items, {texts} texts" for split, (items, texts) in found.counts().items()]
-    shown = found.problems[:SHOWN_PROBLEMS]
-    if len(found.problems) > SHOWN_PROBLEMS:
+    manifest.write(path, dataset.entries)
+    lines = [f"{split}: {items} items, {texts} texts" for split, (items, texts) in dataset.counts().items()]
+    shown = dataset.problems[:SHOWN_PROBLEMS]
+    if len(dataset.problems) > SHOWN_PROBLEMS:
         log = path.with_suffix(".problems.txt")
-        log.write_text("\n".join(found.problems) + "\n", encoding="utf-8")
-        shown.append(f"… and {len(found.problems) - SHOWN_PROBLEMS} more, all in {log}")
+        log.write_text("\n".join(dataset.problems) + "\n", encoding="utf-8")
+        shown.append(f"… and {len(dataset.problems) - SHOWN_PROBLEMS} more, all in {log}")
     return [*lines, *shown, f"wrote {path}"]
 
 
-def compare_counts(found: ImportedDataset, published: Mapping[str, tuple[int, int]]) -> list[str]:
+def compare_counts(dataset: ImportedDataset, published: Mapping[str, tuple[int, int]]) -> list[str]:
     """Where the counts differ from the published ones, split by split."""
-    ours = found.counts()
-    lines = []
-    for split, (items, texts) in published.items():
-        have = ours.get(split, (0, 0))
-        if have != (items, texts):
-            lines.append(
-                f"{split}: {have[0]:,} of the published {items:,} items, {have[1]:,} of {texts:,} texts"
-            )
-    return lines
+    ours = {split: dataset.counts().get(split, (0, 0)) for split in published}
+    return [
+        f"{split}: {ours[split][0]:,} of the published {items:,} items, {ours[split][1]:,} of {texts:,} texts"
+        for split, (items, texts) in published.items()
+        if ours[split] != (items, texts)
+    ]
 
 
 def parse_shares(text: str) -> Sequence[int]:

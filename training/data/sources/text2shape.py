@@ -29,36 +29,33 @@ def read_text2shape(
     """Every captioned shape whose mesh exists; without split files, splits of our own."""
     if not shapenet.is_dir():
         raise DatasetError(f"there is no folder {shapenet}")
-    told, found = _captions(captions), ImportedDataset()
-    known = None if splits is None else _splits(splits)
-    for (synset, model), (category, texts) in sorted(told.items()):
+    captioned, dataset = _read_captions(captions), ImportedDataset()
+    split_by_key = None if splits is None else _read_splits(splits)
+    for (synset, model), (category, texts) in sorted(captioned.items()):
         name = f"{synset}/{model}"
         mesh = next((p for end in MESHES if (p := shapenet / synset / model / end).is_file()), None)
-        split = split_of(name, percentages) if known is None else known.get((synset, model))
+        split = split_of(name, percentages) if split_by_key is None else split_by_key.get((synset, model))
         if mesh is None or split is None:
             reason = "its mesh is missing" if mesh is None else "no split file names it"
-            found.problems.append(f"left out {name}: {reason}")
+            dataset.problems.append(f"left out {name}: {reason}")
             continue
         meta = {"category": category.lower(), "synset": synset, "model": model}
-        found.entries.append(ManifestEntry(id=name, mesh=mesh, texts=tuple(texts), split=split, meta=meta))
-    for lost in sorted(set(known or {}) - set(told)):
-        found.problems.append(f"{'/'.join(lost)} is in a split, and has no captions")
-    return found
+        dataset.entries.append(ManifestEntry(id=name, mesh=mesh, texts=tuple(texts), split=split, meta=meta))
+    for lost in sorted(set(split_by_key or {}) - set(captioned)):
+        dataset.problems.append(f"{'/'.join(lost)} is in a split, and has no captions")
+    return dataset
 
 
-def _captions(path: Path) -> dict[Key, tuple[str, list[str]]]:
-    told: dict[Key, tuple[str, list[str]]] = {}
+def _read_captions(path: Path) -> dict[Key, tuple[str, list[str]]]:
+    captions: dict[Key, tuple[str, list[str]]] = {}
     for row in textfile.table(path):
-        model, caption = (
-            textfile.column(row, ("modelid",), path),
-            textfile.column(row, ("description",), path),
-        )
+        model, caption = (textfile.column(row, (name,), path) for name in ("modelid", "description"))
         category = row.get("category", "")
         synset = _synset(row.get("toplevelsynsetid", ""), category)
-        texts = told.setdefault((synset, model), (category, []))[1]
+        texts = captions.setdefault((synset, model), (category, []))[1]
         if caption and caption not in texts:
             texts.append(caption)
-    return {key: value for key, value in told.items() if value[1]}
+    return {key: value for key, value in captions.items() if value[1]}
 
 
 def _synset(given: str, category: str) -> str:
@@ -66,18 +63,18 @@ def _synset(given: str, category: str) -> str:
     return given.zfill(8) if given.isdigit() else SYNSETS.get(category.lower(), given)
 
 
-def _splits(folder: Path) -> dict[Key, str]:
+def _read_splits(folder: Path) -> dict[Key, str]:
     """The split of each shape, from one file a split, named after it."""
-    known: dict[Key, str] = {}
+    splits: dict[Key, str] = {}
     files = sorted(p for p in folder.iterdir() if p.suffix in SPLIT_FILES) if folder.is_dir() else []
     for split in SPLITS:
-        mine = [path for path in files if split in path.stem.lower()]
-        if len(mine) != 1:
+        named = [path for path in files if split in path.stem.lower()]
+        if len(named) != 1:
             raise DatasetError(
-                f"{folder} must hold one file a split, with {split} in its name; it has {len(mine)}"
+                f"{folder} must hold one file a split, with {split} in its name; it has {len(named)}"
             )
-        known |= dict.fromkeys(_members(mine[0]), split)
-    return known
+        splits |= dict.fromkeys(_members(named[0]), split)
+    return splits
 
 
 def _members(path: Path) -> Iterator[Key]:
@@ -89,19 +86,14 @@ def _members(path: Path) -> Iterator[Key]:
             synset = row.get("synset") or row.get("toplevelsynsetid") or row.get("synsetid", "")
             yield _synset(synset, row.get("category", "")), textfile.column(row, ("modelid", "model"), path)
     else:
-        named = json.loads(textfile.read(path)) if path.suffix == ".json" else textfile.lines(path)
-        yield from (_key(name, path) for name in named)
+        for name in json.loads(textfile.read(path)) if path.suffix == ".json" else textfile.lines(path):
+            parts = name.replace("\\", "/").split("/") if isinstance(name, str) else name
+            if not isinstance(parts, list) or len(parts) < 2:
+                raise DatasetError(f"{path} names {name!r}; shapes are named SYNSET/MODEL there")
+            yield _synset(str(parts[0]), str(parts[0])), str(parts[1])
 
 
-def _key(name: object, path: Path) -> Key:
-    """`SYNSET/MODEL`, or a list of the two."""
-    parts = name.replace("\\", "/").split("/") if isinstance(name, str) else name
-    if not isinstance(parts, list) or len(parts) < 2:
-        raise DatasetError(f"{path} names {name!r}; shapes are named SYNSET/MODEL there")
-    return _synset(str(parts[0]), str(parts[0])), str(parts[1])
-
-
-class _Plain(pickle.Unpickler):
+class _SafeUnpickler(pickle.Unpickler):
     """An unpickler of numbers, texts and numpy arrays of them; it executes nothing."""
 
     ALLOWED: Mapping[str, tuple[str, ...]] = {
@@ -121,9 +113,9 @@ def _unpickled(path: Path) -> dict[str, Any]:
     """TriCoLo's split files, some written by Python 2."""
     try:
         with open(path, "rb") as file:
-            said = _Plain(file, encoding="latin1").load()
+            content = _SafeUnpickler(file, encoding="latin1").load()
     except Exception as error:  # a pickle may hold anything
         raise DatasetError(f"{path} is no split file of Text2Shape: {error}") from error
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         raise DatasetError(f"{path} is no split file of Text2Shape: it holds no table")
-    return defaultdict(list, said)
+    return defaultdict(list, content)

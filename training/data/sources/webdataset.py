@@ -36,6 +36,7 @@ Value = TypeVar("Value")
 Content: TypeAlias = bytes | Path  # a file's bytes, or where it lies in the shard
 
 CAPTION_KEYS = ("caption", "captions", "text", "texts")
+NOT_META = (*CAPTION_KEYS, "id", "split", "meta")
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
@@ -97,16 +98,16 @@ def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator
 
 def shuffle(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
     """Values shuffled within a buffer of that size."""
-    chance, held = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
+    rng, buffered = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
     for value in values:
-        if len(held) < buffer:
-            held.append(value)
+        if len(buffered) < buffer:
+            buffered.append(value)
             continue
-        place = chance.randrange(buffer)
-        held[place], value = value, held[place]
+        place = rng.randrange(buffer)
+        buffered[place], value = value, buffered[place]
         yield value
-    chance.shuffle(held)
-    yield from held
+    rng.shuffle(buffered)
+    yield from buffered
 
 
 def unpack_shards(
@@ -114,28 +115,27 @@ def unpack_shards(
 ) -> ImportedDataset:
     """Unpack shards into a folder, item by item, as entries for a manifest; `buffer` items are shuffled."""
     stream = read_samples(find_shards(patterns))
-    return _found(shuffle(stream, buffer, seed) if buffer else stream, folder, percentages)
+    return _import(shuffle(stream, buffer, seed) if buffer else stream, folder, percentages)
 
 
 def index_shards(patterns: Sequence[str], percentages: Sequence[int]) -> ImportedDataset:
     """The same entries without unpacking: their files are named by their positions in the shards."""
-    return _found(locate_samples(find_shards(patterns)), Path(), percentages)
+    return _import(locate_samples(find_shards(patterns)), Path(), percentages)
 
 
-def _found(stream: Iterable[ShardSample], folder: Path, percentages: Sequence[int]) -> ImportedDataset:
-    found, known = ImportedDataset(), set[str]()
+def _import(stream: Iterable[ShardSample], folder: Path, percentages: Sequence[int]) -> ImportedDataset:
+    dataset, ids = ImportedDataset(), set[str]()
     for sample in stream:
-        entry = _entry(sample, folder, found.problems)
-        if entry is None or entry.id in known:
-            why = (
-                "it has no picture, mesh or caption that is read" if entry is None else "its id stands twice"
-            )
-            found.problems.append(f"left out {sample.key} of {sample.shard.name}: {why}")
+        entry = _entry(sample, folder, dataset.problems)
+        if entry is None or entry.id in ids:
+            twice = "its id stands twice"
+            reason = "it has no picture, mesh or caption that is read" if entry is None else twice
+            dataset.problems.append(f"left out {sample.key} of {sample.shard.name}: {reason}")
             continue
-        known.add(entry.id)
+        ids.add(entry.id)
         key = "\n".join(sorted(entry.texts)) or entry.id
-        found.entries.append(replace(entry, split=entry.split or split_of(key, percentages)))
-    return found
+        dataset.entries.append(replace(entry, split=entry.split or split_of(key, percentages)))
+    return dataset
 
 
 def write_shards(entries: Iterable[ManifestEntry], pattern: str, items: int) -> tuple[list[Path], list[str]]:
@@ -175,25 +175,30 @@ def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEntry | None:
     """An item; its pictures and mesh, unless they stay in the shard, are written under new names."""
-    told, texts = _table(sample, problems), list[str]()
+    described, texts = _read_json(sample, problems), list[str]()
     pictures, mesh = list[Path](), None
-    place = hashlib.sha256(sample.key.encode()).hexdigest()[:24]
-    for suffix, content in sorted(sample.files.items(), key=lambda file: _order(file[0])):
+    name = hashlib.sha256(sample.key.encode()).hexdigest()[:24]
+    for suffix, content in sorted(sample.files.items(), key=lambda file: _suffix_order(file[0])):
         kind = f".{suffix.rpartition('.')[2]}"
-        path = folder / place[:2] / f"{place}.{suffix.replace('/', '_')}"
+        path = folder / name[:2] / f"{name}.{suffix.replace('/', '_')}"
         if kind == ".txt":
-            texts += [line.strip() for line in _words(content).splitlines() if line.strip()]
+            texts += [line.strip() for line in _text(content).splitlines() if line.strip()]
         elif kind in PICTURE_SUFFIXES:
-            pictures.append(_kept(path, content))
+            pictures.append(_store(path, content))
         elif kind in EXTENSIONS and mesh is None:
-            mesh = _kept(path, content)
+            mesh = _store(path, content)
         elif kind != ".json":
             problems.append(f"{sample.key} of {sample.shard.name}: nobody reads its .{suffix}")
-    texts += told.texts
+    texts += described.texts
     if not (texts or pictures or mesh):
         return None
     return ManifestEntry(
-        told.id or sample.key, tuple(pictures), mesh, tuple(dict.fromkeys(texts)), told.split, told.meta
+        described.id or sample.key,
+        tuple(pictures),
+        mesh,
+        tuple(dict.fromkeys(texts)),
+        described.split,
+        described.meta,
     )
 
 
@@ -205,39 +210,39 @@ class SampleJson:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _table(sample: ShardSample, problems: list[str]) -> SampleJson:
+def _read_json(sample: ShardSample, problems: list[str]) -> SampleJson:
     if "json" not in sample.files:
         return SampleJson()
     try:
-        said = json.loads(_words(sample.files["json"]))
+        content = json.loads(_text(sample.files["json"]))
     except ValueError:
         problems.append(f"{sample.key} of {sample.shard.name}: its json is damaged")
         return SampleJson()
-    if not isinstance(said, dict):
-        return SampleJson(_texts(said))
-    texts = [text for name in CAPTION_KEYS for text in _texts(said.get(name))]
-    own = said.get("meta")
-    rest = {name: value for name, value in said.items() if name not in (*CAPTION_KEYS, "id", "split", "meta")}
-    name, split = (said.get(key) if isinstance(said.get(key), str) else None for key in ("id", "split"))
+    if not isinstance(content, dict):
+        return SampleJson(_texts(content))
+    texts = [text for name in CAPTION_KEYS for text in _texts(content.get(name))]
+    own = content.get("meta")
+    rest = {name: value for name, value in content.items() if name not in NOT_META}
+    name, split = (content.get(key) if isinstance(content.get(key), str) else None for key in ("id", "split"))
     return SampleJson(texts, name or None, split, {**rest, **own} if isinstance(own, dict) else rest)
 
 
-def _texts(said: object) -> list[str]:
-    several = said if isinstance(said, list) else [said]
+def _texts(value: object) -> list[str]:
+    several = value if isinstance(value, list) else [value]
     return [text.strip() for text in several if isinstance(text, str) and text.strip()]
 
 
-def _order(suffix: str) -> tuple[int, str]:
+def _suffix_order(suffix: str) -> tuple[int, str]:
     """`jpg`, `0.jpg`, `1.jpg`, … `10.jpg`."""
     number = suffix.partition(".")[0]
     return (int(number) if number.isdecimal() else -1), suffix
 
 
-def _words(content: Content) -> str:
+def _text(content: Content) -> str:
     return textfile.decode(tar_shards.read_bytes(content) if isinstance(content, Path) else content)
 
 
-def _kept(path: Path, content: Content) -> Path:
+def _store(path: Path, content: Content) -> Path:
     if isinstance(content, Path):
         return content
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -253,8 +258,8 @@ def _pack(tar: tarfile.TarFile, entry: ManifestEntry, key: str, problems: list[s
         problems.append(f"left out the mesh of {entry.id}: it names other files; make it a .glb")
     elif entry.mesh is not None:
         _add(tar, f"{key}{entry.mesh.suffix.lower()}", entry.mesh.read_bytes())
-    told = {"id": entry.id, "captions": entry.texts, "split": entry.split, "meta": dict(entry.meta)}
-    _add(tar, f"{key}.json", json.dumps(told, ensure_ascii=False).encode())
+    described = {"id": entry.id, "captions": entry.texts, "split": entry.split, "meta": dict(entry.meta)}
+    _add(tar, f"{key}.json", json.dumps(described, ensure_ascii=False).encode())
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
@@ -270,15 +275,11 @@ def is_shard_pattern(manifest: str) -> bool:
 
 def shard_manifest(pattern: str, cache: Path) -> Path:
     """The manifest of shards by name, `*` or `{000..123}`; shards that change get another one."""
-    told = [_file_state(path) for path in find_shards([pattern])]
-    key = hashlib.sha256(json.dumps([SHARES, told]).encode()).hexdigest()[:16]
+    shards = [(str(path.resolve()), path.stat()) for path in find_shards([pattern])]
+    states = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in shards]
+    key = hashlib.sha256(json.dumps([SHARES, states]).encode()).hexdigest()[:16]
     path = cache / f"shards-{key}.jsonl"
     if not path.exists():
-        print(f"reading where things lie in {len(told):,} shards", flush=True)
+        print(f"reading where things lie in {len(shards):,} shards", flush=True)
         print("\n".join(write_imported(index_shards([pattern], parse_shares(SHARES)), path)), flush=True)
     return path
-
-
-def _file_state(shard: Path) -> tuple[str, int, int]:
-    stat = shard.stat()
-    return str(shard.resolve()), stat.st_size, stat.st_mtime_ns

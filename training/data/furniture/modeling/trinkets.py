@@ -20,23 +20,11 @@ from training.data.furniture.modeling.primitives import (
 )
 
 
-def _ball(size: float) -> PartMesh:
-    return ball(size / 2, (0, size / 2, 0))
-
-
 def _cup(size: float) -> PartMesh:
     wide, thick = size * 0.36, size * 0.06
     side = [(0.0, 0.0), (wide * 0.8, 0.0), (wide, size * 0.85), (wide - thick, size * 0.85)]
     handle = move(turn(ring(size * 0.24, size * 0.09, size * 0.12, 10), "x", 90), (wide, size * 0.45, 0))
     return merge([lathe([*side, (wide * 0.7, thick), (0.0, thick)], 16), handle])
-
-
-def _book(size: float) -> PartMesh:
-    return turn(box((size * 0.8, size * 0.28, size * 1.1), (0, size * 0.14, 0)), "y", 25)
-
-
-def _box(size: float) -> PartMesh:
-    return box((size * 0.85, size * 0.75, size * 0.85), (0, size * 0.375, 0))
 
 
 def _bottle(size: float) -> PartMesh:
@@ -51,12 +39,16 @@ def _bowl(size: float) -> PartMesh:
     return lathe([(radius * size, height * size) for radius, height in outside + inside], 18)
 
 
-def _cone(size: float) -> PartMesh:
-    return lathe([(0, 0), (size * 0.45, 0), (0, size * 1.1)], 16)
-
-
 SHAPES: Mapping[str, Callable[[float], PartMesh]] = MappingProxyType(
-    {"ball": _ball, "book": _book, "bottle": _bottle, "bowl": _bowl, "box": _box, "cone": _cone, "cup": _cup}
+    {
+        "ball": lambda size: ball(size / 2, (0, size / 2, 0)),
+        "book": lambda size: turn(box((size * 0.8, size * 0.28, size * 1.1), (0, size * 0.14, 0)), "y", 25),
+        "bottle": _bottle,
+        "bowl": _bowl,
+        "box": lambda size: box((size * 0.85, size * 0.75, size * 0.85), (0, size * 0.375, 0)),
+        "cone": lambda size: lathe([(0, 0), (size * 0.45, 0), (0, size * 1.1)], 16),
+        "cup": _cup,
+    }
 )
 NOUNS: Mapping[str, tuple[str, ...]] = MappingProxyType({"ball": ("ball", "sphere"), "cup": ("cup", "mug")})
 

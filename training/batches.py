@@ -148,8 +148,13 @@ def _batch(
     if corners is not None:
         pixels = _shift(pixels, train.shift, corners[view_share])
     tokens = groups.tokens[np.concatenate(rows)[text_share]]
-    arrays = map(torch.from_numpy, (pixels, view_items, tokens, text_items))
-    return TrainingBatch(*arrays, places=None if maps is None else maps[view_share])
+    return TrainingBatch(
+        torch.from_numpy(pixels),
+        torch.from_numpy(view_items),
+        torch.from_numpy(tokens),
+        torch.from_numpy(text_items),
+        None if maps is None else maps[view_share],
+    )
 
 
 def _captions(

@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from multifold import manifest
-from multifold.analysis.explanation import CELLS, WHITE, Explainer, Method
+from multifold.analysis.explanation import CELLS, WHITE, Explainer
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.tokenizer import clean
 from multifold.errors import MultifoldError
 from multifold.scores import apply_signs, index_scores
-from multifold.types import Pixels, Vector
+from multifold.types import ExplanationMethod, Pixels, Vector
 from training.data.views import load_views
 
 Curve = Float64[np.ndarray, " k"]
@@ -55,7 +55,7 @@ def matching_pairs(encoder: Encoder, pictures: Sequence[Pixels], texts: Sequence
 
 def measure_methods(
     bundle: Path, path: Path, split: str | None, most: int, cache: Path
-) -> dict[str, dict[Method, float]]:
+) -> dict[str, dict[ExplanationMethod, float]]:
     """Print and return the deletion areas of every method on matches of a manifest, by side."""
     explainer = Explainer(open_encoder(bundle))
     described = [one for one in manifest.read(path, split) if one.texts and (one.mesh or one.images)]
@@ -71,7 +71,7 @@ def measure_methods(
         figures = ", ".join(f"{name} {area}" for name, area in curves.areas.items())
         print(f"{side}: score left of {len(pairs)} matches, {figures}")
         methods = explainer.methods("text" if side == "text" else "image")
-        areas[side] = {str(name): curves.areas[name] for name in methods}
+        areas[side] = {name: curves.areas[name] for name in methods}
     return areas
 
 

@@ -1,4 +1,4 @@
-"""An engine whose rows are in Milvus. Which rows count, and their scores, are decided here.
+"""An engine whose rows are in Milvus; which candidates count, and their scores, is decided here.
 
 Milvus finds candidates, with their vectors. They are scored exactly; those that are not allowed, or that
 `counts` says no longer count, are dropped. Where too few are left, or a row that was not seen could be as

@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {point.name: point for point in sorted(entry_points(group=GROUP))}
     if not words or words[0] in ("-h", "--help"):
-        print(_overview(commands))
+        width = max(map(len, commands), default=0)
+        lines = [f"  {name:{width}}  {_summary(point)}" for name, point in commands.items()]
+        print("usage: multifold COMMAND [-h] …\n\n" + "\n".join(lines))
         return 0
     if words[0] == "--version":
         print(f"multifold {version('multifold')}")
@@ -64,12 +66,6 @@ def _load(point: EntryPoint) -> ModuleType:
             "Clone the Multifold repository and run it there."
         )
     return importlib.import_module(point.module)
-
-
-def _overview(commands: dict[str, EntryPoint]) -> str:
-    width = max(map(len, commands), default=0)
-    lines = [f"  {name:{width}}  {_summary(point)}" for name, point in commands.items()]
-    return "usage: multifold COMMAND [-h] …\n\n" + "\n".join(lines)
 
 
 def _summary(point: EntryPoint) -> str:

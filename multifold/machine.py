@@ -1,4 +1,4 @@
-"""What the machine offers this process, and how work is spread over it."""
+"""The processors that this process may use, and how work is spread over them."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-Given = TypeVar("Given")
+Value = TypeVar("Value")
 Result = TypeVar("Result")
 LOW_PRIORITY = 10  # a tenth of the time of a thread that it competes with
 
@@ -27,14 +27,14 @@ def lower_thread_priority() -> None:
 
 
 def map_ahead(
-    function: Callable[[Given], Result], given: Iterable[Given], threads: int, most: int
+    function: Callable[[Value], Result], values: Iterable[Value], threads: int, most: int
 ) -> Iterator[Result]:
-    """Results in order, worked out by threads that are at most so many ahead of who takes them."""
+    """Results in order, computed by threads; at most `most` of them wait to be taken."""
     pending: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(threads)
     try:
-        for one in given:
-            pending.append(pool.submit(function, one))
+        for value in values:
+            pending.append(pool.submit(function, value))
             if len(pending) >= most:
                 yield pending.popleft().result()
         while pending:

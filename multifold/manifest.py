@@ -39,15 +39,15 @@ def read(path: Path, split: str | None = None) -> Iterator[ManifestEntry]:
     """The entries of a manifest in order, those of one split if it is named."""
     if not path.is_file():
         raise ManifestError(f"there is no manifest {path}")
-    seen: set[str] = set()
+    ids: set[str] = set()
     for number, line in _lines(path):
         try:
             entry = _parse(line, path.resolve().parent)
         except (ManifestError, RecursionError, ValueError) as error:
             raise ManifestError(f"{path}, line {number}: {error}") from error
-        if entry.id in seen:
+        if entry.id in ids:
             raise ManifestError(f"{path}, line {number}: the id {entry.id!r} stands twice")
-        seen.add(entry.id)
+        ids.add(entry.id)
         if split is None or entry.split == split:
             yield entry
 
@@ -61,7 +61,7 @@ def write(path: Path, entries: Iterable[ManifestEntry]) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that say something, numbered from 1."""
+    """The lines that are not blank, numbered from 1."""
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -102,18 +102,15 @@ def _strings(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _unparse(entry: ManifestEntry, folder: Path) -> dict[str, Any]:
-    raw: dict[str, Any] = {"id": entry.id}
-    if entry.images:
-        raw["images"] = [_relative(image, folder) for image in entry.images]
-    if entry.mesh is not None:
-        raw["mesh"] = _relative(entry.mesh, folder)
-    if entry.texts:
-        raw["texts"] = list(entry.texts)
-    if entry.split is not None:
-        raw["split"] = entry.split
-    if entry.meta:
-        raw["meta"] = dict(entry.meta)
-    return raw
+    raw = {
+        "id": entry.id,
+        "images": [_relative(image, folder) for image in entry.images],
+        "mesh": None if entry.mesh is None else _relative(entry.mesh, folder),
+        "texts": list(entry.texts),
+        "split": entry.split,
+        "meta": dict(entry.meta),
+    }
+    return {name: value for name, value in raw.items() if value not in (None, [], {})}
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""How well a ranking does, as the papers count it.
+"""Retrieval metrics, as the papers count them.
 
 Every metric is one number a query, so that its mean is the reported value and `bootstrap` its interval.
 Ranks start at 1. Several items may be right; relevance is yes or no. Ties are counted pessimistically:
@@ -18,7 +18,7 @@ Mask: TypeAlias = Bool[np.ndarray, "q g"]
 PerQuery: TypeAlias = Float64[np.ndarray, " q"]
 Relevant: TypeAlias = Mask | Sequence[Int[np.ndarray, " _"]]
 
-CHUNK = 1 << 20  # scores looked at in one go
+CHUNK = 1 << 20  # scores in one step
 NOWHERE = np.iinfo(np.int64).max
 
 
@@ -38,14 +38,14 @@ def ranks(scores: Scores, relevant: Relevant) -> Int64[np.ndarray, " q"]:
     return _positions(scores, relevant, 1)[:, 0]
 
 
-def recall_at_k(found: Int64[np.ndarray, " q"], k: int) -> PerQuery:
+def recall_at_k(places: Int64[np.ndarray, " q"], k: int) -> PerQuery:
     """1 where a right item is among the first k (the papers' R@k, a hit rate), else 0."""
-    return (found <= k).astype(np.float64)
+    return (places <= k).astype(np.float64)
 
 
-def median_rank(found: Int64[np.ndarray, " q"]) -> float:
+def median_rank(places: Int64[np.ndarray, " q"]) -> float:
     """The rank that half of the queries reach."""
-    return float(np.median(found))
+    return float(np.median(places))
 
 
 def ndcg_at_k(scores: Scores, relevant: Relevant, k: int) -> PerQuery:
@@ -71,12 +71,13 @@ def bootstrap(
     """
     if not len(values) or not np.isfinite(values).all():
         raise MetricError("a bootstrap needs values, and finite ones")
-    sums, counts = _by_group(values, groups)
-    rng = np.random.default_rng(seed)
-    means = np.concatenate(
-        [sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1) for drawn in _draws(rng, samples, len(sums))]
-    )
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    ids = np.arange(len(values)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    sums, counts = np.bincount(ids, weights=values), np.bincount(ids).astype(np.float64)
+    rng, means = np.random.default_rng(seed), list[Float64[np.ndarray, " s"]]()
+    for rows in _chunks(samples, len(sums)):
+        drawn = rng.integers(len(sums), size=(rows.stop - rows.start, len(sums)))
+        means.append(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
 
@@ -106,19 +107,15 @@ def _positions(scores: Scores, relevant: Relevant, k: int) -> Int64[np.ndarray, 
     for rows in _chunks(*scores.shape):
         right = _mask(relevant[rows], scores.shape[1])
         _check(scores[rows], right, rows.start)
-        best = _best(np.where(right, scores[rows], -np.inf), k)
+        # the k highest scores of right items, highest first; all of them where there are fewer
+        most, ours = min(k, scores.shape[1]), np.where(right, scores[rows], -np.inf)
+        best = -np.sort(-np.partition(ours, -most, axis=1)[:, -most:], axis=1)
         wrong = np.where(right, -np.inf, scores[rows])
         for place in range(best.shape[1]):
             there = best[:, place] > -np.inf
             ahead = np.count_nonzero(wrong >= best[:, place, None], axis=1)
             places[rows, place] = np.where(there, place + 1 + ahead, NOWHERE)
     return places
-
-
-def _best(scores: Scores, k: int) -> Float[np.ndarray, "q k"]:
-    """The k highest scores of each row, highest first; all of them where there are fewer."""
-    k = min(k, scores.shape[1])
-    return -np.sort(-np.partition(scores, -k, axis=1)[:, -k:], axis=1)
 
 
 def _chunks(queries: int, gallery: int) -> Iterator[slice]:
@@ -143,18 +140,3 @@ def _check(scores: Scores, right: Mask, first: int) -> None:
         raise MetricError(f"query {first + alone[0]} has no right item, so it has no rank; leave it out")
     if not np.isfinite(scores).all():
         raise MetricError("some scores are infinite or not numbers, and cannot be ranked")
-
-
-def _by_group(
-    values: Float[np.ndarray, " q"], groups: Int[np.ndarray, " q"] | None
-) -> tuple[Float64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
-    """Sum and count of each group; without groups every query is its own."""
-    if groups is None:
-        return values.astype(np.float64), np.ones(len(values))
-    _, ids = np.unique(groups, return_inverse=True)
-    return np.bincount(ids, weights=values), np.bincount(ids).astype(np.float64)
-
-
-def _draws(rng: np.random.Generator, samples: int, count: int) -> Iterator[Int64[np.ndarray, "s n"]]:
-    for rows in _chunks(samples, count):
-        yield rng.integers(count, size=(rows.stop - rows.start, count))

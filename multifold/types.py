@@ -1,6 +1,6 @@
-"""The words everyone shares.
+"""The types that all packages share.
 
-An *item* has many *sides*: texts, images, a shape. What we hold of a side are *observations*: captions,
+An *item* has many *sides*: texts, images, a shape. The data of a side are *observations*: captions,
 photos, rendered views. An encoder turns an observation into a *feature*; the geometry turns a feature,
 or the mean of several, into an *index vector*.
 
@@ -41,7 +41,7 @@ PixelBatch: TypeAlias = UInt8[np.ndarray, "b h w 3"]
 
 @dataclass(frozen=True)
 class Observation:
-    """One caption, photo or view of an item: what was seen or said, and its feature."""
+    """One caption, photo or view of an item, and its feature."""
 
     kind: Kind
     index: int  # its place among the item's observations of this kind
@@ -110,15 +110,15 @@ class Hit:
 
 
 def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:
-    """What was said of an item, in order."""
-    said = enumerate(zip(texts, features, strict=True))
-    return tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in said)
+    """The captions of an item, in order."""
+    pairs = enumerate(zip(texts, features, strict=True))
+    return tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in pairs)
 
 
 def pictures_of(kind: Kind, features: Iterable[Feature], blobs: Sequence[str]) -> tuple[Observation, ...]:
     """The photos or the views of an item, in order."""
-    seen = enumerate(zip(features, blobs, strict=True))
-    return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in seen)
+    pairs = enumerate(zip(features, blobs, strict=True))
+    return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in pairs)
 
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:

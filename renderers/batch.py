@@ -17,6 +17,7 @@ from renderers.mesh.formats.mesh_file import EXTENSIONS, content_hash
 from renderers.sandbox import Sandbox
 
 RECORD_FILE = "views.json"
+_SAVE_EVERY = 200  # meshes
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,21 @@ class RenderRecord:
     """The meshes of a folder of pictures, by name."""
 
     folder: Path
-    drawn: dict[str, RecordEntry] = field(default_factory=dict)
+    entries: dict[str, RecordEntry] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)  # by the last run, and why
 
     @classmethod
     def read(cls, folder: Path) -> "RenderRecord":
         """The record of a folder, empty if it has none."""
         try:
-            kept = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
-            drawn = {name: _entry_of(**one) for name, one in kept["meshes"].items()}
-            return cls(folder, drawn, dict(kept.get("skipped", {})))
+            raw = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+            entries = {
+                name: RecordEntry(
+                    **{**one, "pictures": tuple(one["pictures"]), "notes": tuple(one.get("notes", ()))}
+                )
+                for name, one in raw["meshes"].items()
+            }
+            return cls(folder, entries, dict(raw.get("skipped", {})))
         except FileNotFoundError:
             return cls(folder)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -52,36 +58,25 @@ class RenderRecord:
 
     def holds(self, name: str, stamp: str) -> bool:
         """Whether this mesh has been rendered so, and its pictures are still there."""
-        known = self.drawn.get(name)
-        return (
-            known is not None
-            and known.stamp == stamp
-            and all((self.folder / one).is_file() for one in known.pictures)
-        )
+        entry = self.entries.get(name)
+        if entry is None or entry.stamp != stamp:
+            return False
+        return all((self.folder / picture).is_file() for picture in entry.pictures)
 
-    def add(self, name: str, drawn: RecordEntry) -> None:
+    def add(self, name: str, entry: RecordEntry) -> None:
         """Note the pictures of a mesh; those that it had and has no longer are deleted."""
-        before = self.drawn.get(name)
-        for picture in set(before.pictures if before else ()) - set(drawn.pictures):
+        before = self.entries.get(name)
+        for picture in set(before.pictures if before else ()) - set(entry.pictures):
             (self.folder / picture).unlink(missing_ok=True)
-        self.drawn[name] = drawn
+        self.entries[name] = entry
 
     def write(self) -> None:
         """Written beside and moved into place."""
-        meshes = {name: asdict(self.drawn[name]) for name in sorted(self.drawn)}
-        beside = self.folder / f"{RECORD_FILE}.tmp"
-        kept = {"meshes": meshes, "skipped": self.skipped}
-        beside.write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
-        beside.replace(self.folder / RECORD_FILE)
-
-
-def _entry_of(
-    stamp: str, pictures: Sequence[str], up: str = "", up_reason: str = "", notes: Sequence[str] = ()
-) -> RecordEntry:
-    return RecordEntry(stamp, tuple(pictures), up, up_reason, tuple(notes))
-
-
-_SAVE_EVERY = 200
+        meshes = {name: asdict(self.entries[name]) for name in sorted(self.entries)}
+        text = json.dumps({"meshes": meshes, "skipped": self.skipped}, indent=1, ensure_ascii=False)
+        temporary = self.folder / f"{RECORD_FILE}.tmp"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(self.folder / RECORD_FILE)
 
 
 class MeshFile(NamedTuple):
@@ -100,25 +95,25 @@ class RenderSettings:
     size: int
     background: Background
     up: Up
-    up_of: tuple[tuple[str, Up], ...]  # patterns of names that know better; the last that fits counts
+    up_of: Sequence[tuple[str, Up]]  # by patterns of names; the last that fits counts
     format: str
     engine: str
     workers: int
 
     def up_for(self, name: str) -> Up:
-        """What the caller says of this mesh."""
+        """The up axis that the caller chose for this mesh."""
         return next((up for pattern, up in reversed(self.up_of) if fnmatch(name, pattern)), self.up)
 
     def stamp(self, name: str, mesh: MeshFile) -> str:
-        """All that decides the pictures of a mesh, in one word."""
+        """All that decides the pictures of a mesh, as one string."""
         content = content_hash(mesh.path, within=mesh.within)
-        settings = (self.rig, self.size, self.background, self.up_for(name), self.format)
-        return "-".join(map(str, (content, *settings, engine(self.engine).pixels)))
+        options = (self.rig, self.size, self.background, self.up_for(name), self.format)
+        return "-".join(map(str, (content, *options, engine(self.engine).pixels)))
 
 
 @dataclass(frozen=True)
 class RenderOutcome:
-    """What became of the meshes."""
+    """How a run ended for each mesh."""
 
     rendered: int
     done: tuple[str, ...]  # rendered now or before
@@ -129,22 +124,24 @@ def find_meshes(paths: Iterable[Path]) -> dict[str, MeshFile]:
     """Name -> file of every mesh: files as given, folders searched; a name is relative to its folder."""
     meshes: dict[str, MeshFile] = {}
     for name, mesh in _search(paths):
-        known = meshes.setdefault(name, mesh).path
-        if known.resolve() != mesh.path.resolve():
+        first = meshes.setdefault(name, mesh).path
+        if first.resolve() != mesh.path.resolve():
             raise MultifoldError(
-                f"{known} and {mesh.path} would both be called {name}. Render them into different folders."
+                f"{first} and {mesh.path} would both be called {name}. Render them into different folders."
             )
     return meshes
 
 
 def render_meshes(
-    order: RenderSettings, meshes: Mapping[str, MeshFile], record: RenderRecord
+    settings: RenderSettings, meshes: Mapping[str, MeshFile], record: RenderRecord
 ) -> RenderOutcome:
     """Draw what is not yet there; the record is kept even if this is interrupted."""
-    stamps, skipped = _stamps(order, meshes)
+    stamps, skipped = _stamps(settings, meshes)
     missing = [name for name in stamps if not record.holds(name, stamps[name])]
     try:
-        for name, refusal in _draw_missing(order, {name: meshes[name] for name in missing}, stamps, record):
+        for name, refusal in _draw_missing(
+            settings, {name: meshes[name] for name in missing}, stamps, record
+        ):
             skipped[name] = refusal
     finally:
         if missing or skipped != record.skipped:
@@ -166,44 +163,44 @@ def _search(paths: Iterable[Path]) -> Iterator[tuple[str, MeshFile]]:
             raise MultifoldError(f"there is no file or folder {path}")
 
 
-def _stamps(order: RenderSettings, meshes: Mapping[str, MeshFile]) -> tuple[dict[str, str], dict[str, str]]:
+def _stamps(
+    settings: RenderSettings, meshes: Mapping[str, MeshFile]
+) -> tuple[dict[str, str], dict[str, str]]:
     """The stamps of the meshes, and the reasons against those that cannot be read."""
     stamps: dict[str, str] = {}
     skipped: dict[str, str] = {}
     for name, mesh in tqdm(meshes.items(), "reading", unit="mesh", delay=2):
         try:
-            stamps[name] = order.stamp(name, mesh)
+            stamps[name] = settings.stamp(name, mesh)
         except MeshError as error:
             skipped[name] = str(error)
     return stamps, skipped
 
 
 def _draw_missing(
-    order: RenderSettings, missing: Mapping[str, MeshFile], stamps: Mapping[str, str], record: RenderRecord
+    settings: RenderSettings, missing: Mapping[str, MeshFile], stamps: Mapping[str, str], record: RenderRecord
 ) -> Iterator[tuple[str, str]]:
     """Draw and save these meshes; gives those that were refused, and why."""
     if not missing:
         return
-    with Sandbox(min(order.workers, len(missing)), engine=order.engine) as sandbox:
-        jobs = ((mesh.path, order.up_for(name), mesh.within) for name, mesh in missing.items())
-        drawings = sandbox.draw_many(jobs, order.rig, order.size, order.background)
+    with Sandbox(min(settings.workers, len(missing)), engine=settings.engine) as sandbox:
+        jobs = ((mesh.path, settings.up_for(name), mesh.within) for name, mesh in missing.items())
+        drawings = sandbox.draw_many(jobs, settings.rig, settings.size, settings.background)
         progress = tqdm(drawings, "rendering", len(missing), unit="mesh")
         for number, (name, drawing) in enumerate(zip(missing, progress, strict=True), start=1):
             if isinstance(drawing, MeshError):
                 yield name, str(drawing)
                 continue
-            pictures = _save(drawing.views, order, name)
-            record.add(
-                name, RecordEntry(stamps[name], pictures, drawing.up, drawing.up_reason, drawing.notes)
-            )
+            entry = stamps[name], _save(drawing.views, settings, name), drawing.up, drawing.up_reason
+            record.add(name, RecordEntry(*entry, drawing.notes))
             if number % _SAVE_EVERY == 0:
                 record.write()
 
 
-def _save(views: Views, order: RenderSettings, name: str) -> tuple[str, ...]:
+def _save(views: Views, settings: RenderSettings, name: str) -> tuple[str, ...]:
     """Write the pictures of one mesh; gives their names relative to the folder."""
-    (order.out / name).mkdir(parents=True, exist_ok=True)
-    files = tuple(f"{name}/{number:02}.{order.format}" for number in range(len(views)))
+    (settings.out / name).mkdir(parents=True, exist_ok=True)
+    files = tuple(f"{name}/{number:02}.{settings.format}" for number in range(len(views)))
     for file, view in zip(files, views, strict=True):
-        Image.fromarray(view).save(order.out / file, quality=90)
+        Image.fromarray(view).save(settings.out / file, quality=90)
     return files

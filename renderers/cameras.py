@@ -10,7 +10,6 @@ distances are doubled here.
 
 import math
 import re
-from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float64
@@ -31,13 +30,20 @@ _MOST_VIEWS = 99
 def rig(name: str) -> Rig:
     """The rig of this name: one of `NAMES`, or of the `FAMILIES`."""
     if name == "tricolo2022":
-        return _tricolo2022()
+        # Blender's camera at (0, 1, 0.6) with a 35 mm lens on a 32 mm sensor; its view 0 looks from -Z
+        angles = [(180.0 + azimuth, math.degrees(math.atan(0.6))) for azimuth in _azimuths(6)]
+        return _rig(name, angles, 2 * math.hypot(1.0, 0.6), math.degrees(2 * math.atan(32 / 35 / 2)))
     if name == "tricolo2024":
-        return _of_unit_diameter(name, _azimuths(6), elevation=36.0, distance=0.85, fov=60.0)
+        return _rig(name, [(azimuth, 36.0) for azimuth in _azimuths(6)], 2 * 0.85, 60.0)
     angles = _angles(name)
-    if 0 < len(angles) <= _MOST_VIEWS:
-        return _ours(name, angles)
+    if 0 < len(angles) <= _MOST_VIEWS:  # at a distance from which the whole ball is in the picture
+        return _rig(name, angles, MARGIN / math.sin(math.radians(FOV_DEGREES / 2)), FOV_DEGREES)
     raise RigError(f"no camera rig is called {name!r}; there are: {', '.join(NAMES)}, and {FAMILIES}")
+
+
+def _rig(name: str, angles: list[tuple[float, float]], distance: float, fov: float) -> Rig:
+    poses = [look_at_origin(azimuth, elevation, distance) for azimuth, elevation in angles]
+    return Rig(name, np.stack(poses), fov)
 
 
 def look_at_origin(azimuth: float, elevation: float, distance: float) -> Float64[np.ndarray, "4 4"]:
@@ -57,43 +63,12 @@ def _angles(name: str) -> list[tuple[float, float]]:
         return [(azimuth, height) for height in heights for azimuth in _azimuths(int(ring[1]))]
     if hero := _HERO.fullmatch(name):
         return [(30.0, 20.0), *((azimuth, 25.0) for azimuth in _azimuths(int(hero[1]) - 1))]
-    if sphere := _SPHERE.fullmatch(name):
-        return _fibonacci(int(sphere[1]))
+    if sphere := _SPHERE.fullmatch(name):  # spread evenly over the ball, from above to below
+        golden, count = 180.0 * (3.0 - math.sqrt(5.0)), int(sphere[1])
+        heights = [1 - (2 * view + 1) / count for view in range(count)]
+        return [(golden * view % 360.0, math.degrees(math.asin(y))) for view, y in enumerate(heights)]
     return []
-
-
-def _ours(name: str, angles: Iterable[tuple[float, float]]) -> Rig:
-    """At a distance from which the whole ball is in the picture."""
-    distance = MARGIN / math.sin(math.radians(FOV_DEGREES / 2))
-    poses = np.stack([look_at_origin(azimuth, elevation, distance) for azimuth, elevation in angles])
-    return Rig(name, poses, FOV_DEGREES)
-
-
-def _tricolo2022() -> Rig:
-    """Blender's camera at (0, 1, 0.6) with a 35 mm lens on a 32 mm sensor; its view 0 looks from -Z."""
-    return _of_unit_diameter(
-        "tricolo2022",
-        [180.0 + azimuth for azimuth in _azimuths(6)],
-        elevation=math.degrees(math.atan(0.6)),
-        distance=math.hypot(1.0, 0.6),
-        fov=math.degrees(2 * math.atan(32 / 35 / 2)),
-    )
-
-
-def _of_unit_diameter(
-    name: str, azimuths: Iterable[float], elevation: float, distance: float, fov: float
-) -> Rig:
-    """The ball may reach beyond the picture, as it does in the papers."""
-    poses = [look_at_origin(azimuth, elevation, 2 * distance) for azimuth in azimuths]
-    return Rig(name, np.stack(poses), fov)
 
 
 def _azimuths(count: int) -> list[float]:
     return [360.0 * view / count for view in range(count)]
-
-
-def _fibonacci(count: int) -> list[tuple[float, float]]:
-    """Directions spread evenly over the ball, from above to below."""
-    golden = 180.0 * (3.0 - math.sqrt(5.0))
-    heights = [1 - (2 * view + 1) / count for view in range(count)]
-    return [(golden * view % 360.0, math.degrees(math.asin(y))) for view, y in enumerate(heights)]

@@ -1,7 +1,6 @@
 """Contact sheets: the views of many meshes on a page, with their names above them."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from PIL import Image, ImageDraw
 
@@ -15,46 +14,34 @@ _LETTER = 6  # pixels, of the built-in font
 
 def page_count(record: RenderRecord, names: Sequence[str]) -> int:
     """How many pages these meshes fill."""
-    return -(-len(names) // (ROWS * _across(_views(record, names))))
+    return -(-len(names) // (ROWS * _layout(record, names)[1]))
 
 
 def contact_sheets(record: RenderRecord, names: Sequence[str]) -> Iterator[Image.Image]:
     """Pages of these meshes, the views of each side by side."""
-    views = _views(record, names)
-    across = _across(views)
+    views, across = _layout(record, names)
     for start in range(0, len(names), ROWS * across):
         yield _page(record, names[start : start + ROWS * across], views, across)
 
 
-def _views(record: RenderRecord, names: Sequence[str]) -> int:
-    return max(len(record.drawn[name].pictures) for name in names)
-
-
-def _across(views: int) -> int:
-    """How many meshes stand side by side."""
-    return max(1, COLUMNS // views)
+def _layout(record: RenderRecord, names: Sequence[str]) -> tuple[int, int]:
+    """The most views that a mesh has, and how many meshes stand side by side."""
+    views = max(len(record.entries[name].pictures) for name in names)
+    return views, max(1, COLUMNS // views)
 
 
 def _page(record: RenderRecord, names: Sequence[str], views: int, across: int) -> Image.Image:
-    rows = -(-len(names) // across)
+    rows, room = -(-len(names) // across), views * CELL // _LETTER - 2
     page = Image.new("RGB", (across * views * CELL, rows * (CELL + _CAPTION)), "white")
     draw = ImageDraw.Draw(page)
     for number, name in enumerate(names):
         row, column = divmod(number, across)
         left, top = column * views * CELL, row * (CELL + _CAPTION)
-        draw.text((left + 4, top + 1), _shortened(name, views * CELL), fill="black")
-        for nth, picture in enumerate(record.drawn[name].pictures):
-            _paste(page, record.folder / picture, left + nth * CELL, top + _CAPTION)
+        # the end of a name tells more than its beginning
+        caption = name if len(name) <= room else "…" + name[1 - room :]
+        draw.text((left + 4, top + 1), caption, fill="black")
+        for nth, path in enumerate(record.entries[name].pictures):
+            with Image.open(record.folder / path) as picture:
+                small = picture.convert("RGBA").resize((CELL, CELL), Image.Resampling.BOX)
+            page.paste(small, (left + nth * CELL, top + _CAPTION), small)
     return page
-
-
-def _paste(page: Image.Image, path: Path, left: int, top: int) -> None:
-    with Image.open(path) as picture:
-        small = picture.convert("RGBA").resize((CELL, CELL), Image.Resampling.BOX)
-    page.paste(small, (left, top), small)
-
-
-def _shortened(name: str, width: int) -> str:
-    """The end of a name, which tells more than its beginning, as long as there is room."""
-    room = width // _LETTER - 2
-    return name if len(name) <= room else "…" + name[1 - room :]

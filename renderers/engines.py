@@ -1,6 +1,6 @@
-"""The engines by name, and the one that draws when nobody says which.
+"""The engines by name, and the default one.
 
-Engines are loaded when they are asked for: some need a GPU, a system library or a heavy package.
+Engines are loaded when they are opened: some need a GPU, a system library or a heavy package.
 """
 
 import importlib
@@ -26,7 +26,7 @@ class RenderEngine:
     arguments: tuple[Any, ...] = ()
 
     def open(self) -> Renderer:
-        """The engine, ready to draw; an `EngineError` says what it lacks."""
+        """The engine, ready to draw; a `RenderEngineError` says what it lacks."""
         module, name = self.where.split(":")
         try:
             build: Callable[..., Renderer] = getattr(importlib.import_module(module), name)
@@ -35,26 +35,14 @@ class RenderEngine:
             raise RenderEngineError(f"the engine {self.name!r} does not work here: {error}") from error
 
 
+_NUMBA = "renderers.raster.kernels.renderer:CompiledRenderer"
+_NUMPY = "renderers.raster.renderer:SoftwareRenderer"
+_GL = "renderers.gl.renderer:GlRenderer"
 ENGINES = (
-    RenderEngine(
-        "numba",
-        "our rasteriser, compiled by numba",
-        "software-2",
-        "renderers.raster.kernels.renderer:CompiledRenderer",
-    ),
-    RenderEngine(
-        "numpy", "our rasteriser, in numpy", "software-2", "renderers.raster.renderer:SoftwareRenderer"
-    ),
-    RenderEngine(
-        "egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", "renderers.gl.renderer:GlRenderer", ("egl",)
-    ),
-    RenderEngine(
-        "osmesa",
-        "pyrender on Mesa without a GPU",
-        "gl-osmesa-1",
-        "renderers.gl.renderer:GlRenderer",
-        ("osmesa",),
-    ),
+    RenderEngine("numba", "our rasteriser, compiled by numba", "software-2", _NUMBA),
+    RenderEngine("numpy", "our rasteriser, in numpy", "software-2", _NUMPY),
+    RenderEngine("egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", _GL, ("egl",)),
+    RenderEngine("osmesa", "pyrender on Mesa without a GPU", "gl-osmesa-1", _GL, ("osmesa",)),
 )
 NAMES = (AUTO, *(engine.name for engine in ENGINES))
 

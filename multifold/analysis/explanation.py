@@ -12,7 +12,7 @@ geometries that compare m tokens pair by pair.
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import isqrt
@@ -34,9 +34,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "points_image.onnx": ("pixels",),
     "points_text.onnx": ("tokens",),
 }
-METHOD_QUALITY_FILE = (
-    "explaining.json"  # by side and method, the mean score left while the best places are deleted
-)
+# by side and method, the mean score left while the best places are deleted
+METHOD_QUALITY_FILE = "explaining.json"
 CELLS = 7  # along a side of a picture that is covered cell by cell
 WHITE = (255, 255, 255)
 
@@ -80,7 +79,7 @@ class Explainer:
 
     def picture(
         self,
-        seen: Pixels,
+        square: Pixels,
         other: Vector,
         method: ExplanationMethod | None = None,
         blank: Sequence[int] = WHITE,
@@ -88,11 +87,11 @@ class Explainer:
         """The shares of a picture's places; `blank` is the colour of nothing."""
         method = self._chosen("image", method)
         if method == "occlusion":
-            return HeatMap(method, self._covered(seen, other, blank))
+            return HeatMap(method, self._occlude(square, other, blank))
         if method == "points":
-            shares = self.points("image", seen[None])[0] @ other
+            shares = self.points("image", square[None])[0] @ other
         else:
-            shares = self._run("explain_image.onnx", pixels=seen[None], other=other[None])[0].clip(min=0)
+            shares = self._run("explain_image.onnx", pixels=square[None], other=other[None])[0].clip(min=0)
         side = isqrt(len(shares))
         return HeatMap(method, shares[-side * side :].reshape(side, side).astype(np.float32))
 
@@ -100,7 +99,7 @@ class Explainer:
         """The shares of a text's words."""
         method = self._chosen("text", method)
         if method == "occlusion":
-            return WordShares(method, self._missed(text, other))
+            return WordShares(method, self._leave_out(text, other))
         ids, words = self.encoder.tokenizer([text]).ids, self.encoder.tokenizer.words(text)
         if method == "points":
             shares = self.points("text", ids)[0] @ other
@@ -111,10 +110,10 @@ class Explainer:
             shares = self._run("explain_text.onnx", **given)[0].clip(min=0)
         return WordShares(method, tuple((word, float(shares[[*held]].sum())) for word, held in words))
 
-    def points(self, side: Literal["image", "text"], observed: np.ndarray) -> Float32[np.ndarray, "b t d"]:
+    def points(self, side: Literal["image", "text"], values: np.ndarray) -> Float32[np.ndarray, "b t d"]:
         """What each point of pictures or tokens adds to the index vector: with points graphs only."""
         name = f"points_{side}.onnx"
-        added: Float32[np.ndarray, "b t d"] = self._run(name, **{ARGUMENTS[name][0]: observed})
+        added: Float32[np.ndarray, "b t d"] = self._run(name, **{ARGUMENTS[name][0]: values})
         return added
 
     def _chosen(self, side: Literal["image", "text"], method: ExplanationMethod | None) -> ExplanationMethod:
@@ -124,24 +123,25 @@ class Explainer:
             raise ExplanationError(f"bundle {name} explains no {side} by {method}, but by {', '.join(known)}")
         return method or known[0]
 
-    def _covered(self, seen: Pixels, other: Vector, blank: Sequence[int]) -> Float32[np.ndarray, "y x"]:
-        cells = [*_cells(len(seen))]
-        variants = np.repeat(seen[None], 1 + len(cells), axis=0)
-        for variant, (rows, columns) in zip(variants[1:], cells, strict=True):
+    def _occlude(self, square: Pixels, other: Vector, blank: Sequence[int]) -> Float32[np.ndarray, "y x"]:
+        places = np.linspace(0, len(square), CELLS + 1).round().astype(int).tolist()
+        edges = [slice(*both) for both in pairwise(places)]
+        variants = np.repeat(square[None], 1 + CELLS**2, axis=0)
+        for variant, (rows, columns) in zip(variants[1:], product(edges, edges), strict=True):
             variant[rows, columns] = blank
-        return self._fallen(self.encoder.pixels(variants), other).reshape(CELLS, CELLS)
+        return self._losses(self.encoder.pixels(variants), other).reshape(CELLS, CELLS)
 
-    def _missed(self, text: str, other: Vector) -> tuple[tuple[str, float], ...]:
+    def _leave_out(self, text: str, other: Vector) -> tuple[tuple[str, float], ...]:
         words = clean(text, self.encoder.bundle.text.cleaning).split()
         variants = [" ".join([*words[:place], *words[place + 1 :]]) for place in range(len(words))]
-        fallen = self._fallen(self.encoder.texts([" ".join(words), *variants]).features, other)
-        return tuple(zip(words, fallen.tolist(), strict=True))
+        losses = self._losses(self.encoder.texts([" ".join(words), *variants]).features, other)
+        return tuple(zip(words, losses.tolist(), strict=True))
 
-    def _fallen(self, features: Float32[np.ndarray, "b n"], other: Vector) -> Float32[np.ndarray, " v"]:
+    def _losses(self, features: Float32[np.ndarray, "b n"], other: Vector) -> Float32[np.ndarray, " v"]:
         """How much less each variant scores than the first, which is whole."""
         scores = index_scores(other[None], self.encoder.vectors(features), self.encoder.metric)[0]
-        fallen: Float32[np.ndarray, " v"] = scores[0] - scores[1:]
-        return fallen
+        losses: Float32[np.ndarray, " v"] = scores[0] - scores[1:]
+        return losses
 
     def _run(self, name: str, **given: np.ndarray) -> np.ndarray:
         with self._opening:
@@ -173,8 +173,3 @@ def pair_shares(
     """The share of each pair of points of two clouds; they sum to the score."""
     shares: Float32[np.ndarray, "p r"] = ours @ theirs.T
     return shares
-
-
-def _cells(size: int) -> Iterator[tuple[slice, slice]]:
-    edges = [slice(*both) for both in pairwise(np.linspace(0, size, CELLS + 1).round().astype(int).tolist())]
-    yield from product(edges, edges)

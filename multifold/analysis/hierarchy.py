@@ -33,14 +33,14 @@ class ClassTree:
 
     def ancestors(self, name: str) -> frozenset[str]:
         """All that a class is a kind of."""
-        found: set[str] = set()
+        ancestors: set[str] = set()
         waiting = list(self.parents.get(name, ()))
         while waiting:
             one = waiting.pop()
-            if one not in found:
-                found.add(one)
+            if one not in ancestors:
+                ancestors.add(one)
                 waiting.extend(self.parents.get(one, ()))
-        return frozenset(found)
+        return frozenset(ancestors)
 
     def steps(self, start: str, end: str) -> int:
         """The length of the shortest way between two classes, up and down."""
@@ -89,7 +89,7 @@ def read_tree(path: Path) -> ClassTree:
         raise ClassTreeError(f"{path} is no JSON: {error}") from error
     if not isinstance(raw, dict) or not all(isinstance(one, str | list) for one in raw.values()):
         raise ClassTreeError(f"{path} is no tree: it must be an object, each class with what it is a kind of")
-    return ClassTree({name: (said,) if isinstance(said, str) else tuple(said) for name, said in raw.items()})
+    return ClassTree({name: (of,) if isinstance(of, str) else tuple(of) for name, of in raw.items()})
 
 
 def measure(tree: ClassTree, predicted: Sequence[str], true: Sequence[str]) -> HierarchyMeasures:

@@ -26,7 +26,7 @@ ROOT_LABEL = "[ROOT]"
 
 @dataclass(frozen=True)
 class CaptionPool:
-    """Captions that may be met, and their features."""
+    """Captions that may be on a path, and their features."""
 
     texts: tuple[str, ...]
     features: Features
@@ -40,7 +40,7 @@ class CaptionPool:
 
 @dataclass(frozen=True)
 class PathCaption:
-    """A caption of the pool, where it is met, and its index score there."""
+    """A caption of the pool, its position, and its index score there."""
 
     text: str
     position: float
@@ -49,7 +49,7 @@ class PathCaption:
 
 @dataclass(frozen=True)
 class CaptionPath:
-    """What is met between a thing and the root; `k` is the width of the cones that had to hold the steps."""
+    """The captions between a feature and the root; `k` is the width of the cones that hold the steps."""
 
     k: float | None
     met: tuple[PathCaption, ...]
@@ -75,8 +75,8 @@ def line_to_root(encoder: Encoder, feature: Feature, steps: int = STEPS) -> Feat
         raise MultifoldError(f"a traversal has at least two steps, its ends, not {steps}")
     start = feature if encoder.entails else encoder.vectors(feature[None])[0]
     share = np.linspace(0, 1, steps, dtype=np.float32)[:, None]
-    walked: Features = (1 - share) * start + share * root_of(encoder)
-    return walked
+    line: Features = (1 - share) * start + share * root_of(encoder)
+    return line
 
 
 def traverse(
@@ -86,12 +86,12 @@ def traverse(
     steps: int = STEPS,
     widths: Sequence[float | None] = (None,),
 ) -> tuple[CaptionPath, ...]:
-    """What is met on the way, once for each width of the cones; None looks at no cones."""
-    walked = line_to_root(encoder, feature, steps)
-    scores = _scores(encoder, walked, np.vstack([pool.features, root_of(encoder)]))
-    return tuple(
-        _path(scores, _outside_cones(encoder, pool.features, walked, k), pool.texts, k) for k in widths
-    )
+    """The path for each width of the cones; None uses no cones."""
+    line = line_to_root(encoder, feature, steps)
+    captions = encoder.vectors(np.vstack([pool.features, root_of(encoder)]))
+    scores = similarities(encoder, encoder.vectors(line), captions)
+    outside = (None if k is None else encoder.entail(pool.features, line, k).T for k in widths)
+    return tuple(_path(scores, far, pool.texts, k) for far, k in zip(outside, widths, strict=True))
 
 
 def distances_to_root(encoder: Encoder, features: Features) -> Float64[np.ndarray, " b"]:
@@ -104,23 +104,6 @@ def distances_to_root(encoder: Encoder, features: Features) -> Float64[np.ndarra
     signs = 1.0 if encoder.query_signs is None else encoder.query_signs.astype(np.float64)
     chords: Float64[np.ndarray, " b"] = np.sqrt((signs * apart**2).sum(axis=1).clip(min=0))
     return chords
-
-
-def _scores(
-    encoder: Encoder, walked: Float32[np.ndarray, "s n"], captions: Float32[np.ndarray, "c n"]
-) -> Float32[np.ndarray, "s c"]:
-    """How near each caption is to each step; by the geometry's own similarity where no index has it."""
-    steps, known = encoder.vectors(walked), encoder.vectors(captions)
-    return similarities(encoder, steps, known)
-
-
-def _outside_cones(
-    encoder: Encoder,
-    captions: Float32[np.ndarray, "p n"],
-    walked: Float32[np.ndarray, "s n"],
-    k: float | None,
-) -> Float32[np.ndarray, "s c"] | None:
-    return None if k is None else encoder.entail(captions, walked, k).T
 
 
 def _path(

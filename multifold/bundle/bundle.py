@@ -53,7 +53,7 @@ class GeometrySpec:
         return int(self.params.get("m", 1))
 
     def __post_init__(self) -> None:
-        """A wrong metric or number of signs would search on without a word, and find the wrong things."""
+        """A wrong metric or number of signs would give wrong hits without an error."""
         if self.metric not in get_args(Metric):
             raise ValueError(f"no metric {self.metric!r}; there are {', '.join(get_args(Metric))}")
         for name, length in (("query_signs", self.dim), ("root", self.feature_dim)):
@@ -74,7 +74,7 @@ class ViewSpec:
     renderer: str
 
     def __post_init__(self) -> None:
-        """Views that are drawn otherwise would be other vectors, without a word."""
+        """Views that are drawn otherwise would be other vectors, without an error."""
         if self.background not in ("white", "black") or self.up not in ("auto", "y", "z"):
             raise ValueError(f"no such way to draw: background {self.background!r}, up {self.up!r}")
         if self.size < 1 or self.views < 1:
@@ -136,7 +136,7 @@ class Bundle:
             return {side: stored[side] for side in SIDES if side in stored}
 
     def pool(self) -> tuple[str, ...]:
-        """Captions from the general to the special, to be met on traversals; none where it brings none."""
+        """Captions from the general to the special, for traversals; none where it has none."""
         return tuple(self.json(POOL_FILE) or ())
 
     def json(self, name: str) -> Any:  # noqa: ANN401 (any JSON)
@@ -228,7 +228,6 @@ def _check_files(bundle: Bundle) -> None:
 
 def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
     plain = ("name", "about", "variant", "provenance", "evaluation", "calibration", "files")
-    serves = raw.get("serves", {})  # only of variants
     return Bundle(
         folder=folder,
         geometry=GeometrySpec(**_tuples(raw["geometry"])),
@@ -236,7 +235,7 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         text=TextSpec(**_tuples(raw["text"])),
         views=ViewSpec(**raw["views"]),
         tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
-        serves=serves,
+        serves=raw.get("serves", {}),  # only of variants
         **{key: raw[key] for key in plain},
     )
 
@@ -246,11 +245,8 @@ def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
-    description = asdict(bundle)
-    del description["folder"]
-    if not bundle.serves:
-        del description["serves"]
-    return description
+    left_out = ("folder",) if bundle.serves else ("folder", "serves")
+    return {name: value for name, value in asdict(bundle).items() if name not in left_out}
 
 
 def _digest(value: Mapping[str, Any]) -> str:

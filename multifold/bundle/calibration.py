@@ -48,7 +48,7 @@ class CalibrationCurve:
     strangers: tuple[float, ...]  # scores that these shares of the queries' best strangers reach: SHARES
 
     def __post_init__(self) -> None:
-        """A curve that falls, or no curve at all, would be believed."""
+        """A curve that falls, or no curve at all, must not be used."""
         if not self.slope > 0 or not np.isfinite([self.slope, self.intercept]).all():
             raise CalibrationError("matches score no higher than the rest: there is nothing to be sure of")
         if min(self.gallery, self.items) < 1 or len(self.strangers) != len(SHARES):
@@ -64,7 +64,7 @@ class CalibrationCurve:
         return (odds + self._shift(gallery) - self.intercept) / self.slope
 
     def false_accepts(self, confidence: float, gallery: int) -> float:
-        """What a threshold promises: the share of queries without a match that something passes for."""
+        """The share of queries without a match whose best hit passes the threshold."""
         if confidence <= 0:
             return 1.0
         least = 1 / (self.items + 1)  # so few queries promise nothing rarer
@@ -95,11 +95,11 @@ def reliability_bins(
 ) -> list[ReliabilityBin]:
     """Hits sorted by confidence into bins of equal width, empty ones left out."""
     places = np.minimum((confidence * bins).astype(int), bins - 1)
-    chosen = (places == place for place in range(bins))
+    rows = [np.flatnonzero(places == place) for place in range(bins)]
     return [
-        ReliabilityBin(float(confidence[mine].mean()), float(right[mine].mean()), int(mine.sum()))
-        for mine in chosen
-        if mine.any()
+        ReliabilityBin(float(confidence[hits].mean()), float(right[hits].mean()), len(hits))
+        for hits in rows
+        if len(hits)
     ]
 
 
@@ -109,9 +109,9 @@ def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
     return sum(abs(one.confidence - one.right) * one.hits for one in bins) / total
 
 
-def pair_name(asked: Side, target: Side, pool: Pooling) -> str:
-    """How a pair is called in a bundle."""
-    return f"{asked}/{target}/{pool}"
+def pair_name(query: Side, target: Side, pool: Pooling) -> str:
+    """The name of a pair in a bundle."""
+    return f"{query}/{target}/{pool}"
 
 
 def describe(curves: Mapping[str, CalibrationCurve], **about: object) -> dict[str, Any]:
@@ -122,15 +122,14 @@ def describe(curves: Mapping[str, CalibrationCurve], **about: object) -> dict[st
 def read(described: Mapping[str, Any]) -> dict[str, CalibrationCurve]:
     """The curves that a bundle keeps, by the names of their pairs; none where it has no calibration."""
     try:
-        return {pair: _curve(raw) for pair, raw in described.get(PAIRS, {}).items()}
+        curves = {}
+        for pair, raw in described.get(PAIRS, {}).items():
+            slope, intercept = float(raw["slope"]), float(raw["intercept"])
+            sizes, strangers = (int(raw["gallery"]), int(raw["items"])), map(float, raw["strangers"])
+            curves[pair] = CalibrationCurve(slope, intercept, *sizes, tuple(strangers))
+        return curves
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CalibrationError(f"the bundle's calibration cannot be read: {error!r}") from error
-
-
-def _curve(raw: Mapping[str, Any]) -> CalibrationCurve:
-    strangers = tuple(map(float, raw["strangers"]))
-    sizes = int(raw["gallery"]), int(raw["items"])
-    return CalibrationCurve(float(raw["slope"]), float(raw["intercept"]), *sizes, strangers)
 
 
 def _logistic(values: Float64[np.ndarray, " p"]) -> Float64[np.ndarray, " p"]:
@@ -144,16 +143,14 @@ def _newton(values: Float64[np.ndarray, " p"], labels: Float64[np.ndarray, " p"]
     design = np.stack([(values - centre) / spread, np.ones_like(values)], axis=1)
     share = labels.mean()
     weights = np.array([0.0, log(share / (1 - share))])
-    reached = _likelihood(design @ weights, labels)
+    current = _likelihood(design @ weights, labels)
     for _ in range(STEPS):
         expected = _logistic(design @ weights)
         curvature = (design * (expected * (1 - expected))[:, None]).T @ design
         step = np.linalg.solve(curvature + 1e-9 * np.eye(2), design.T @ (labels - expected))
-        while (there := _likelihood(design @ (weights + step), labels)) < reached and np.abs(
-            step
-        ).max() > 1e-12:
+        while (next_ := _likelihood(design @ (weights + step), labels)) < current and abs(step).max() > 1e-12:
             step /= 2
-        weights, reached = weights + step, there
+        weights, current = weights + step, next_
         if np.abs(step).max() < 1e-8:
             break
     slope = float(weights[0] / spread)

@@ -24,7 +24,7 @@ CANARY_FILE = "canary.npz"
 
 @dataclass(frozen=True)
 class CanaryAnswers:
-    """What an encoder makes of the canaries."""
+    """An encoder's outputs for the canaries."""
 
     tokens: Int64[np.ndarray, "q t"]
     pixels: UInt8[np.ndarray, "g h w 3"]
@@ -43,75 +43,68 @@ def open_encoder(folder: Path, threads: int = 0) -> Encoder:
 def compute_answers(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> CanaryAnswers:
     """Put the canaries through every stage that a query goes through."""
     images = [Image.fromarray(picture) for picture in pictures]
-    seen = np.stack([pixels(image, encoder.bundle.image) for image in images])
-    text_features, image_features = encoder.texts(texts).features, encoder.pixels(seen)
+    squares = np.stack([pixels(image, encoder.bundle.image) for image in images])
+    text_features, image_features = encoder.texts(texts).features, encoder.pixels(squares)
     queries = apply_signs(encoder.vectors(text_features), encoder.query_signs)
     scores = index_scores(queries, encoder.vectors(image_features), encoder.metric)
-    return CanaryAnswers(encoder.tokenizer(texts).ids, seen, text_features, image_features, scores)
+    return CanaryAnswers(encoder.tokenizer(texts).ids, squares, text_features, image_features, scores)
 
 
 def record(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> None:
     """Store the canaries with this encoder's answers in its bundle's folder."""
-    found = compute_answers(encoder, texts, pictures)
+    answers = compute_answers(encoder, texts, pictures)
     arrays: dict[str, Any] = {f"picture_{i}": picture for i, picture in enumerate(pictures)}
-    np.savez_compressed(encoder.bundle.path(CANARY_FILE), texts=np.array(texts), **arrays, **vars(found))
+    np.savez_compressed(encoder.bundle.path(CANARY_FILE), texts=np.array(texts), **arrays, **vars(answers))
 
 
 def check(encoder: Encoder) -> None:
     """Ask the canaries again; raise naming the stage whose answers differ."""
     texts, pictures, expected = read(encoder.bundle.path(CANARY_FILE))
-    found = _answers_or_error(encoder, texts, pictures)
-    _check_lengths(encoder, found)
-    tolerance = encoder.bundle.tolerance(encoder.provider)
-    if not np.array_equal(found.tokens, expected.tokens):
-        _refuse(encoder, "tokenizer", "its token ids")
-    if found.pixels.shape != expected.pixels.shape or _distance(found.pixels, expected.pixels) > 1:
-        _refuse(encoder, "image preprocessing", "its pixels")
-    _check_features(encoder, "text tower", found.text_features, expected.text_features, tolerance)
-    _check_features(encoder, "image tower", found.image_features, expected.image_features, tolerance)
-    _check_scores(encoder, found.scores, expected.scores, tolerance)
-
-
-def _answers_or_error(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> CanaryAnswers:
     try:
-        return compute_answers(encoder, texts, pictures)
+        answers = compute_answers(encoder, texts, pictures)
     except Exception as error:  # graphs fail in many ways, all meaning: not these inputs
         raise BundleError(f"bundle {encoder.bundle.name} fails at its canaries: {error}") from error
+    _check_lengths(encoder, answers)
+    tolerance = encoder.bundle.tolerance(encoder.provider)
+    if not np.array_equal(answers.tokens, expected.tokens):
+        _refuse(encoder, "tokenizer", "its token ids")
+    same_shape = answers.pixels.shape == expected.pixels.shape
+    if not same_shape or np.abs(answers.pixels.astype(np.int16) - expected.pixels).max() > 1:
+        _refuse(encoder, "image preprocessing", "its pixels")
+    _check_features(encoder, "text tower", answers.text_features, expected.text_features, tolerance)
+    _check_features(encoder, "image tower", answers.image_features, expected.image_features, tolerance)
+    _check_scores(encoder, answers.scores, expected.scores, tolerance)
 
 
-def _check_lengths(encoder: Encoder, found: CanaryAnswers) -> None:
+def _check_lengths(encoder: Encoder, answers: CanaryAnswers) -> None:
     geometry = encoder.bundle.geometry
-    vectors = encoder.vectors(found.text_features)
-    lengths = (found.text_features.shape[1], found.image_features.shape[1], vectors.shape[1])
+    vectors = encoder.vectors(answers.text_features)
+    lengths = (answers.text_features.shape[1], answers.image_features.shape[1], vectors.shape[1])
     if lengths != (geometry.feature_dim, geometry.feature_dim, geometry.dim):
         stated = f"features of {geometry.feature_dim} and vectors of {geometry.dim}"
         raise BundleError(f"bundle {encoder.bundle.name} states {stated}, but its graphs give {lengths}")
 
 
 def _check_features(
-    encoder: Encoder, stage: str, found: Features, expected: Features, limit: Tolerance
+    encoder: Encoder, stage: str, actual: Features, expected: Features, limit: Tolerance
 ) -> None:
-    if found.shape != expected.shape or not np.isfinite(found).all():
+    if actual.shape != expected.shape or not np.isfinite(actual).all():
         _refuse(encoder, stage, "the shape of its features")
-    lengths, wanted = np.linalg.norm(found, axis=1), np.linalg.norm(expected, axis=1)
-    cosines = (found * expected).sum(1) / np.maximum(lengths * wanted, 1e-12)
+    lengths, wanted = np.linalg.norm(actual, axis=1), np.linalg.norm(expected, axis=1)
+    cosines = (actual * expected).sum(1) / np.maximum(lengths * wanted, 1e-12)
     if not cosines.min() >= limit.cosine:  # so that NaN is refused too
         _refuse(encoder, stage, f"a cosine of {cosines.min():.6f} where {limit.cosine} is the least")
     if not np.abs(lengths / np.maximum(wanted, 1e-12) - 1).max() <= limit.norm:
         _refuse(encoder, stage, "the length of its features")
 
 
-def _check_scores(encoder: Encoder, found: np.ndarray, expected: np.ndarray, limit: Tolerance) -> None:
+def _check_scores(encoder: Encoder, actual: np.ndarray, expected: np.ndarray, limit: Tolerance) -> None:
     slack = 4 * (1 - limit.cosine) ** 0.5 * np.abs(expected).max() + limit.norm
-    if found.shape != expected.shape or not np.abs(found - expected).max() <= slack:
+    if actual.shape != expected.shape or not np.abs(actual - expected).max() <= slack:
         _refuse(encoder, "geometry", "its scores")
-    agreement = float((found.argmax(1) == expected.argmax(1)).mean())
+    agreement = float((actual.argmax(1) == expected.argmax(1)).mean())
     if agreement < limit.rank:
         _refuse(encoder, "geometry", f"a rank agreement of {agreement:.2f} where {limit.rank} is the least")
-
-
-def _distance(found: np.ndarray, expected: np.ndarray) -> int:
-    return int(np.abs(found.astype(np.int16) - expected.astype(np.int16)).max())
 
 
 def _refuse(encoder: Encoder, stage: str, what: str) -> None:
@@ -126,7 +119,7 @@ def read(path: Path) -> tuple[list[str], list[np.ndarray], CanaryAnswers]:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             pictures = [stored[f"picture_{i}"] for i in range(len(stored["pixels"]))]
-            kept = {name: stored[name] for name in CanaryAnswers.__dataclass_fields__}
-            return [str(text) for text in stored["texts"]], pictures, CanaryAnswers(**kept)
+            answers = {name: stored[name] for name in CanaryAnswers.__dataclass_fields__}
+            return [str(text) for text in stored["texts"]], pictures, CanaryAnswers(**answers)
     except (AttributeError, BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
         raise BundleError(f"{path} holds no canaries: {error}") from error

@@ -6,7 +6,6 @@ computes how far a specific feature lies outside the cone of a general one.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from multifold.bundle.preprocess import pixels
 from multifold.bundle.tokenizer import TextError, Tokenizer
 from multifold.errors import needs_extra
 from multifold.machine import cores
-from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from multifold.types import Features, PixelBatch, Vector, Vectors
 
 with needs_extra("cpu"):
     import onnxruntime as ort
@@ -39,40 +38,33 @@ class EncodedTexts:
 
 
 class Encoder:
-    """A bundle at work. It satisfies the index's idea of a space: id, metric, signs, features to vectors."""
+    """The graphs of a bundle. To an index it is a space: id, metric, signs, features to vectors."""
 
     def __init__(self, bundle: Bundle, threads: int = 0) -> None:
         self.bundle = bundle
         self.provider = _provider()
         self._threads = threads
+        self.vector_id, self.dim = bundle.vector_id, bundle.geometry.dim
+        self.metric, signs = bundle.geometry.metric, bundle.geometry.query_signs
+        self.query_signs: Vector | None = None if signs is None else np.asarray(signs, np.float32)
         self._image = self.session("image.onnx", "pixels")
         self._text = self.session("text.onnx", "tokens")
         self._geometry = self.session("geometry.onnx", "features")
-        self._rescore = self._optional("rescore.onnx", "query", "candidates")
-        self._entail = self._optional("entail.onnx", "general", "specific", "k")
-        self.tokenizer = _tokenizer(bundle)
+        rescore = ("rescore.onnx", "query", "candidates")
+        entail = ("entail.onnx", "general", "specific", "k")
+        self._rescore = self.session(*rescore) if bundle.has(rescore[0]) else None
+        self._entail = self.session(*entail) if bundle.has(entail[0]) else None
+        self.entails = self._entail is not None  # whether general features hold special ones in cones
+        self.rescores = self._rescore is not None  # whether hits of an index are to be ordered by `rescore`
+        # how many may ask side by side until all cores are busy
+        parallel = threads > 0 and self.provider == CPU_PROVIDER
+        self.lanes = max(1, cores() // threads) if parallel else 1
+        try:
+            definition = bundle.path("tokenizer.json").read_text(encoding="utf-8")
+            self.tokenizer = Tokenizer(definition, bundle.text)
+        except (TextError, UnicodeDecodeError) as error:
+            raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
         self.curves = calibration.read(bundle.calibration)
-
-    @property
-    def vector_id(self) -> str:
-        """The name of the space."""
-        return self.bundle.vector_id
-
-    @property
-    def dim(self) -> int:
-        """Length of an index vector."""
-        return self.bundle.geometry.dim
-
-    @property
-    def metric(self) -> Metric:
-        """How index vectors are compared."""
-        return self.bundle.geometry.metric
-
-    @property
-    def query_signs(self) -> Vector | None:
-        """What a query vector is multiplied with."""
-        signs = self.bundle.geometry.query_signs
-        return None if signs is None else np.asarray(signs, np.float32)
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         """Features of texts."""
@@ -88,9 +80,8 @@ class Encoder:
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""
-        parts = [
-            self.pixels(np.stack([pixels(p, self.bundle.image) for p in b])) for b in self._batches(pictures)
-        ]
+        spec, batches = self.bundle.image, self._batches(pictures)
+        parts = [self.pixels(np.stack([pixels(picture, spec) for picture in batch])) for batch in batches]
         return np.concatenate(parts) if parts else self._empty()
 
     def pixels(self, batch: PixelBatch) -> Features:
@@ -103,27 +94,11 @@ class Encoder:
         vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
         return vectors
 
-    @cached_property
-    def lanes(self) -> int:
-        """How many callers keep all cores busy."""
-        return max(1, cores() // self._threads) if self._threads and self.provider == CPU_PROVIDER else 1
-
-    @property
-    def entails(self) -> bool:
-        """Whether general features hold special ones in cones."""
-        return self._entail is not None
-
-    @property
-    def rescores(self) -> bool:
-        """Whether what an index finds is but a list of candidates, to be ordered by `rescore`."""
-        return self._rescore is not None
-
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
         """The geometry's own similarity of each query's index vector to those of its candidates."""
         if self._rescore is None:
-            raise BundleError(
-                f"{self._title} needs no rescoring: its index scores rank as its similarity does"
-            )
+            reason = "needs no rescoring: its index scores rank as its similarity does"
+            raise BundleError(f"{self._title} {reason}")
         return _run(self._rescore, candidates.shape[:2], query=query, candidates=candidates)
 
     def entail(
@@ -149,9 +124,6 @@ class Encoder:
         for start in range(0, len(values), size):
             yield values[start : start + size]
 
-    def _optional(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
-        return self.session(name, *arguments) if self.bundle.has(name) else None
-
     def session(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
         """A graph of the bundle, opened; it must take these arguments."""
         options = ort.SessionOptions()
@@ -162,25 +134,18 @@ class Encoder:
             session = ort.InferenceSession(self.bundle.path(name), options, providers=[self.provider])
         except Exception as error:  # the runtime raises many kinds, all meaning: unusable
             raise BundleError(f"{name} of bundle {self.bundle.name} cannot be loaded: {error}") from error
-        found = [value.name for value in session.get_inputs()]
-        if found != [*arguments]:
-            raise BundleError(f"{name} of bundle {self.bundle.name} takes {found}, not {[*arguments]}")
+        inputs = [value.name for value in session.get_inputs()]
+        if inputs != [*arguments]:
+            raise BundleError(f"{name} of bundle {self.bundle.name} takes {inputs}, not {[*arguments]}")
         if session.get_providers()[0] != self.provider:
             raise BundleError(f"{self.provider} was asked for, but {session.get_providers()[0]} came")
         return session
 
 
-def _run(session: Any, shape: tuple[int, ...], **given: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)
-    """A graph's answer. It is never asked of nothing: reshaping that kills the whole process."""
-    answer: np.ndarray = session.run(None, given)[0] if min(shape) else np.empty(shape, np.float32)
+def _run(session: Any, shape: tuple[int, ...], **inputs: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)
+    """A graph's output. It never runs on an empty batch: reshaping that kills the whole process."""
+    answer: np.ndarray = session.run(None, inputs)[0] if min(shape) else np.empty(shape, np.float32)
     return answer
-
-
-def _tokenizer(bundle: Bundle) -> Tokenizer:
-    try:
-        return Tokenizer(bundle.path("tokenizer.json").read_text(encoding="utf-8"), bundle.text)
-    except (TextError, UnicodeDecodeError) as error:
-        raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
 
 
 def _provider() -> str:

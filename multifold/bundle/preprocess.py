@@ -43,7 +43,7 @@ class ImageError(MultifoldError):
 
 @dataclass(frozen=True)
 class ImageSpec:
-    """How an encoder wants to see: the square it takes, and how a picture is brought to it."""
+    """The square of pixels that an encoder takes, and how a picture is brought to it."""
 
     size: int
     resize: Literal["shortest", "squash"] = "shortest"
@@ -52,7 +52,7 @@ class ImageSpec:
     std: tuple[float, float, float] = CLIP_STD
 
     def __post_init__(self) -> None:
-        """A bundle may be written by anyone: what makes no sense is refused."""
+        """Refuse impossible values: a bundle may come from anywhere."""
         if self.size < 1 or self.resize not in ("shortest", "squash"):
             raise ImageError(f"no such way to see: size {self.size}, resize {self.resize!r}")
         if self.interpolation not in ("bicubic", "bilinear"):
@@ -67,7 +67,8 @@ def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
         image: Image.Image = Image.open(io.BytesIO(data), formats=_readable_formats())
         _check_size(image, max_pixels)
         image.load()
-        return _rotate_upright(flatten(image), _orientation(image))
+        flat, orientation = flatten(image), _orientation(image)
+        return flat.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else flat
     except ImageError:
         raise
     except UnidentifiedImageError:
@@ -107,13 +108,17 @@ def pixels(image: Image.Image, spec: ImageSpec) -> Pixels:
     resampling = Image.Resampling[spec.interpolation.upper()]
     if spec.resize == "squash":
         return np.array(flatten(image).resize((spec.size, spec.size), resampling))
-    return np.array(_cut_to_middle(flatten(image), spec.size, resampling))
+    image, side = _trim(flatten(image)), spec.size
+    width, height = (side * length // min(image.size) for length in image.size)
+    left, top = round((width - side) / 2), round((height - side) / 2)
+    middle = image.resize((width, height), resampling).crop((left, top, left + side, top + side))
+    return np.array(middle)
 
 
-def normalise(seen: Pixels, spec: ImageSpec) -> Float32[np.ndarray, "3 h w"]:
+def normalise(square: Pixels, spec: ImageSpec) -> Float32[np.ndarray, "3 h w"]:
     """What the image graph computes from its pixels, channels first."""
     mean, std = np.array(spec.mean, np.float32), np.array(spec.std, np.float32)
-    scaled = (seen.astype(np.float32) / np.float32(255) - mean) / std
+    scaled = (square.astype(np.float32) / np.float32(255) - mean) / std
     return np.ascontiguousarray(scaled.transpose(2, 0, 1))
 
 
@@ -154,10 +159,6 @@ def _orientation(image: Image.Image) -> int | None:
     return held if isinstance(held, int) else None
 
 
-def _rotate_upright(image: Image.Image, held: int | None) -> Image.Image:
-    return image.transpose(_UPRIGHT[held]) if held in _UPRIGHT else image
-
-
 def _from_16_bits(image: Image.Image) -> Image.Image:
     """Grey with 16 bits, scaled so that white stays white (a plain conversion would clip)."""
     values = np.asarray(image).astype(np.int64)
@@ -170,14 +171,6 @@ def _from_16_bits(image: Image.Image) -> Image.Image:
     if isinstance(see_through, int):
         grey[values == see_through] = 255
     return Image.fromarray(grey)
-
-
-def _cut_to_middle(image: Image.Image, side: int, resampling: Image.Resampling) -> Image.Image:
-    """The short side resized to `side`, and the middle cut out."""
-    image = _trim(image)
-    width, height = (side * length // min(image.size) for length in image.size)
-    left, top = round((width - side) / 2), round((height - side) / 2)
-    return image.resize((width, height), resampling).crop((left, top, left + side, top + side))
 
 
 def _trim(image: Image.Image) -> Image.Image:

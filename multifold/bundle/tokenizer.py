@@ -31,7 +31,7 @@ class TextError(MultifoldError):
 
 @dataclass(frozen=True)
 class TextSpec:
-    """How an encoder wants to read: `dynamic` cuts a batch at its longest text, `fixed` fills the context."""
+    """How an encoder takes texts: `dynamic` cuts a batch at its longest text, `fixed` fills the context."""
 
     cleaning: Cleaning
     context: int
@@ -41,7 +41,7 @@ class TextSpec:
     length: Literal["dynamic", "fixed"]
 
     def __post_init__(self) -> None:
-        """A bundle may be written by anyone: what makes no sense is refused."""
+        """Refuse impossible values: a bundle may come from anywhere."""
         if self.context <= self.frame:
             raise TextError(f"a context of {self.context} tokens leaves no room for a text")
 
@@ -60,7 +60,7 @@ class Tokens:
 
 
 class Tokenizer:
-    """Reads texts as one encoder does."""
+    """The tokenizer of one encoder."""
 
     def __init__(self, definition: str, spec: TextSpec) -> None:
         self.spec = spec
@@ -72,10 +72,11 @@ class Tokenizer:
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """The ids of each text; the end id stands last even where the text was cut."""
         cleaned = [clean(text, self.spec.cleaning) for text in texts]
-        found = self._tokenizer.encode_batch_fast(cleaned, add_special_tokens=False)
+        encodings = self._tokenizer.encode_batch_fast(cleaned, add_special_tokens=False)
         room = self.spec.context - self.spec.frame
-        bodies = [encoding.ids for encoding in found]
-        rows = [self._framed(body[:room]) for body in bodies]
+        bodies = [encoding.ids for encoding in encodings]
+        start = [] if self.spec.start is None else [self.spec.start]
+        rows = [[*start, *body[:room], self.spec.end] for body in bodies]
         return Tokens(self._padded(rows), tuple(len(body) > room for body in bodies))
 
     def words(self, text: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -91,10 +92,6 @@ class Tokenizer:
                 held[word].append(first + place)
         return [(cleaned[start:end], tuple(places)) for (start, end), places in zip(spans, held, strict=True)]
 
-    def _framed(self, body: list[int]) -> list[int]:
-        start = [] if self.spec.start is None else [self.spec.start]
-        return [*start, *body, self.spec.end]
-
     def _padded(self, rows: list[list[int]]) -> Int64[np.ndarray, "b t"]:
         dynamic = self.spec.length == "dynamic"
         width = max(map(len, rows), default=0) if dynamic else self.spec.context
@@ -105,30 +102,20 @@ class Tokenizer:
 
 
 def clean(text: str, how: Cleaning) -> str:
-    """A text as its encoder met texts in training."""
+    """A text as its encoder was given texts in training."""
+    if how in ("bert", "none"):
+        # half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes the replacement character
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text if how == "none" else _collapse_spaces(BertNormalizer().normalize_str(text))
+    # broken encodings and HTML entities (some are escaped twice) become the characters they stood for
+    text = html.unescape(html.unescape(ftfy.fix_text(text)))
     if how == "clip":
-        return _collapse_spaces(_fix_characters(text)).lower()
-    if how == "canonicalize":
-        return _collapse_spaces(_fix_characters(text).translate(_NO_PUNCTUATION).lower())
-    if how == "whitespace":
-        return _collapse_spaces(_fix_characters(text))
-    if how == "bert":
-        return _collapse_spaces(BertNormalizer().normalize_str(_replace_surrogates(text)))
-    return _replace_surrogates(text)
-
-
-def _fix_characters(text: str) -> str:
-    """Broken encodings and HTML entities (some are escaped twice) become the characters they stood for."""
-    return html.unescape(html.unescape(ftfy.fix_text(text)))
+        return _collapse_spaces(text).lower()
+    return _collapse_spaces(text.translate(_NO_PUNCTUATION).lower() if how == "canonicalize" else text)
 
 
 def _collapse_spaces(text: str) -> str:
     return " ".join(text.split())
-
-
-def _replace_surrogates(text: str) -> str:
-    """Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes the replacement character."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _load(definition: str) -> tokenizers.Tokenizer:

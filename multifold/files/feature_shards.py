@@ -21,6 +21,9 @@ from multifold import durable
 from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, Features, Kind
 
+FORMAT = 1
+MANIFEST = "shards.json"
+
 
 class ShardError(MultifoldError):
     """Shards that cannot be written or read; says which and why."""
@@ -56,18 +59,19 @@ def write_shard(folder: Path, name: str, shard: FeatureShard) -> str:
     np.save(packed, shard.features)
     durable.write_file(folder / f"{name}.npy", packed.getvalue())
     rows = [astuple(row) for row in shard.rows]
-    told = json.dumps({"vector_id": shard.vector_id, "sha256": sha256_of(packed.getvalue()), "rows": rows})
-    durable.write_file(folder / f"{name}.json", told.encode())
-    return sha256_of(told.encode())
+    about = {"vector_id": shard.vector_id, "sha256": sha256_of(packed.getvalue()), "rows": rows}
+    description = json.dumps(about).encode()
+    durable.write_file(folder / f"{name}.json", description)
+    return sha256_of(description)
 
 
 def read_shard(folder: Path, name: str, expected: str | None = None) -> FeatureShard:
     """Read a shard and verify its hashes, the one of its JSON too if it is known."""
-    told = _read_bytes(folder / f"{name}.json")
-    if expected is not None and sha256_of(told) != expected:
+    description = _read_bytes(folder / f"{name}.json")
+    if expected is not None and sha256_of(description) != expected:
         raise ShardError(f"{folder / name}.json is damaged: its sha256 is not the one listed")
     try:
-        raw = json.loads(told)
+        raw = json.loads(description)
         rows = tuple(_row(*row) for row in raw["rows"])
         return FeatureShard(raw["vector_id"], rows, _features(folder / f"{name}.npy", raw["sha256"], rows))
     except (KeyError, TypeError, ValueError) as error:
@@ -102,12 +106,6 @@ def _read_bytes(path: Path) -> bytes:
         raise ShardError(f"{path} is missing") from None
 
 
-__all__ = ["FeatureFolder", "FeatureRow", "ShardError", "ShardWriter", "read_description", "read_features"]
-
-FORMAT = 1
-MANIFEST = "shards.json"
-
-
 @dataclass(frozen=True)
 class FeatureFolder:
     """What `shards.json` says."""
@@ -135,7 +133,7 @@ class ShardWriter:
         self._rows: list[FeatureRow] = []
         self._features: list[Features] = []
         self._finished: dict[str, str] = {}  # name -> sha256
-        self._known: set[tuple[str, Kind, int]] = set()
+        self._written: set[tuple[str, Kind, int]] = set()
         durable.make_folder(folder)
         durable.remove_temporary_files(folder)
         self._resume()
@@ -150,15 +148,17 @@ class ShardWriter:
         if kind is None:
             if self._rows:
                 self._flush(len(self._rows))
-            self._seal()
+            about = {"format": FORMAT, "vector_id": self.vector_id, "dim": self.dim, "rows": len(self)}
+            text = json.dumps({**about, "shards": dict(sorted(self._finished.items()))}, indent=1)
+            durable.write_file(self.folder / MANIFEST, text.encode())
 
     def __contains__(self, row: FeatureRow) -> bool:
         """Whether the feature of this observation was written already."""
-        return row.key in self._known
+        return row.key in self._written
 
     def __len__(self) -> int:
         """How many features were written, now and before."""
-        return len(self._known)
+        return len(self._written)
 
     def write(self, rows: Sequence[FeatureRow], features: Features) -> None:
         """Add features; a full shard goes to disk at once."""
@@ -168,52 +168,43 @@ class ShardWriter:
             )
         if not np.isfinite(features).all():
             raise ShardError("some features are infinite or not numbers; the encoder is at fault")
-        self._know(rows)
+        self._note(rows)
         self._rows.extend(rows)
         self._features.append(features.copy())
         while len(self._rows) >= self.rows_per_shard:
             self._flush(self.rows_per_shard)
 
-    def _know(self, rows: Sequence[FeatureRow]) -> None:
+    def _note(self, rows: Sequence[FeatureRow]) -> None:
         keys = [row.key for row in rows]
-        twice = self._known.intersection(keys) | {key for key, times in Counter(keys).items() if times > 1}
+        twice = self._written.intersection(keys) | {key for key, times in Counter(keys).items() if times > 1}
         if twice:
             item, kind, index = min(twice)
             raise ShardError(f"the {kind} {index} of item {item!r} is written twice")
-        self._known.update(keys)
+        self._written.update(keys)
 
     def _flush(self, count: int) -> None:
-        name = next(
-            name for name in map(_shard_name, range(len(self._finished) + 1)) if name not in self._finished
-        )
+        names = (f"{number:05d}" for number in range(len(self._finished) + 1))
+        name = next(name for name in names if name not in self._finished)
         features = np.concatenate(self._features)
         shard = FeatureShard(self.vector_id, tuple(self._rows[:count]), features[:count])
         self._finished[name] = write_shard(self.folder, name, shard)
         self._rows, self._features = self._rows[count:], [features[count:]]
 
-    def _seal(self) -> None:
-        told = {"format": FORMAT, "vector_id": self.vector_id, "dim": self.dim, "rows": len(self._known)}
-        hashes = dict(sorted(self._finished.items()))
-        durable.write_file(self.folder / MANIFEST, json.dumps({**told, "shards": hashes}, indent=1).encode())
-
     def _resume(self) -> None:
-        """Take over what is whole; a damaged shard is written anew."""
+        """Take over what is whole; a damaged shard is written again."""
         for path in sorted(self.folder.glob("[0-9]*.json")):
             try:
                 shard = read_shard(self.folder, path.stem)
             except ShardError:
                 continue
-            self._check(shard)
+            space, dim = shard.vector_id, shard.features.shape[1]
+            if (space, dim) != (self.vector_id, self.dim):
+                raise ShardError(
+                    f"{self.folder} holds features of {space} with {dim} numbers each, not of "
+                    f"{self.vector_id} with {self.dim}; choose another folder"
+                )
             self._finished[path.stem] = sha256_of(path.read_bytes())
-            self._known.update(row.key for row in shard.rows)
-
-    def _check(self, shard: FeatureShard) -> None:
-        there = shard.vector_id, shard.features.shape[1]
-        if there != (self.vector_id, self.dim):
-            raise ShardError(
-                f"{self.folder} holds features of {there[0]} with {there[1]} numbers each, not of "
-                f"{self.vector_id} with {self.dim}; choose another folder"
-            )
+            self._written.update(row.key for row in shard.rows)
 
 
 def read_description(folder: Path) -> FeatureFolder:
@@ -243,22 +234,13 @@ def read_features(
 
 def _read_all(shards: FeatureFolder) -> Iterator[tuple[tuple[FeatureRow, ...], Features]]:
     count = 0
-    for name in shards.hashes:
-        rows, features = _read_verified(shards, name)
-        count += len(rows)
-        yield rows, features
+    for name, digest in shards.hashes.items():
+        if not name.isdecimal():
+            raise ShardError(f"{name!r} is no name of a shard")
+        shard = read_shard(shards.folder, name, digest)
+        if (shard.vector_id, shard.features.shape[1]) != (shards.vector_id, shards.dim):
+            raise ShardError(f"shard {name} in {shards.folder} is of another space than {MANIFEST} says")
+        count += len(shard.rows)
+        yield shard.rows, shard.features
     if count != shards.rows:
         raise ShardError(f"{shards.folder} holds {count} rows, and {MANIFEST} promises {shards.rows}")
-
-
-def _read_verified(shards: FeatureFolder, name: str) -> tuple[tuple[FeatureRow, ...], Features]:
-    if not name.isdecimal():
-        raise ShardError(f"{name!r} is no name of a shard")
-    shard = read_shard(shards.folder, name, shards.hashes[name])
-    if (shard.vector_id, shard.features.shape[1]) != (shards.vector_id, shards.dim):
-        raise ShardError(f"shard {name} in {shards.folder} is of another space than {MANIFEST} says")
-    return shard.rows, shard.features
-
-
-def _shard_name(number: int) -> str:
-    return f"{number:05d}"

@@ -26,7 +26,7 @@ from multifold.manifest import ManifestEntry
 
 TEXT_SUFFIXES = (".txt", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv")
-FOLDER_CAPTIONS = "captions"  # `captions.txt` speaks of all that lies in its folder
+FOLDER_CAPTIONS = "captions"  # `captions.txt` describes the whole folder
 FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "model", "mesh", "id", "name")
 CAPTION_COLUMNS = ("caption", "text", "description", "comment", "title")
 
@@ -37,7 +37,7 @@ class SideCarError(MultifoldError):
 
 @dataclass
 class SideCarData:
-    """All that is said of one item."""
+    """The captions and the description of one item."""
 
     texts: list[str] = field(default_factory=list)
     id: str | None = None
@@ -50,24 +50,25 @@ class SideCarData:
             self.texts += textfile.lines(path)
             return
         try:
-            said = json.loads(textfile.read(path))
+            value = json.loads(textfile.read(path))
         except (ValueError, RecursionError) as error:
             raise SideCarError(f"it is not JSON: {error}") from error
-        self.add_json(said)
+        self.add_json(value)
 
-    def add_json(self, said: Any) -> None:  # noqa: ANN401 (any JSON)
+    def add_json(self, value: Any) -> None:  # noqa: ANN401 (any JSON)
         """A text, a list of texts, or an object that holds them."""
-        said = said if isinstance(said, dict) else {"texts": said}
-        given: Any = next((said[key] for key in ("texts", "captions", "caption", "text") if key in said), [])
-        texts = [given] if isinstance(given, str) else given
+        fields = value if isinstance(value, dict) else {"texts": value}
+        keys = (key for key in ("texts", "captions", "caption", "text") if key in fields)
+        texts = fields.get(next(keys, None), [])
+        texts = [texts] if isinstance(texts, str) else texts
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise SideCarError("texts must be a list of strings")
-        if not isinstance(said.get("meta", {}), dict):
+        if not isinstance(fields.get("meta", {}), dict):
             raise SideCarError("'meta' must be an object")
         self.texts += [text.strip() for text in texts if text.strip()]
-        self.id = str(said["id"]) if said.get("id") else self.id
-        self.split = str(said["split"]) if said.get("split") else self.split
-        self.meta |= said.get("meta", {})
+        self.id = str(fields["id"]) if fields.get("id") else self.id
+        self.split = str(fields["split"]) if fields.get("split") else self.split
+        self.meta |= fields.get("meta", {})
 
     def add_row(self, row: "CaptionRow") -> None:
         """A caption of a table."""
@@ -78,7 +79,7 @@ class SideCarData:
 
 @dataclass(frozen=True)
 class CaptionRow:
-    """One row: the file as it is named there, where it would lie below the root, and what is said of it."""
+    """One row: the file as it is named there, where it would lie below the root, and its caption."""
 
     file: str
     places: tuple[str, ...]
@@ -102,17 +103,8 @@ def describes_folder(path: Path) -> bool:
 
 
 PICTURE_SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".jfif",
-    ".png",
-    ".webp",
-    ".gif",
-    ".tif",
-    ".tiff",
-    ".bmp",
-    ".avif",
+    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif"),
+    *(".tif", ".tiff", ".bmp", ".avif"),
 )
 HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # read if the extra is installed
 UNREADABLE_SUFFIXES = (".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
@@ -146,7 +138,7 @@ class FolderLayout:
     by: ItemUnit = "file"
     skip: frozenset[Path] = frozenset()  # folders that are not entered
     converters: Mapping[str, str] = field(default_factory=dict)  # suffix of what is not read -> what turns it
-    watching: Callable[[Sequence[Path]], Iterable[Path]] = iter  # goes through meshes, and tells how far
+    watching: Callable[[Sequence[Path]], Iterable[Path]] = iter  # iterates over meshes, and reports progress
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -156,7 +148,7 @@ class FolderLayout:
 
 @dataclass
 class FolderContents:
-    """Items, and what is to be said about all that is not among them."""
+    """Items, and the files and folders that are not among them."""
 
     entries: list[ManifestEntry] = field(default_factory=list)
     problems: list[FileProblem] = field(default_factory=list)
@@ -174,14 +166,18 @@ def read(
     if not root.is_dir():
         raise FolderError(f"there is no folder {root}")
     reading = _FolderReader(root.resolve(), layout)
-    start = (below or root).resolve()
-    for folder, names in reading.folders(start) if only is None else _folders_of(only):
+    if only is None:
+        folders = reading.folders((below or root).resolve())
+    else:
+        parents = sorted({path.resolve().parent for path in only})
+        folders = ((folder, [one.name for one in folder.iterdir() if not one.is_dir()]) for folder in parents)
+    for folder, names in folders:
         reading.gather(folder, names)
     return reading.finish(None if only is None else {path.resolve() for path in only})
 
 
 def files_of(entry: ManifestEntry) -> tuple[Path, ...]:
-    """What there is to see of an item, its mesh first."""
+    """The mesh and the pictures of an item, its mesh first."""
     return (*(() if entry.mesh is None else (entry.mesh,)), *entry.images)
 
 
@@ -196,21 +192,27 @@ class _ItemFiles:
 
     pictures: list[Path] = field(default_factory=list)
     meshes: list[Path] = field(default_factory=list)
-    said: SideCarData = field(default_factory=SideCarData)
+    side_car: SideCarData = field(default_factory=SideCarData)
 
 
 class _FolderReader:
     """A folder while it is read."""
 
     def __init__(self, root: Path, layout: FolderLayout) -> None:
-        self._root, self._layout, self._found = root, layout, FolderContents()
+        self._root, self._layout, self._contents = root, layout, FolderContents()
         self._groups: dict[str, _ItemFiles] = defaultdict(_ItemFiles)
         self._owner: dict[str, str] = {}  # a file, with its suffix or without -> the name of its group
         self._tables: list[Path] = []
 
     def folders(self, start: Path) -> Iterator[tuple[Path, list[str]]]:
         """Every folder from here on, and the names in it."""
-        for folder, inside, names in os.walk(start, onerror=self._cannot_enter):
+
+        def skip(error: OSError) -> None:
+            self._contents.unread.append(Path(error.filename))
+            reason = f"the folder cannot be read ({error.strerror}); see its permissions"
+            self._report(Path(error.filename), reason)
+
+        for folder, inside, names in os.walk(start, onerror=skip):
             here = Path(folder)
             inside[:] = sorted(name for name in inside if not _is_hidden(name) and self._enters(here / name))
             yield here, names
@@ -222,10 +224,16 @@ class _FolderReader:
         kinds = self._layout.kinds
         for path in paths:
             if path.suffix.lower() in kinds and self._usable(path):
-                self._take(path, self._name(folder if whole else path.with_suffix("")))
+                name, stem = self._name(folder if whole else path.with_suffix("")), path.with_suffix("")
+                group, is_mesh = self._groups[name], path.suffix.lower() in self._layout.meshes
+                (group.meshes if is_mesh else group.pictures).append(path)
+                self._owner[self._name(path)] = name
+                self._owner.setdefault(self._name(stem), name)
         for path in paths:
             if path.suffix.lower() not in kinds:
-                self._take_other(path, self._owner_of(path, folder if whole else None))
+                of_folder = whole and describes_folder(path)
+                owner = self._owner.get(self._name(path.with_suffix("")))
+                self._take_other(path, self._name(folder) if of_folder else owner)
 
     def finish(self, wanted: set[Path] | None) -> FolderContents:
         """The items; if some files are wanted, those that hold one of them."""
@@ -239,116 +247,92 @@ class _FolderReader:
         }
         for name, group in sorted(self._groups.items()):
             group.pictures = [path for path in group.pictures if path.resolve() not in named]
-            seen = {path.resolve() for path in (*group.meshes, *group.pictures)}
-            if seen and (wanted is None or not seen.isdisjoint(wanted)):
-                self._found.entries.append(self._entry(name, group))
-        self._found.others = [path for path in self._found.others if path.resolve() not in named]
+            paths = {path.resolve() for path in (*group.meshes, *group.pictures)}
+            if paths and (wanted is None or not paths.isdisjoint(wanted)):
+                self._contents.entries.append(self._entry(name, group))
+        self._contents.others = [path for path in self._contents.others if path.resolve() not in named]
         self._make_unique()
-        return self._found
-
-    def _take(self, path: Path, name: str) -> None:
-        group = self._groups[name]
-        (group.meshes if path.suffix.lower() in self._layout.meshes else group.pictures).append(path)
-        self._owner[self._name(path)] = name
-        self._owner.setdefault(self._name(path.with_suffix("")), name)
-
-    def _owner_of(self, path: Path, whole: Path | None) -> str | None:
-        """The group that a side-car belongs to."""
-        if whole is not None and describes_folder(path):
-            return self._name(whole)
-        return self._owner.get(self._name(path.with_suffix("")))
+        return self._contents
 
     def _take_other(self, path: Path, owner: str | None) -> None:
-        """A side-car, a table, or a file that is nothing to us."""
+        """A side-car, a table, or a file that belongs to no item."""
         suffix = path.suffix.lower()
         if suffix in HEIF_SUFFIXES:
-            self._tell(path, "it needs a decoder: pip install 'multifold[heif]'; or save it as JPEG")
+            self._report(path, "it needs a decoder: pip install 'multifold[heif]'; or save it as JPEG")
         elif suffix in (*UNREADABLE_SUFFIXES, *RAW_SUFFIXES):
-            self._tell(path, f"{suffix[1:]} pictures are not read; save it as JPEG, PNG or WebP")
+            self._report(path, f"{suffix[1:]} pictures are not read; save it as JPEG, PNG or WebP")
         elif converter := self._layout.converters.get(suffix):
-            self._tell(path, f"{suffix[1:]} files are not read; convert it to glb with {converter}")
+            self._report(path, f"{suffix[1:]} files are not read; convert it to glb with {converter}")
         elif not (suffix in TABLE_SUFFIXES or (suffix in TEXT_SUFFIXES and owner in self._groups)):
-            self._found.others.append(path)
+            self._contents.others.append(path)
         elif not self._usable(path):
             return
         elif suffix in TABLE_SUFFIXES:
             self._tables.append(path)
         elif owner is not None:
             try:
-                self._groups[owner].said.add_file(path)
+                self._groups[owner].side_car.add_file(path)
             except MultifoldError as error:
-                self._tell(path, str(error))
+                self._report(path, str(error))
 
     def _add_table(self, table: Path) -> None:
         try:
             rows = list(read_caption_table(table, self._root))
         except MultifoldError as error:
-            self._tell(table, str(error))
+            self._report(table, str(error))
             return
         for row in rows:
             owner = next((self._owner[place] for place in row.places if place in self._owner), None)
             if owner is None:
-                self._tell(table, f"there is no file {row.file}")
+                self._report(table, f"there is no file {row.file}")
             else:
-                self._groups[owner].said.add_row(row)
+                self._groups[owner].side_car.add_row(row)
 
     def _entry(self, name: str, group: _ItemFiles) -> ManifestEntry:
         best = self._layout.meshes.index
         meshes = sorted(group.meshes, key=lambda path: (best(path.suffix.lower()), path))
         for other in meshes[1:]:
-            self._tell(other, f"an item has one mesh, and {meshes[0].name} is taken; give it another name")
-        said = group.said
-        texts = tuple(dict.fromkeys(said.texts))
-        mesh = meshes[0] if meshes else None
-        return ManifestEntry(said.id or name, tuple(group.pictures), mesh, texts, said.split, said.meta)
+            self._report(other, f"an item has one mesh, and {meshes[0].name} is taken; give it another name")
+        side_car, mesh = group.side_car, meshes[0] if meshes else None
+        texts, pictures = tuple(dict.fromkeys(side_car.texts)), tuple(group.pictures)
+        return ManifestEntry(side_car.id or name, pictures, mesh, texts, side_car.split, side_car.meta)
 
     def _make_unique(self) -> None:
         """An id that stands twice belongs to the first; the second is called by its file."""
-        seen: set[str] = set()
-        for place, entry in enumerate(self._found.entries):
-            if entry.id in seen:
+        ids: set[str] = set()
+        for place, entry in enumerate(self._contents.entries):
+            if entry.id in ids:
                 file = files_of(entry)[0]
-                self._tell(file, f"the id {entry.id} stands twice; this one is called {self._name(file)}")
-                self._found.entries[place] = replace(entry, id=self._name(file))
-            seen.add(self._found.entries[place].id)
+                self._report(file, f"the id {entry.id} stands twice; this one is called {self._name(file)}")
+                self._contents.entries[place] = replace(entry, id=self._name(file))
+            ids.add(self._contents.entries[place].id)
 
     def _enters(self, folder: Path) -> bool:
         if folder.is_symlink():
-            self._tell(folder, "a link to a folder is not followed; name that folder itself")
+            self._report(folder, "a link to a folder is not followed; name that folder itself")
             return False
         return folder.resolve() not in self._layout.skip
 
     def _usable(self, path: Path) -> bool:
         reason = _reason_to_skip(path, self._root)
         if reason is not None:
-            self._tell(path, reason)
+            self._report(path, reason)
         return reason is None
-
-    def _cannot_enter(self, error: OSError) -> None:
-        folder = Path(error.filename)
-        self._found.unread.append(folder)
-        self._tell(folder, f"the folder cannot be read ({error.strerror}); see its permissions")
 
     def _name(self, path: Path) -> str:
         name = path.relative_to(self._root).as_posix()
         return self._root.name if name == "." else name
 
-    def _tell(self, path: Path, reason: str) -> None:
-        self._found.problems.append(FileProblem(printable_path(path), reason))
+    def _report(self, path: Path, reason: str) -> None:
+        self._contents.problems.append(FileProblem(printable_path(path), reason))
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "__MACOSX"))
 
 
-def _folders_of(only: Collection[Path]) -> Iterator[tuple[Path, list[str]]]:
-    """The folders of these files."""
-    for folder in sorted({path.resolve().parent for path in only}):
-        yield folder, [path.name for path in folder.iterdir() if not path.is_dir()]
-
-
 def _reason_to_skip(path: Path, root: Path) -> str | None:
-    """What speaks against reading a file."""
+    """Why a file is not read."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

@@ -69,10 +69,10 @@ def _is_header(block: bytes) -> bool:
 
 def _offset_and_size(path: Path) -> tuple[int, int] | None:
     """Where a packed file begins in its shard, and its size."""
-    found = PLACE.fullmatch(path.parent.name)
-    if found is None or path.parent.parent.suffix != SUFFIX:
+    match = PLACE.fullmatch(path.parent.name)
+    if match is None or path.parent.parent.suffix != SUFFIX:
         return None
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _read_member(path: Path, offset: int, size: int) -> bytes:
@@ -84,9 +84,9 @@ def _read_member(path: Path, offset: int, size: int) -> bytes:
     except OSError as error:
         raise TarShardError(f"{path} cannot be read: {error}") from error
     try:
-        told = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
+        stated = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
     except tarfile.TarError:
-        told = -1
-    if told != size or len(data) != size:
+        stated = -1
+    if stated != size or len(data) != size:
         raise TarShardError(f"{path} is not there: {shard.name} was changed or damaged since it was indexed")
     return data

@@ -37,7 +37,7 @@ def decode(data: bytes) -> str:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines that say something."""
+    """The lines that are not blank."""
     return [line.strip() for line in read(path).splitlines() if line.strip()]
 
 

@@ -10,6 +10,7 @@ the same content with the same settings, is not drawn again. --doctor tells whic
 
 import argparse
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
@@ -18,7 +19,7 @@ from tqdm import tqdm
 from multifold.errors import MultifoldError
 from multifold.machine import cores
 from renderers import batch, cameras, doctor, engines
-from renderers.batch import RECORD_FILE, RenderRecord
+from renderers.batch import RECORD_FILE, RenderOutcome, RenderRecord, RenderSettings
 from renderers.contact_sheets import contact_sheets, page_count
 from renderers.contracts import Background, Up, check_view_size
 
@@ -51,67 +52,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.doctor:
-        return _examine()
+        works = []
+        for check in doctor.check_engines():
+            print(check, flush=True)
+            works.append(check.works)
+        return 0 if any(works) else 1
     if not args.paths or args.out is None:
         raise MultifoldError("say what to render and where to: multifold render PATH… --out DIR")
     check_view_size(args.size)
-    order = _order(args)
+    names = (field.name for field in fields(RenderSettings))
+    settings = RenderSettings(**{name: getattr(args, name) for name in names})
     meshes = batch.find_meshes(args.paths)
-    views = len(cameras.rig(order.rig))
-    print(f"{len(meshes)} meshes, {views} views each ({order.rig}) at {order.size} pixels -> {order.out}")
-    order.out.mkdir(parents=True, exist_ok=True)
-    record = RenderRecord.read(order.out)
-    outcome = batch.render_meshes(order, meshes, record)
+    views = len(cameras.rig(settings.rig))
+    each = f"{views} views each ({settings.rig}) at {settings.size} pixels"
+    print(f"{len(meshes)} meshes, {each} -> {settings.out}")
+    settings.out.mkdir(parents=True, exist_ok=True)
+    record = RenderRecord.read(settings.out)
+    outcome = batch.render_meshes(settings, meshes, record)
     if args.sheet and outcome.done:
-        _write_sheets(order, outcome, record)
-    _tell(outcome, record)
+        _write_sheets(settings, outcome, record)
+    _report(outcome, record)
     return 0 if outcome.done else 1
 
 
-def _order(args: argparse.Namespace) -> batch.RenderSettings:
-    return batch.RenderSettings(
-        out=args.out,
-        rig=args.rig,
-        size=args.size,
-        background=args.background,
-        up=args.up,
-        up_of=tuple(args.up_of),
-        format=args.format,
-        engine=args.engine,
-        workers=args.workers,
-    )
-
-
-def _examine() -> int:
-    works = False
-    for finding in doctor.check_engines():
-        print(finding, flush=True)
-        works = works or finding.works
-    return 0 if works else 1
-
-
-def _write_sheets(order: batch.RenderSettings, outcome: batch.RenderOutcome, record: RenderRecord) -> None:
-    """Anew if a picture is new, or the pages are not there."""
+def _write_sheets(settings: RenderSettings, outcome: RenderOutcome, record: RenderRecord) -> None:
+    """Write the pages if a picture is new or a page is missing."""
     pages = [
-        order.out / f"sheet_{page:03}.{order.format}" for page in range(page_count(record, outcome.done))
+        settings.out / f"sheet_{page:03}.{settings.format}"
+        for page in range(page_count(record, outcome.done))
     ]
     if outcome.rendered or not all(page.is_file() for page in pages):
-        drawn = tqdm(contact_sheets(record, outcome.done), "sheets", len(pages), delay=2)
-        for path, page in zip(pages, drawn, strict=True):
+        sheets = tqdm(contact_sheets(record, outcome.done), "sheets", len(pages), delay=2)
+        for path, page in zip(pages, sheets, strict=True):
             page.save(path, quality=90)
 
 
-def _tell(outcome: batch.RenderOutcome, record: RenderRecord) -> None:
-    """How it went, which axes were taken for up, and what was odd."""
+def _report(outcome: RenderOutcome, record: RenderRecord) -> None:
+    """Print how many were rendered, which axis is up, and what was skipped."""
     print(f"{outcome.rendered} rendered, {len(outcome.done)} in all")
-    drawn = {name: record.drawn[name] for name in outcome.done}
-    for (up, reason), count in Counter((one.up, one.up_reason) for one in drawn.values()).most_common():
+    entries = {name: record.entries[name] for name in outcome.done}
+    for (up, reason), count in Counter((one.up, one.up_reason) for one in entries.values()).most_common():
         print(f"up is {up} in {count}: {reason}")
-    odd = [f"note on {name}: {note}" for name, one in drawn.items() for note in one.notes]
-    odd += [f"skipped {name}: {reason}" for name, reason in outcome.skipped.items()]
-    print(*odd[-_MOST_LINES:], sep="\n", end="\n" if odd else "")
-    if len(odd) > _MOST_LINES:
-        print(f"and {len(odd) - _MOST_LINES} more, in {RECORD_FILE}")
+    messages = [f"note on {name}: {note}" for name, one in entries.items() for note in one.notes]
+    messages += [f"skipped {name}: {reason}" for name, reason in outcome.skipped.items()]
+    print(*messages[-_MOST_LINES:], sep="\n", end="\n" if messages else "")
+    if len(messages) > _MOST_LINES:
+        print(f"and {len(messages) - _MOST_LINES} more, in {RECORD_FILE}")
 
 
 def _up_of(text: str) -> tuple[str, Up]:

@@ -46,7 +46,7 @@ class GlRenderer:
     def __init__(self, platform: GlPlatform) -> None:
         self.name = f"gl-{platform}"
         self._thread = threading.get_ident()
-        self._stage = _open(platform)
+        self._scene = _open(platform)
 
     def render(self, model: MeshModel, rig: Rig, size: int = 224, background: Background = "white") -> Views:
         """One square sRGB picture for each pose of the rig."""
@@ -54,23 +54,19 @@ class GlRenderer:
         if threading.get_ident() != self._thread:
             raise RenderEngineError("OpenGL draws only in the thread that opened it; ask a sandbox instead.")
         try:
-            return self._drawn(model, rig, size, background)
+            self._scene.show(model, rig, size * SAMPLES_PER_SIDE)
+            if background == "transparent":
+                return np.stack([self._cut_out(pose, size) for pose in rig.poses])
+            light = float(background == "white")
+            return np.stack([to_srgb(_pixels(self._scene.picture(pose, light))) for pose in rig.poses])
         finally:
-            self._stage.clear()  # pyrender keeps what it drew last
-
-    def _drawn(self, model: MeshModel, rig: Rig, size: int, background: Background) -> Views:
-        self._stage.show(model, rig, size * SAMPLES_PER_SIDE)
-        if background == "transparent":
-            return np.stack([self._cut_out(pose, size) for pose in rig.poses])
-        light = float(background == "white")
-        return np.stack([to_srgb(_pixels(self._stage.picture(pose, light))) for pose in rig.poses])
+            self._scene.clear()  # pyrender keeps what it drew last
 
     def _cut_out(self, pose: Float64[np.ndarray, "4 4"], size: int) -> UInt8[np.ndarray, "h w 4"]:
         """What changes from black to white is background."""
-        black, white = (_pixels(self._stage.picture(pose, light)).reshape(-1, 3) for light in (0.0, 1.0))
-        return compose_on_background("transparent", black, (white - black).mean(axis=1)).reshape(
-            size, size, 4
-        )
+        black, white = (_pixels(self._scene.picture(pose, light)).reshape(-1, 3) for light in (0.0, 1.0))
+        pixels = compose_on_background("transparent", black, (white - black).mean(axis=1))
+        return pixels.reshape(size, size, 4)
 
 
 def _pixels(samples: Float32[np.ndarray, "s s 3"]) -> Float32[np.ndarray, "h h 3"]:
@@ -81,7 +77,7 @@ def _pixels(samples: Float32[np.ndarray, "s s 3"]) -> Float32[np.ndarray, "h h 3
 
 
 def _open(platform: GlPlatform) -> "GlScene":
-    """A place to draw, or an `EngineError` that says what the system lacks."""
+    """A place to draw, or a `RenderEngineError` that says what the system lacks."""
     bound = os.environ.setdefault("PYOPENGL_PLATFORM", platform)
     if bound != platform:
         raise RenderEngineError(
@@ -92,7 +88,7 @@ def _open(platform: GlPlatform) -> "GlScene":
     try:
         with needs_extra("gl"), _without_windows():
             module = importlib.import_module("renderers.gl.scene")
-        stage: GlScene = module.GlScene(platform)
+        scene: GlScene = module.GlScene(platform)
     except MultifoldError:
         raise
     except Exception as error:  # libraries and drivers fail in every way
@@ -101,7 +97,7 @@ def _open(platform: GlPlatform) -> "GlScene":
             f"OpenGL through {platform} does not work here ({reason:.120}). "
             f"On Debian it comes with: apt-get install {_PACKAGES[platform]}"
         ) from error
-    return stage
+    return scene
 
 
 @contextmanager

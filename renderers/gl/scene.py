@@ -5,8 +5,9 @@ cameras and talks to OpenGL. Ours are the shaders, textures in linear light with
 picture of float samples, so that light adds up and blends in linear space.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyrender
@@ -24,6 +25,7 @@ _WRAPS: dict[TextureWrap, int] = {
     "mirror": GL.GL_MIRRORED_REPEAT,
 }
 _MAGNIFY: dict[TextureMagnification, int] = {"linear": GL.GL_LINEAR, "nearest": GL.GL_NEAREST}
+TextureOf: TypeAlias = Callable[[Texture | None], "_GlTexture | None"]
 _TRANSFORMS = {
     "base_transform": "base_texture",
     "metal_rough_transform": "metal_rough_texture",
@@ -34,23 +36,25 @@ _TRANSFORMS = {
 
 
 class _GlMaterial(pyrender.MetallicRoughnessMaterial):  # type: ignore[misc]
-    """One of our materials, with what our shaders want to know beside what pyrender tells them."""
+    """One of our materials, with uniforms that our shaders need beside pyrender's."""
 
-    def __init__(self, material: MeshMaterial, textures: "_GlTextures", *, blended: bool) -> None:
+    def __init__(self, material: MeshMaterial, texture: "TextureOf", *, blended: bool) -> None:
         super().__init__(
             baseColorFactor=np.array(material.base),
             metallicFactor=min(max(material.metallic, 0.0), 1.0),
             roughnessFactor=min(max(material.roughness, 0.0), 1.0),
             emissiveFactor=np.array(material.emissive),
-            baseColorTexture=textures.get(material.base_texture),
-            metallicRoughnessTexture=textures.get(material.metal_rough_texture),
-            normalTexture=textures.get(material.normal_texture),
-            occlusionTexture=textures.get(material.occlusion_texture),
-            emissiveTexture=textures.get(material.emissive_texture),
+            baseColorTexture=texture(material.base_texture),
+            metallicRoughnessTexture=texture(material.metal_rough_texture),
+            normalTexture=texture(material.normal_texture),
+            occlusionTexture=texture(material.occlusion_texture),
+            emissiveTexture=texture(material.emissive_texture),
             alphaMode="BLEND" if blended else "OPAQUE",
         )
         cutoff = material.alpha_cutoff if material.alpha_mode == "MASK" else -1.0
-        transforms = ((name, _transform(getattr(material, texture))) for name, texture in _TRANSFORMS.items())
+        transforms = (
+            (name, _transform(getattr(material, attribute))) for name, attribute in _TRANSFORMS.items()
+        )
         self.uniforms = (("unlit", int(material.unlit)), ("cutoff", cutoff), *transforms)
 
     def _compute_transparency(self) -> bool:
@@ -86,27 +90,13 @@ class _GlTexture(pyrender.Texture):  # type: ignore[misc]
         GL.glBindTexture(GL.GL_TEXTURE_2D, 0)
 
 
-class _GlTextures:
-    """Every picture of a model once, however many materials show it."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[TextureWrap, TextureWrap], TextureMagnification], _GlTexture] = {}
-
-    def get(self, texture: Texture | None) -> _GlTexture | None:
-        if texture is None:
-            return None
-        key = id(texture.texels), texture.wrap, texture.magnify
-        return self._known.setdefault(key, _GlTexture(texture))
-
-
 class PyrenderMeshes:
     """A model's faces as pyrender's meshes."""
 
     def __init__(self, model: MeshModel) -> None:
         self.model = model
-        self._colored = bool((model.colors != 1).any())
-        self._textures = _GlTextures()
-        self._looks: dict[tuple[int, bool], _GlMaterial] = {}
+        self._textures: dict[tuple[object, ...], _GlTexture] = {}
+        self._materials: dict[tuple[int, bool], _GlMaterial] = {}
 
     def mesh(self, faces: Int64[np.ndarray, " g"], *, blended: bool) -> Any:  # noqa: ANN401
         """These faces, those of one material together, in this order but for that."""
@@ -117,35 +107,41 @@ class PyrenderMeshes:
 
     def _primitive(self, faces: Int64[np.ndarray, " g"], number: int, blended: bool) -> Any:  # noqa: ANN401
         model = self.model
-        look = self._looks.get((number, blended))
-        if look is None:
-            look = self._looks[number, blended] = _GlMaterial(
-                model.materials[number], self._textures, blended=blended
-            )
+        if (number, blended) not in self._materials:
+            described = model.materials[number]
+            self._materials[number, blended] = _GlMaterial(described, self._texture, blended=blended)
+        material = self._materials[number, blended]
         corners = model.faces[faces].ravel()
         return pyrender.Primitive(
             positions=model.vertices[corners],
             normals=model.normals[faces].reshape(-1, 3),
-            texcoord_0=model.uv[corners] if look.tex_flags else None,
+            texcoord_0=model.uv[corners] if material.tex_flags else None,
             texcoord_1=None if model.uv1 is None else model.uv1[corners],
-            color_0=model.colors[corners] if self._colored else None,
-            material=look,
+            color_0=model.colors[corners] if model.colored else None,
+            material=material,
         )
+
+    def _texture(self, texture: Texture | None) -> _GlTexture | None:
+        """Every picture of a model once, whichever materials show it."""
+        if texture is None:
+            return None
+        key = id(texture.texels), texture.wrap, texture.magnify
+        return self._textures.setdefault(key, _GlTexture(texture))
 
 
 class TransparentFaces:
     """See-through faces, to be drawn from far to near: by material, and by face within it."""
 
-    def __init__(self, props: PyrenderMeshes, faces: Int64[np.ndarray, " g"]) -> None:
-        self._props, self._faces = props, faces
-        self._middles = props.model.vertices[props.model.faces[faces]].mean(axis=1)
+    def __init__(self, meshes: PyrenderMeshes, faces: Int64[np.ndarray, " g"]) -> None:
+        self._meshes, self._faces = meshes, faces
+        self._middles = meshes.model.vertices[meshes.model.faces[faces]].mean(axis=1)
 
-    def seen_from(self, eye: Float64[np.ndarray, "3"]) -> Any:  # noqa: ANN401
+    def sorted_from(self, eye: Float64[np.ndarray, "3"]) -> Any:  # noqa: ANN401
         distance = np.linalg.norm(self._middles - eye, axis=1)
-        of_material = self._props.model.material_of[self._faces]
+        of_material = self._meshes.model.material_of[self._faces]
         sums, counts = np.bincount(of_material, distance), np.maximum(np.bincount(of_material), 1)
         order = np.lexsort((-distance, -(sums / counts)[of_material]))
-        return self._props.mesh(self._faces[order], blended=True)
+        return self._meshes.mesh(self._faces[order], blended=True)
 
 
 def _transform(texture: Texture | None) -> Float64[np.ndarray, "3 3"]:
@@ -169,17 +165,17 @@ class GlScene:
         self._glass: TransparentFaces | None = None
 
     def show(self, model: MeshModel, rig: Rig, side: int) -> None:
-        """Put a model on the stage, for pictures of `side` samples from a rig's field of view."""
+        """Prepare a model for pictures of `side` samples from a rig's field of view."""
         self.clear()
         self._renderer.viewport_width = self._renderer.viewport_height = side
         near, far = (1 / inverse for inverse in depth_range(rig))
         camera = pyrender.PerspectiveCamera(np.radians(rig.fov_degrees), near, far, aspectRatio=1.0)
         self._camera = self._scene.add(camera)
-        props = PyrenderMeshes(model)
+        meshes = PyrenderMeshes(model)
         solid, cut, clear = by_opacity(model)
         if len(solid) + len(cut):
-            self._scene.add(props.mesh(np.concatenate([solid, cut]), blended=False))
-        self._glass = TransparentFaces(props, clear) if len(clear) else None
+            self._scene.add(meshes.mesh(np.concatenate([solid, cut]), blended=False))
+        self._glass = TransparentFaces(meshes, clear) if len(clear) else None
 
     def picture(self, pose: Float64[np.ndarray, "4 4"], background: float) -> Float32[np.ndarray, "s s 3"]:
         """Linear light of every sample, seen from here, before a grey of this much light."""
@@ -187,14 +183,14 @@ class GlScene:
         self._scene.set_pose(self._camera, pose)
         self._scene.bg_color = np.full(4, background)
         self._renderer.lamps = tuple(lamp[:, 0] for lamp in lamp_directions(pose[None]))
-        panes = None if self._glass is None else self._scene.add(self._glass.seen_from(pose[:3, 3]))
+        panes = None if self._glass is None else self._scene.add(self._glass.sorted_from(pose[:3, 3]))
         samples: Float32[np.ndarray, "s s 3"] = self._renderer.render(self._scene, _ALL_SIDES)
         if panes is not None:
             self._scene.remove_node(panes)
         return samples
 
     def clear(self) -> None:
-        """Take the model off the stage and out of the memory of OpenGL."""
+        """Remove the model, from the memory of OpenGL too."""
         self._platform.make_current()
         self._scene.clear()
         self._glass = None

@@ -1,23 +1,18 @@
 """sRGB bytes and linear light, by tables, and the background behind a view."""
 
 import numpy as np
-from jaxtyping import Float, Float32, UInt8
+from jaxtyping import Float32, UInt8
 
 from renderers.contracts import Background
 
 _STEPS = 1 << 16
 
 
-def _decode(encoded: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-
-
-def _encode(linear: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
-
-
-LINEAR_OF_BYTE = _decode(np.arange(256) / 255).astype(np.float32)
-BYTE_OF_LINEAR = np.rint(_encode(np.arange(_STEPS) / (_STEPS - 1)) * 255).astype(np.uint8)
+_bytes, _light = np.arange(256) / 255, np.arange(_STEPS) / (_STEPS - 1)
+_decoded = np.where(_bytes <= 0.04045, _bytes / 12.92, ((_bytes + 0.055) / 1.055) ** 2.4)
+_encoded = np.where(_light <= 0.0031308, _light * 12.92, 1.055 * _light ** (1 / 2.4) - 0.055)
+LINEAR_OF_BYTE = _decoded.astype(np.float32)
+BYTE_OF_LINEAR = np.rint(_encoded * 255).astype(np.uint8)
 
 
 def to_linear(pixels: UInt8[np.ndarray, "*s"]) -> Float32[np.ndarray, "*s"]:
@@ -42,7 +37,7 @@ def to_srgb(light: Float32[np.ndarray, "*s"]) -> UInt8[np.ndarray, "*s"]:
 
 def compose_on_background(
     background: Background,
-    seen: Float32[np.ndarray, "p 3"],
+    front: Float32[np.ndarray, "p 3"],
     rest: Float32[np.ndarray, " p"],
     veil: Float32[np.ndarray, "p 3"] | None = None,
 ) -> UInt8[np.ndarray, "p c"]:
@@ -50,7 +45,7 @@ def compose_on_background(
 
     Colours beside alpha are those of the covered part (not premultiplied), so edges have no rim.
     """
-    light = seen + rest[:, None] if background == "white" else seen
+    light = front + rest[:, None] if background == "white" else front
     light = light if veil is None else light + veil
     if background != "transparent":
         return to_srgb(light)

@@ -28,7 +28,10 @@ def corner_normals(
     if len(faces) <= MOST_FACES:
         points = _points(vertices)[faces].ravel()
         for corner, pair_corner, pair_face in _neighbours(points):
-            mean = _mean_of_gentle(areas, flat, corner, pair_corner, pair_face)
+            bend = np.einsum("pi,pi->p", flat[corner // 3][pair_corner], flat[pair_face])
+            weight = np.where(np.abs(bend) > CREASE_COSINE, np.sign(bend), 0.0)
+            sums = (weight * areas[pair_face, axis] for axis in range(3))
+            mean = np.stack([np.bincount(pair_corner, one, len(corner)) for one in sums], axis=1)
             length = np.linalg.norm(mean, axis=1, keepdims=True)
             normals[corner] = np.where(length > 0, mean / np.maximum(length, 1e-30), normals[corner])
     return normals.reshape(-1, 3, 3).astype(np.float32)
@@ -40,7 +43,7 @@ def fill_missing_normals(
     vertices: Float64[np.ndarray, "n 3"],
     faces: Int64[np.ndarray, "f 3"],
 ) -> Float32[np.ndarray, "f 3 3"]:
-    """The same with ours for the corners that miss theirs; only the faces around those are looked at."""
+    """The same with ours for the corners that miss theirs; only the faces around those are visited."""
     if not missing.any():
         return normals
     points = _points(vertices)[faces]
@@ -56,9 +59,8 @@ def fill_missing_normals(
 
 def unit_rows(vectors: Float64[np.ndarray, "k 3"]) -> Float64[np.ndarray, "k 3"]:
     """Vectors of length one; those without length stay zero."""
-    units: Float64[np.ndarray, "k 3"] = vectors / np.maximum(
-        np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30
-    )
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Float64[np.ndarray, "k 3"] = vectors / np.maximum(lengths, 1e-30)
     return units
 
 
@@ -90,16 +92,3 @@ def _neighbours(
         nth = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
         yield piece, mine, order[begin[points[piece]][mine] + nth] // 3
         start = stop
-
-
-def _mean_of_gentle(
-    areas: Float64[np.ndarray, "f 3"],
-    flat: Float64[np.ndarray, "f 3"],
-    corner: Int64[np.ndarray, " k"],
-    pair_corner: Int64[np.ndarray, " p"],
-    pair_face: Int64[np.ndarray, " p"],
-) -> Float64[np.ndarray, "k 3"]:
-    bend = np.einsum("pi,pi->p", flat[corner // 3][pair_corner], flat[pair_face])
-    weight = np.where(np.abs(bend) > CREASE_COSINE, np.sign(bend), 0.0)
-    sums = [np.bincount(pair_corner, weight * areas[pair_face, axis], len(corner)) for axis in range(3)]
-    return np.stack(sums, axis=1)

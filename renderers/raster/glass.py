@@ -26,7 +26,9 @@ def draw_cut_outs(scene: RasterScene, keys: Int64[np.ndarray, "v s s"], rows: Fa
     for sample, key in span_samples(rows):
         nearer = np.flatnonzero(key > flat[sample])
         sample, key = sample[nearer], key[nearer]
-        at = _at_samples(sample, key, side)
+        line, column = np.divmod(sample, side)
+        view, row = np.divmod(line, side)
+        at = Fragments(view, faces_of(key), column + 0.5, row + 0.5)
         there = fragment_alpha(scene, at) >= cutoffs[scene.model.material_of[at.face]]
         np.maximum.at(flat, sample[there], key[there])
 
@@ -38,12 +40,12 @@ def blend_glass(
     pixels = keys.size // SAMPLES_PER_SIDE**2
     through, light = np.ones((4, pixels), np.float32), np.zeros((4, 3, pixels), np.float32)
     for layer in _layers(keys, rows):
-        seen = fragments_in_pixels(scene, layer)
-        color = shade_fragments(scene, seen.fragments)
+        listed = fragments_in_pixels(scene, layer)
+        color = shade_fragments(scene, listed.fragments)
         opacity = np.clip(color[3], 0, 1)
         for corner in range(4):
-            here = np.flatnonzero(seen.shown[corner])
-            at, opaque = np.take(seen.pixel, here), np.take(opacity, here)
+            here = np.flatnonzero(listed.shown[corner])
+            at, opaque = np.take(listed.pixel, here), np.take(opacity, here)
             left = np.take(through[corner], at)
             for channel in range(3):
                 light[corner, channel][at] += np.take(color[channel], here) * left * opaque
@@ -69,18 +71,12 @@ def _in_front(
 ) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
     """(sample, key) of the see-through fragments that nothing solid hides."""
     flat, count = keys.reshape(-1), 0
-    samples, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    samples, fragment_keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for sample, key in span_samples(rows):
         nearer = np.flatnonzero(key > flat[sample])
         count += len(nearer)
         if count > MOST_FRAGMENTS:
             raise MeshError(TOO_MANY_CLEAR_FACES)
         samples.append(sample[nearer])
-        found.append(key[nearer])
-    return np.concatenate(samples), np.concatenate(found)
-
-
-def _at_samples(sample: Int64[np.ndarray, " k"], key: Int64[np.ndarray, " k"], side: int) -> Fragments:
-    line, column = np.divmod(sample, side)
-    view, row = np.divmod(line, side)
-    return Fragments(view, faces_of(key), column + 0.5, row + 0.5)
+        fragment_keys.append(key[nearer])
+    return np.concatenate(samples), np.concatenate(fragment_keys)

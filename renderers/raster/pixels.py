@@ -41,9 +41,8 @@ def fragments_in_pixels(scene: RasterScene, keys: Int64[np.ndarray, "v s s"]) ->
     leading = np.take(faces, edge, axis=1)
     if not scene.model.colored:
         leading = _merge_similar(scene.model, leading, np.take(four, edge, axis=1) >> 32)
-    found = [(inside, faces[0][inside], np.ones((4, len(inside)), bool)), *_distinct_faces(edge, leading)]
-    pixel, face = (np.concatenate(columns) for columns in list(zip(*found, strict=True))[:2])
-    shown = np.concatenate([columns[2] for columns in found], axis=1)
+    groups = [(inside, faces[0][inside], np.ones((4, len(inside)), bool)), *_distinct_faces(edge, leading)]
+    pixel, face, shown = (np.concatenate(columns, axis=-1) for columns in zip(*groups, strict=True))
     count = shown.sum(axis=0)
     x, y = 0.5 + (shown[1] + 1.0 * shown[3]) / count, 0.5 + (shown[2] + 1.0 * shown[3]) / count
     return PixelFragments(_fragments_at(pixel, face, x, y, keys.shape), pixel, shown)
@@ -86,12 +85,12 @@ def _distinct_faces(
     edge: Int64[np.ndarray, " e"], faces: Int32[np.ndarray, "4 e"]
 ) -> list[tuple[Int64[np.ndarray, " k"], Int32[np.ndarray, " k"], Bool[np.ndarray, "4 k"]]]:
     """Pixel, face and samples of the faces of some pixels, each once in a pixel, where it comes first."""
-    found = []
+    groups = []
     for corner in range(4):
         same = faces == faces[corner]
         first = np.flatnonzero((same.argmax(axis=0) == corner) & (faces[corner] >= 0))
-        found.append((edge[first], faces[corner][first], np.take(same, first, axis=1)))
-    return found
+        groups.append((edge[first], faces[corner][first], np.take(same, first, axis=1)))
+    return groups
 
 
 def _fragments_at(

@@ -53,11 +53,11 @@ def _draw(
     keys = np.zeros((len(poses), side, side), np.int64)
     draw_nearest(keys.reshape(-1), solid)
     draw_cut_outs(scene, keys, cut)
-    free, seen = (corners_of(keys) == 0).astype(np.float32), fragments_in_pixels(scene, keys)
+    free, listed = (corners_of(keys) == 0).astype(np.float32), fragments_in_pixels(scene, keys)
     through, veil = blend_glass(scene, keys, clear) if len(clear) else (np.ones_like(free), None)
-    weight = mean_of(seen.shown * np.take(through, seen.pixel, axis=1))
-    light, rest = shade_fragments(scene, seen.fragments)[:3] * weight, mean_of(free * through)
-    sums = [np.bincount(seen.pixel, channel, len(rest)) for channel in light]
+    weight = mean_of(listed.shown * np.take(through, listed.pixel, axis=1))
+    light, rest = shade_fragments(scene, listed.fragments)[:3] * weight, mean_of(free * through)
+    sums = [np.bincount(listed.pixel, channel, len(rest)) for channel in light]
     pixels = compose_on_background(background, np.stack(sums, axis=1).astype(np.float32), rest, veil)
     return pixels.reshape(len(poses), size, size, channel_count(background))
 

@@ -74,7 +74,7 @@ def spans_of_faces(
 ) -> FaceSpans:
     """Every row of the chosen faces that covers a sample, in every view."""
     corners = screen[:, triangles[faces]].reshape(-1, 3, 3)
-    by_height = _sorted_by_y(corners)
+    by_height = np.take_along_axis(corners, np.argsort(corners[..., 1], axis=1)[..., None], axis=1)
     first = _first_sample(by_height[:, 0, 1], side)
     count = _first_sample(by_height[:, 2, 1], side) - first
     which = np.repeat(np.arange(len(corners)), count)
@@ -109,11 +109,6 @@ def faces_of(keys: Int64[np.ndarray, "*s"]) -> Int32[np.ndarray, "*s"]:
     return (keys & FACE_MASK).astype(np.int32) - np.int32(1)
 
 
-def _sorted_by_y(triangles: Float64[np.ndarray, "t 3 3"]) -> Float64[np.ndarray, "t 3 3"]:
-    order = np.argsort(triangles[..., 1], axis=1)
-    return np.take_along_axis(triangles, order[..., None], axis=1)
-
-
 def _first_sample(position: Float64[np.ndarray, " k"], side: int) -> Int64[np.ndarray, " k"]:
     """The first row or column whose sample lies at or after a position, cut to the picture."""
     return np.clip(np.ceil(position - 0.5), 0, side).astype(np.int64)
@@ -129,7 +124,10 @@ def _ends(
     top, middle, bottom = by_height[:, 0], by_height[:, 1], by_height[:, 2]
     upper = np.concatenate([top, middle, top])
     lower = np.concatenate([middle, bottom, bottom])
-    edges = np.concatenate([upper, _slopes(upper, lower)], axis=1).T.copy()
+    fall = lower[:, 1] - upper[:, 1]
+    # edges too flat to hold a row get any number
+    slopes = (lower[:, ::2] - upper[:, ::2]) / np.where(fall > 1e-12, fall, 1)[:, None]
+    edges = np.concatenate([upper, slopes], axis=1).T.copy()
     lower_half = which + len(by_height) * (y >= middle[which, 1])
     short = _on_edges(edges, lower_half, y)
     long = _on_edges(edges, which + 2 * len(by_height), y)
@@ -137,17 +135,6 @@ def _ends(
     left = np.where(swap, short[0], long[0]), np.where(swap, short[1], long[1])
     right = np.where(swap, long[0], short[0]), np.where(swap, long[1], short[1])
     return left, right
-
-
-def _slopes(
-    upper: Float64[np.ndarray, "e 3"], lower: Float64[np.ndarray, "e 3"]
-) -> Float64[np.ndarray, "e 2"]:
-    """How x and depth change from row to row; edges too flat to hold a row get any number."""
-    fall = lower[:, 1] - upper[:, 1]
-    slopes: Float64[np.ndarray, "e 2"] = (lower[:, ::2] - upper[:, ::2]) / np.where(fall > 1e-12, fall, 1)[
-        :, None
-    ]
-    return slopes
 
 
 def _on_edges(

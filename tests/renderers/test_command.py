@@ -200,7 +200,7 @@ def test_what_was_drawn_before_an_interruption_is_kept(
         patch.setattr(batch, "_save", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(meshes, "--out", out, *QUICK)
-    assert list(RenderRecord.read(out).drawn) == ["a.glb"]
+    assert list(RenderRecord.read(out).entries) == ["a.glb"]
     assert run(meshes, "--out", out, *QUICK) == 0
     assert "1 rendered, 2 in all" in capsys.readouterr().out
 
@@ -249,7 +249,7 @@ def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
     whole, alone = tmp_path / "whole", tmp_path / "alone"
     assert run(tmp_path, "--out", whole, *QUICK) == 0
     run(tmp_path / "meshes", "--out", alone, *QUICK)
-    assert RenderRecord.read(whole).drawn["meshes/ball.obj"].notes == ()
+    assert RenderRecord.read(whole).entries["meshes/ball.obj"].notes == ()
     assert "outside its folder" in RenderRecord.read(alone).skipped["ball.obj"]
 
 

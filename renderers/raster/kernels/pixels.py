@@ -92,7 +92,7 @@ def fill_pixel(
     glass: bool,
     background: int,
 ) -> None:
-    """Add up the light of a pixel and write its bytes."""
+    """Add up the light of a pixel and write its sRGB bytes before its background."""
     first, last = listed.quads[pixel], listed.quads[pixel + 1]
     if first == last:
         for channel in range(4 if background == TRANSPARENT else 3):
@@ -104,8 +104,21 @@ def fill_pixel(
         for corner in range(4):
             if listed.owners[4 * quad + corner] >= 0:
                 _lay_over(scene, corner, listed.colors, 4 * listed.owners[4 * quad + corner])
-    light, rest = _solid(scene, listed, 4 * first)
-    _write(scene, picture, at, light, rest, glass, background)
+    solid, rest = _solid(scene, listed, 4 * first)
+    covered = min(max(_ONE - rest, _ZERO), _ONE)
+    for channel in range(3):
+        light = np.float32(solid[channel])
+        if background == WHITE:
+            light += rest
+        if glass:
+            values, first = scene.glass, 4 + channel
+            light += (values[first] + values[first + 3] + values[first + 6] + values[first + 9]) * _QUARTER
+        if background == TRANSPARENT:
+            light /= max(covered, _LEAST)
+        step = min(max(light, _ZERO), _ONE) * _BRIGHTEST + _HALF
+        picture[at + channel] = scene.bytes_of_light[int(step)]
+    if background == TRANSPARENT:
+        picture[at + 3] = np.uint8(np.rint(covered * np.float32(255)))
 
 
 @kernel
@@ -143,30 +156,3 @@ def _weight(scene: ScenePointers, owners: Pointer, quad: int, owner: int) -> Sin
     c = scene.glass[2] if owners[quad + 2] == owner else _ZERO
     d = scene.glass[3] if owners[quad + 3] == owner else _ZERO
     return (a + b + c + d) * _QUARTER
-
-
-@inline_kernel
-def _write(
-    scene: ScenePointers,
-    picture: Pointer,
-    at: int,
-    seen: tuple[float, float, float],
-    rest: Single,
-    glass: bool,
-    background: int,
-) -> None:
-    """The sRGB bytes of a pixel before its background."""
-    covered = min(max(_ONE - rest, _ZERO), _ONE)
-    for channel in range(3):
-        light = np.float32(seen[channel])
-        if background == WHITE:
-            light += rest
-        if glass:
-            values, first = scene.glass, 4 + channel
-            light += (values[first] + values[first + 3] + values[first + 6] + values[first + 9]) * _QUARTER
-        if background == TRANSPARENT:
-            light /= max(covered, _LEAST)
-        step = min(max(light, _ZERO), _ONE) * _BRIGHTEST + _HALF
-        picture[at + channel] = scene.bytes_of_light[int(step)]
-    if background == TRANSPARENT:
-        picture[at + 3] = np.uint8(np.rint(covered * np.float32(255)))

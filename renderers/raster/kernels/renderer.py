@@ -10,33 +10,12 @@ from jaxtyping import UInt8
 from multifold.compiling import compile_function
 from renderers.contracts import Background, MeshError, MeshModel, Rig, Views, channel_count, check_view_size
 from renderers.raster.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR_FACES
+from renderers.raster.kernels import scene as packed
 from renderers.raster.kernels.compiling import byte_pointer, fingerprint, kernel, long_pointer
 from renderers.raster.kernels.faces import slot_of, weights_at
 from renderers.raster.kernels.glass import count_layers, fill_layers, layer_count, list_layer
 from renderers.raster.kernels.pixels import TRANSPARENT, fill_pixel, list_quad
-from renderers.raster.kernels.scene import (
-    ARRAYS,
-    CLEAR,
-    CUT,
-    CUTOFF,
-    MATERIAL_WIDTH,
-    SLOTS,
-    SOLID,
-    Addresses,
-    FragmentArrays,
-    FragmentPointers,
-    Pointer,
-    SceneNumbers,
-    ScenePointers,
-    addresses_of,
-    distinct_textures,
-    fragment_arrays,
-    fragment_pointers,
-    material_arrays,
-    mesh_arrays,
-    scene_pointers,
-    scratch_arrays,
-)
+from renderers.raster.kernels.scene import Addresses, FragmentPointers, Pointer, SceneNumbers, ScenePointers
 from renderers.raster.kernels.shade import color_at, shade_fragments
 from renderers.raster.kernels.spans import set_edges, span
 from renderers.raster.light import lamp_directions
@@ -48,9 +27,10 @@ SeeKernel: TypeAlias = Callable[[Addresses, SceneNumbers, int], tuple[int, int]]
 PaintKernel: TypeAlias = Callable[[Addresses, SceneNumbers, Addresses, int, bool, int], None]
 TOO_MANY_FRAGMENTS = -1
 _NUMBERS = "Tuple((int64, int64, int64, int64, boolean, float64, float64))"
-_SCENE = f"UniTuple(int64, {len(ARRAYS)}), {_NUMBERS}"
+_SCENE = f"UniTuple(int64, {len(packed.ARRAYS)}), {_NUMBERS}"
 
 
+@functools.cache
 def compile_entries() -> tuple[SeeKernel, PaintKernel]:
     """Two compiled steps: `see` finds what is nearest at each sample, `paint` makes it a picture."""
     version = fingerprint()  # entries close over it, which makes it part of the key of their machine code
@@ -58,22 +38,22 @@ def compile_entries() -> tuple[SeeKernel, PaintKernel]:
     @compile_function(f"UniTuple(int64, 2)({_SCENE}, int64)")
     def see(at: Addresses, numbers: SceneNumbers, starts: int) -> tuple[int, int]:
         """How many see-through fragments there are, in all and in a row, counted at `starts` if not 0."""
-        scene = scene_pointers(at, numbers)
+        scene = packed.scene_pointers(at, numbers)
         _look_from(scene)
         if version < 0 or not (_draw_solid(scene) and _draw_cut_outs(scene)):
             return TOO_MANY_FRAGMENTS, 0
         return count_layers(scene, long_pointer(starts)) if starts else (0, 0)
 
     @compile_function(
-        f"void({_SCENE}, UniTuple(int64, {len(FragmentArrays._fields)}), int64, boolean, int64)"
+        f"void({_SCENE}, UniTuple(int64, {len(packed.FragmentArrays._fields)}), int64, boolean, int64)"
     )
     def paint(
         at: Addresses, numbers: SceneNumbers, room: Addresses, picture: int, glass: bool, behind: int
     ) -> None:
         """Write the bytes of the picture; `behind` is the number of its background."""
         if version >= 0:
-            listed, target = fragment_pointers(room), byte_pointer(picture)
-            _paint(scene_pointers(at, numbers), listed, target, glass, behind)
+            listed, target = packed.fragment_pointers(room), byte_pointer(picture)
+            _paint(packed.scene_pointers(at, numbers), listed, target, glass, behind)
 
     return see, paint
 
@@ -92,7 +72,7 @@ def _look_from(scene: ScenePointers) -> None:
         scene.screen[vertex] = middle + right * zoom * inverse
         scene.screen[vertex + 1] = middle - up * zoom * inverse
         scene.screen[vertex + 2] = inverse
-    for slot in range(SLOTS):
+    for slot in range(packed.SLOTS):
         scene.held[slot] = -1
 
 
@@ -103,7 +83,7 @@ def _draw_solid(scene: ScenePointers) -> bool:
     for sample in range(scene.side * scene.side):
         keys[sample] = 0
     for face in range(scene.face_count):
-        if scene.opacity_of[scene.material_of[face]] != SOLID:
+        if scene.opacity_of[scene.material_of[face]] != packed.SOLID:
             continue
         first, last = set_edges(scene, face)
         for row in range(first, last):
@@ -122,27 +102,24 @@ def _draw_cut_outs(scene: ScenePointers) -> bool:
     """Let faces with holes compete; holes leave no trace."""
     fragments = 0
     for face in range(scene.face_count):
-        if scene.opacity_of[scene.material_of[face]] != CUT:
+        material = scene.material_of[face]
+        if scene.opacity_of[material] != packed.CUT:
             continue
+        cutoff = scene.materials[material * packed.MATERIAL_WIDTH + packed.CUTOFF]
         first, last = set_edges(scene, face)
         for row in range(first, last):
             begin, count, key, step = span(scene, row, face)
             fragments += count
             for column in range(begin, begin + count):
-                if key > scene.keys[row * scene.side + column] and _is_there(scene, face, column, row):
-                    scene.keys[row * scene.side + column] = key
+                if key > scene.keys[row * scene.side + column]:
+                    slot = slot_of(scene, face)
+                    color = color_at(scene, slot, weights_at(scene, slot, column + 0.5, row + 0.5))
+                    if color[3] >= cutoff:
+                        scene.keys[row * scene.side + column] = key
                 key += step
         if fragments > MOST_FRAGMENTS_PER_VIEW:
             return False
     return True
-
-
-@kernel
-def _is_there(scene: ScenePointers, face: int, column: int, row: int) -> bool:
-    """Whether the face has no hole at this sample."""
-    slot = slot_of(scene, face)
-    alpha = color_at(scene, slot, weights_at(scene, slot, column + 0.5, row + 0.5))[3]
-    return bool(alpha >= scene.materials[scene.material_of[face] * MATERIAL_WIDTH + CUTOFF])
 
 
 @kernel
@@ -187,21 +164,16 @@ class CompiledRenderer:
     version = SoftwareRenderer.version
 
     def __init__(self) -> None:
-        self._see, self._paint = _entries()
+        self._see, self._paint = compile_entries()
 
     def render(self, model: MeshModel, rig: Rig, size: int = 224, background: Background = "white") -> Views:
         """One square sRGB picture for each pose of the rig."""
         check_view_size(size)
-        drawing = _ViewPainter(self._see, self._paint, model, rig, size)
+        painter = _ViewPainter(self._see, self._paint, model, rig, size)
         views = np.empty((len(rig), size, size, channel_count(background)), np.uint8)
         for number in range(len(rig)):
-            drawing.draw(number, background, views[number])
+            painter.draw(number, background, views[number])
         return views
-
-
-@functools.cache
-def _entries() -> tuple[SeeKernel, PaintKernel]:
-    return compile_entries()
 
 
 class _ViewPainter:
@@ -210,37 +182,31 @@ class _ViewPainter:
     def __init__(self, see: SeeKernel, paint: PaintKernel, model: MeshModel, rig: Rig, size: int) -> None:
         self._see, self._paint, self._rig, self._size = see, paint, rig, size
         opacities = [opacity_of(model, material) for material in model.materials]
-        self._textures = distinct_textures(model)
-        self._shape, self._looks = mesh_arrays(model), material_arrays(model, self._textures, opacities)
-        self._scratch = scratch_arrays(model, size)
-        self._at = addresses_of(self._shape, self._looks, self._scratch)
-        self._starts = np.empty((size * SAMPLES_PER_SIDE) ** 2 + 1 if CLEAR in opacities else 0, np.int64)
-        self._lights = np.concatenate(
-            [rig.poses[:, :3, 3].T.astype(np.float32), *lamp_directions(rig.poses)]
-        ).T
+        self._textures = packed.distinct_textures(model)
+        self._mesh = packed.mesh_arrays(model)
+        self._materials = packed.material_arrays(model, self._textures, opacities)
+        self._scratch = packed.scratch_arrays(model, size)
+        self._at = packed.addresses_of(self._mesh, self._materials, self._scratch)
+        samples = (size * SAMPLES_PER_SIDE) ** 2
+        self._starts = np.empty(samples + 1 if packed.CLEAR in opacities else 0, np.int64)
+        eyes = rig.poses[:, :3, 3].T.astype(np.float32)
+        self._lights = np.concatenate([eyes, *lamp_directions(rig.poses)]).T
         sets, (near, far) = 1 if model.uv1 is None else 2, depth_range(rig)
         counts = len(model.vertices), len(model.faces), size * SAMPLES_PER_SIDE
         self._numbers = (*counts, sets, model.colored, far, float(1 << DEPTH_BITS) / (near - far))
 
     def draw(self, number: int, background: Background, picture: UInt8[np.ndarray, "h w c"]) -> None:
         """Fill in the view of one camera."""
-        self._look_from(number)
-        layers, most = self._seen()
-        in_row, glass = min(most, self._size * MOST_LAYERS), len(self._starts) > 0
-        room = fragment_arrays(self._size, in_row, layers, self._starts)
-        behind = get_args(Background).index(background)
-        self._paint(self._at, self._numbers, addresses_of(room), picture.ctypes.data, glass, behind)
-
-    def _look_from(self, number: int) -> None:
         pose, zoom = self._rig.poses[number], zoom_of(self._rig.fov_degrees, self._size * SAMPLES_PER_SIDE)
         self._scratch.camera[:] = [*pose[:3, 3], *pose[:3, :3].ravel(), zoom]
         self._scratch.lights[:] = self._lights[number]
-
-    def _seen(self) -> tuple[int, int]:
-        """Settle what is nearest; gives how many see-through fragments there are, in all and in one row."""
-        total, most = self._see(self._at, self._numbers, self._starts.ctypes.data if len(self._starts) else 0)
-        if total == TOO_MANY_FRAGMENTS:
+        glass = len(self._starts) > 0
+        layers, most_in_row = self._see(self._at, self._numbers, self._starts.ctypes.data if glass else 0)
+        if layers == TOO_MANY_FRAGMENTS:
             raise MeshError(TOO_MANY_LARGE_FACES)
-        if total > MOST_FRAGMENTS:
+        if layers > MOST_FRAGMENTS:
             raise MeshError(TOO_MANY_CLEAR_FACES)
-        return total, most
+        in_row = min(most_in_row, self._size * MOST_LAYERS)
+        room = packed.fragment_arrays(self._size, in_row, layers, self._starts)
+        behind = get_args(Background).index(background)
+        self._paint(self._at, self._numbers, packed.addresses_of(room), picture.ctypes.data, glass, behind)

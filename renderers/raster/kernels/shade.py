@@ -2,33 +2,12 @@
 
 import numpy as np
 
-from renderers.raster.kernels import light
+from renderers.raster.kernels import faces, light
+from renderers.raster.kernels import scene as packed
 from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
-from renderers.raster.kernels.faces import (
-    COLOR,
-    CORNER_WIDTH,
-    DENSITY,
-    FLAT,
-    NORMAL_AT,
-    POINT,
-    UV,
-    UV1,
-    interpolate,
-    interpolate_vector,
-    slot_of,
-    weights_at,
-)
+from renderers.raster.kernels.faces import interpolate, interpolate_vector, slot_of, weights_at
 from renderers.raster.kernels.light import Vector
-from renderers.raster.kernels.scene import (
-    LANES,
-    MAP_WIDTH,
-    MATERIAL_WIDTH,
-    SLOT_VALUES,
-    UNLIT,
-    UV_SET,
-    FragmentPointers,
-    ScenePointers,
-)
+from renderers.raster.kernels.scene import LANES, FragmentPointers, ScenePointers
 from renderers.raster.kernels.texture_lookup import Color, sample_texture
 
 _BASE, _METAL_ROUGH, _NORMAL, _OCCLUSION, _EMISSIVE = range(5)  # of packed.TEXTURES
@@ -56,15 +35,16 @@ def _gather(scene: ScenePointers, listed: FragmentPointers, fragment: int, lane:
     glow, metallic, roughness, occlusion = _finish(scene, slot, weights)
     red, green, blue, alpha = color_at(scene, slot, weights)
     _put(scene, light.COLOR + lane, (red, green, blue))
-    _put(scene, light.POINT + lane, interpolate_vector(scene, slot, POINT, weights))
+    _put(scene, light.POINT + lane, interpolate_vector(scene, slot, faces.POINT, weights))
     _put(scene, light.NORMAL + lane, _leaning(scene, slot, weights))
-    _put(scene, light.FLAT + lane, light.load_vector(scene.values, slot * SLOT_VALUES + FLAT))
+    _put(scene, light.FLAT + lane, light.load_vector(scene.values, slot * packed.SLOT_VALUES + faces.FLAT))
     _put(scene, light.GLOW + lane, glow)
     scene.block[light.ALPHA + lane] = alpha
     scene.block[light.METALLIC + lane] = metallic
     scene.block[light.ROUGHNESS + lane] = roughness
     scene.block[light.OCCLUSION + lane] = occlusion
-    scene.block[light.UNLIT + lane] = scene.materials[_material(scene, slot) * MATERIAL_WIDTH + UNLIT]
+    material = _material(scene, slot) * packed.MATERIAL_WIDTH
+    scene.block[light.UNLIT + lane] = scene.materials[material + packed.UNLIT]
 
 
 @inline_kernel
@@ -85,21 +65,22 @@ def _texture(scene: ScenePointers, slot: int, kind: int) -> int:
 
 @inline_kernel
 def _texel(scene: ScenePointers, slot: int, texture: int, weights: Vector) -> Color:
-    second = scene.maps[texture * MAP_WIDTH + UV_SET]
-    first = UV1 if second else UV
+    second = scene.maps[texture * packed.MAP_WIDTH + packed.UV_SET]
+    first = faces.UV1 if second else faces.UV
     u, v = interpolate(scene, slot, first, weights), interpolate(scene, slot, first + 1, weights)
-    return sample_texture(scene, texture, u, v, scene.values[slot * SLOT_VALUES + DENSITY + second])
+    density = scene.values[slot * packed.SLOT_VALUES + faces.DENSITY + second]
+    return sample_texture(scene, texture, u, v, density)
 
 
 @inline_kernel
 def color_at(scene: ScenePointers, slot: int, weights: Vector) -> Color:
     """Albedo and alpha."""
-    base, first = scene.materials, _material(scene, slot) * MATERIAL_WIDTH
+    base, first = scene.materials, _material(scene, slot) * packed.MATERIAL_WIDTH
     texture = _texture(scene, slot, _BASE)
     color = base[first], base[first + 1], base[first + 2], base[first + 3]
     if scene.colored:
-        red, green, blue = interpolate_vector(scene, slot, COLOR, weights)
-        color = _times(color, (red, green, blue, interpolate(scene, slot, COLOR + 3, weights)))
+        red, green, blue = interpolate_vector(scene, slot, faces.COLOR, weights)
+        color = _times(color, (red, green, blue, interpolate(scene, slot, faces.COLOR + 3, weights)))
     if texture >= 0:
         color = _times(color, _texel(scene, slot, texture, weights))
     return color
@@ -113,7 +94,8 @@ def _times(first: Color, second: Color) -> Color:
 @inline_kernel
 def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
     """The direction of the normal."""
-    normal, texture = interpolate_vector(scene, slot, NORMAL_AT, weights), _texture(scene, slot, _NORMAL)
+    normal = interpolate_vector(scene, slot, faces.NORMAL_AT, weights)
+    texture = _texture(scene, slot, _NORMAL)
     if texture >= 0:
         x, y, z, _ = _texel(scene, slot, texture, weights)
         normal = _bumped(scene, slot, light.unit_vector(normal), (x, y, z))
@@ -123,12 +105,12 @@ def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
 @kernel
 def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> Vector:
     """The direction of a normal leant over by a normal map."""
-    values, a = scene.values, slot * SLOT_VALUES
-    b, c = a + CORNER_WIDTH, a + 2 * CORNER_WIDTH
+    values, a = scene.values, slot * packed.SLOT_VALUES
+    b, c = a + faces.CORNER_WIDTH, a + 2 * faces.CORNER_WIDTH
     here = light.load_vector(values, a)
     first = light.subtract(light.load_vector(values, b), here)
     second = light.subtract(light.load_vector(values, c), here)
-    a, b, c = a + UV, b + UV, c + UV
+    a, b, c = a + faces.UV, b + faces.UV, c + faces.UV
     first_uv = values[b] - values[a], values[b + 1] - values[a + 1]
     second_uv = values[c] - values[a], values[c + 1] - values[a + 1]
     leaning: Vector = light.lean_normal(normal, (first, second), (first_uv, second_uv), texel)
@@ -138,7 +120,7 @@ def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> V
 @inline_kernel
 def _finish(scene: ScenePointers, slot: int, weights: Vector) -> tuple[Vector, Single, Single, Single]:
     """Glow, metallic, roughness and occlusion."""
-    values, first = scene.materials, _material(scene, slot) * MATERIAL_WIDTH
+    values, first = scene.materials, _material(scene, slot) * packed.MATERIAL_WIDTH
     glow = values[first + 4], values[first + 5], values[first + 6]
     metallic, roughness, occlusion = values[first + 7], values[first + 8], _ONE
     texture = _texture(scene, slot, _METAL_ROUGH)

@@ -4,19 +4,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from renderers.raster.kernels import scene as packed
 from renderers.raster.kernels.compiling import Single, float_pointer, inline_kernel, kernel
-from renderers.raster.kernels.scene import (
-    CHANNELS,
-    LEVELS,
-    MAP_WIDTH,
-    MOST_LEVELS,
-    NEAREST,
-    TRANSFORMED,
-    WRAP_U,
-    WRAP_V,
-    Pointer,
-    ScenePointers,
-)
+from renderers.raster.kernels.scene import Pointer, ScenePointers
 
 Color: TypeAlias = tuple[Single, Single, Single, Single]
 _ZERO, _HALF, _ONE, _TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
@@ -27,22 +17,22 @@ _REPEAT, _CLAMP = 0, 1
 @kernel
 def sample_texture(scene: ScenePointers, number: int, u: Single, v: Single, density: Single) -> Color:
     """A texture's value at u, v: bilinear inside the nearest mip level; without alpha, 1."""
-    maps, moves, first, move = scene.maps, scene.moves, number * MAP_WIDTH, number * 8
-    if maps[first + TRANSFORMED]:
+    maps, moves, first, move = scene.maps, scene.moves, number * packed.MAP_WIDTH, number * 8
+    if maps[first + packed.TRANSFORMED]:
         density = density + moves[move + 6]
         u, v = (
             moves[move] * u + moves[move + 1] * v + moves[move + 2],
             moves[move + 3] * u + moves[move + 4] * v + moves[move + 5],
         )
     fineness = density + moves[move + 7]
-    level = int(min(max(np.rint(fineness), _ZERO), np.float32(maps[first + LEVELS] - 1)))
-    entry = 3 * (number * MOST_LEVELS + level)
+    level = int(min(max(np.rint(fineness), _ZERO), np.float32(maps[first + packed.LEVELS] - 1)))
+    entry = 3 * (number * packed.MOST_LEVELS + level)
     width, height, start = scene.levels[entry], scene.levels[entry + 1], scene.levels[entry + 2]
-    left, right, across = _neighbours(u, width, maps[first + WRAP_U])
-    top, bottom, down = _neighbours(v, height, maps[first + WRAP_V])
-    if maps[first + NEAREST] and fineness < 0:
+    left, right, across = _neighbours(u, width, maps[first + packed.WRAP_U])
+    top, bottom, down = _neighbours(v, height, maps[first + packed.WRAP_V])
+    if maps[first + packed.NEAREST] and fineness < 0:
         across, down = np.rint(across), np.rint(down)
-    texels, channels = float_pointer(maps[first]), maps[first + CHANNELS]
+    texels, channels = float_pointer(maps[first]), maps[first + packed.CHANNELS]
     above, below, left, right = start + top * width, start + bottom * width, left * channels, right * channels
     a, b = above * channels + left, above * channels + right
     c, d = below * channels + left, below * channels + right

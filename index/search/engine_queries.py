@@ -107,17 +107,12 @@ class RescoredQuery:
         depth = max(1, most) if exact else RESCORE_DEPTH
         reach = min(most, -(-limit // depth) * depth)
         _, rows = self.candidates.search(engine, reach, allowed, exact=exact)
-        scores = self._similarities(engine, rows)
+        scores = np.full(len(rows), -np.inf)  # which stays for a row that was removed meanwhile
+        rising = np.argsort(rows)
+        for ids, vectors in engine.blocks(rows[rising]):
+            scores[rising[np.searchsorted(rows, ids, sorter=rising)]] = self._compare(vectors)
         order = np.lexsort((rows, -scores, np.arange(len(rows)) // depth))[:limit]
         return scores[order].astype(np.float32), rows[order]
-
-    def _similarities(self, engine: IndexEngine, rows: Ids) -> Float64[np.ndarray, " k"]:
-        """Of each of these rows; -inf for a row that was removed meanwhile."""
-        scores = np.full(len(rows), -np.inf)
-        order = np.argsort(rows)
-        for ids, vectors in engine.blocks(rows[order]):
-            scores[order[np.searchsorted(rows, ids, sorter=order)]] = self._compare(vectors)
-        return scores
 
     def _compare(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         scores = np.zeros(len(vectors))

@@ -78,9 +78,10 @@ class FilterCache:
 
     def _reset(self, version: int) -> None:
         """Empty the cache, and begin with this version."""
-        self._begun, self._begun_with = version, 0
+        self._version, self._begun, self._begun_with = NEVER, version, 0
         self._editions = self._sizes = np.empty(0, np.int64)
         self._leaves.clear()
+        self._filters.clear()
 
     def _bits(self, now: Connection, where: Filter) -> Bits:
         """What passes; of ended editions some do."""
@@ -94,9 +95,9 @@ class FilterCache:
         return self._leaf(now, where)
 
     def _leaf(self, now: Connection, leaf: LeafFilter) -> Bits:
-        bits = self._leaves.get(leaf)
-        if bits is None or len(bits) < len(self._editions):
-            self._leaves[leaf] = self._extended(now, leaf, np.empty(0, np.bool_) if bits is None else bits)
+        bits = self._leaves.get(leaf, np.empty(0, np.bool_))
+        if leaf not in self._leaves or len(bits) < len(self._editions):
+            self._leaves[leaf] = self._extended(now, leaf, bits)
         return _recent(self._leaves, leaf, MOST_BITS)
 
     def _extended(self, now: Connection, leaf: LeafFilter, bits: Bits) -> Bits:

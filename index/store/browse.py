@@ -170,15 +170,17 @@ def page_in_order(
     connection: Connection, order: ItemOrder, after: str | None, limit: int, where: Filter | None = None
 ) -> tuple[list[Item], str | None]:
     """A page, and the mark that begins the next one, if there may be one."""
-    query = _newest(after) if order.key is None else _by_number(order.key, order.descending, after)
+    if order.key is None:
+        older = true() if after is None else items.c.edition < _read_mark(after)[0]
+        query = select(items).where(older).order_by(items.c.edition.desc())
+    else:
+        query = _by_number(order.key, order.descending, after)
     rows = connection.execute(query.where(_holds(where)).limit(limit)).mappings().all()
-    mark = _mark(rows[-1]) if len(rows) == limit else None
-    return read_items(connection, rows), mark
-
-
-def _newest(after: str | None) -> Select[Any]:
-    older = true() if after is None else items.c.edition < _read_mark(after)[0]
-    return select(items).where(older).order_by(items.c.edition.desc())
+    if len(rows) < limit:
+        return read_items(connection, rows), None
+    last = rows[-1]
+    number = f" {last['number']!r}" if "number" in last else ""
+    return read_items(connection, rows), f"{last['edition']}{number}"
 
 
 def _by_number(key: str, descending: bool, after: str | None) -> Select[Any]:
@@ -196,10 +198,6 @@ def _behind(number: Any, descending: bool, after: str | None) -> Condition:  # n
     edition, last = _read_mark(after)
     further = number < last if descending else number > last
     return or_(further, and_(number == last, items.c.edition > edition))
-
-
-def _mark(row: Mapping[Any, Any]) -> str:
-    return f"{row['edition']} {row['number']!r}" if "number" in row else str(row["edition"])
 
 
 def _read_mark(mark: str) -> tuple[int, float]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from app import errors
 from app.collections.collections import Collections, open_collections
+from app.http.dependencies import collection_name
 from app.http.job_handlers import job_handlers
 from app.http.middleware import (
     ApiKeyGuard,
@@ -41,7 +42,7 @@ from app.http.schemas.search import (
     SearchBody,
     TraverseBody,
 )
-from app.runtime.runtime import Runtime, collection_name
+from app.runtime.runtime import Runtime
 from app.settings import Settings
 from multifold.errors import needs_extra
 

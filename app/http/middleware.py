@@ -21,7 +21,6 @@ with needs_extra("serve"):
     from starlette.requests import ClientDisconnect
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-    from starlette.types import Scope as Connection
 
 
 SECURITY_HEADERS = {
@@ -41,11 +40,11 @@ _log = logging.getLogger("multifold.app")
 
 
 class RequestIdMiddleware:
-    """Gives a request its id, every answer that id and the safe headers, and the numbers their due."""
+    """Gives a request its id, sends it and security headers with every answer, and counts the request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        # asking the system for chance each time would let go of the interpreter's lock, and wait for it again
+        # one random number at the start: asking the system each time would release the interpreter's lock
         start = secrets.token_hex(8)
         self._ids = (f"{start}{number:016x}" for number in count())
 
@@ -55,13 +54,13 @@ class RequestIdMiddleware:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        asked = headers.get("x-request-id", "")
-        request_id = asked if CLIENT_REQUEST_ID.fullmatch(asked) else next(self._ids)
+        wanted = headers.get("x-request-id", "")
+        request_id = wanted if CLIENT_REQUEST_ID.fullmatch(wanted) else next(self._ids)
         scope.setdefault("state", {})["request_id"] = request_id
         logs.request_id.set(request_id)
         start, status = time.perf_counter(), CLIENT_LEFT
 
-        async def sealed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -71,13 +70,13 @@ class RequestIdMiddleware:
                     answer_headers.setdefault(name, value)
             await send(message)
 
-        numbers: Telemetry = scope["app"].state.runtime.telemetry
-        with numbers.tracing.request(scope["method"], headers, request_id) as answered:
+        telemetry: Telemetry = scope["app"].state.runtime.telemetry
+        with telemetry.tracing.request(scope["method"], headers, request_id) as answered:
             try:
-                await self.app(scope, receive, sealed)
+                await self.app(scope, receive, send_with_headers)
             finally:
                 route = _route_template(scope)
-                numbers.request(scope["method"], route, status, time.perf_counter() - start)
+                telemetry.request(scope["method"], route, status, time.perf_counter() - start)
                 answered(route, status)
 
 
@@ -91,7 +90,7 @@ def _route_template(scope: Scope) -> str:
 
 
 class ErrorBoundary:
-    """Turns what nobody caught into a 500 that tells no secrets; the log has the rest."""
+    """Turns an unexpected exception into a 500 without details; the log has them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -100,13 +99,13 @@ class ErrorBoundary:
         """One request."""
         started = False
 
-        async def watched(message: Message) -> None:
+        async def note_start(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
 
         try:
-            await self.app(scope, receive, watched)
+            await self.app(scope, receive, note_start)
         except Exception:
             if scope["type"] != "http" or started:
                 raise
@@ -117,7 +116,7 @@ class ErrorBoundary:
 
 
 class RequestTimeout:
-    """Gives a request up when it takes too long, or when nobody waits for it any more."""
+    """Cancels a request that takes too long, or whose client has left."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self.app, self.seconds = app, seconds
@@ -130,26 +129,26 @@ class RequestTimeout:
         started = gone = False
         watcher: asyncio.Task[None] | None = None
 
-        async def watch() -> None:
+        async def watch_for_disconnect() -> None:
             nonlocal gone
             gone = (await receive())["type"] == "http.disconnect"
             limit.cancel()
 
-        async def heard() -> Message:
+        async def receive_and_watch() -> Message:
             nonlocal watcher
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body") and watcher is None:
-                watcher = asyncio.create_task(watch())
+                watcher = asyncio.create_task(watch_for_disconnect())
             return message
 
-        async def watched(message: Message) -> None:
+        async def note_start(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         with anyio.move_on_after(self.seconds) as limit:
             try:
-                await self.app(scope, heard, watched)
+                await self.app(scope, receive_and_watch, note_start)
             except ClientDisconnect:
                 gone = True
             finally:
@@ -179,10 +178,9 @@ class BodyLimit:
             return
         headers = Headers(scope=scope)
         announced = headers.get("content-length", "0")
-        waits = "expect" in headers
         read = 0
 
-        async def limited() -> Message:
+        async def receive_limited() -> Message:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
@@ -192,13 +190,13 @@ class BodyLimit:
                 raise self._too_large()
             return message
 
-        async def refused() -> Message:
-            if not waits:
+        async def refuse() -> Message:
+            if "expect" not in headers:  # else the client waits before it sends
                 await self._drain(receive)
             raise self._too_large()
 
         too_large = announced.isdecimal() and int(announced) > self.limit
-        await self.app(scope, refused if too_large else limited, send)
+        await self.app(scope, refuse if too_large else receive_limited, send)
 
     async def _drain(self, receive: Receive) -> None:
         dropped = 0
@@ -220,14 +218,13 @@ READ_PATHS = re.compile(
     re.DOTALL,
 )
 WRITE_PATHS = re.compile(r"/v1/items(/.*)?|/v1/jobs/[^/]+/cancel", re.DOTALL)
-FEEDBACK_PATHS = re.compile(
-    r"/v1/feedback(/.*)?", re.DOTALL
-)  # what people asked is not for all who may search
+# queries of other people are not for everyone who may search
+FEEDBACK_PATHS = re.compile(r"/v1/feedback(/.*)?", re.DOTALL)
 ADMIN_PATHS = re.compile(r"/v1/snapshots(/.*)?", re.DOTALL)
 
 
 def required_scope(method: str, path: str) -> KeyScope | None:
-    """What a request needs; None: nothing. What is not listed needs the most.
+    """The scope that a request needs, None for none. A path that is not listed needs admin.
 
     The routes of a named collection need what their short forms need.
     """
@@ -250,7 +247,7 @@ class ApiKeyGuard:
     def __init__(self, app: ASGIApp, keys: ApiKeys, *, open_read: bool) -> None:
         self.app, self._keys, self._open_read = app, keys, open_read
 
-    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)

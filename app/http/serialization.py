@@ -19,14 +19,14 @@ TAG_LENGTH = 12
 HASH_LENGTH = 64
 
 
-def serialize_answer(found: SearchHits, at: CollectionRuntime) -> SearchAnswer:
+def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAnswer:
     """The answer to a search."""
     encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
     return SearchAnswer(
-        hits=tuple(serialize_hit(hit, at.address) for hit in found.hits),
+        hits=tuple(serialize_hit(hit, runtime.address) for hit in found.hits),
         took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
         version=found.version,
-        bundle=at.service.encoder.bundle.name,
+        bundle=runtime.service.encoder.bundle.name,
         calibrated_by=found.basis,
         warnings=found.warnings,
     )

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from app.collections.collections import Collections, CollectionService
 from app.concurrency.batching import Batcher
@@ -47,7 +47,6 @@ from multifold.errors import needs_extra
 from multifold.types import Hit
 
 with needs_extra("serve"):
-    from fastapi import Path, Request
     from starlette.concurrency import run_in_threadpool
 
 T = TypeVar("T")
@@ -59,7 +58,7 @@ class CollectionRuntime:
     """One collection on one event loop."""
 
     def __init__(self, runtime: "Runtime", service: CollectionService) -> None:
-        self.runtime, self.service = runtime, service
+        self.parent, self.service = runtime, service
         self.query_encoder = CollectionQueryEncoder(
             runtime.query_encoder(service.observer), service.collection, runtime.quick
         )
@@ -75,14 +74,14 @@ class CollectionRuntime:
     @property
     def address(self) -> str:
         """The path that its routes begin with."""
-        plain = self.service.name == MAIN == self.runtime.collections.default
+        plain = self.service.name == MAIN == self.parent.collections.default
         return "/v1" if plain else f"/v1/collections/{self.service.name}"
 
     async def search(
         self, parts: WeightedParts, options: SearchOptions, where: Filter | None = None
     ) -> SearchHits:
         """Encode the parts of a query and search with them; `where` narrows the filter of the options."""
-        start, name, span = time.perf_counter(), self.service.name, self.runtime.telemetry.tracing.span
+        start, name, span = time.perf_counter(), self.service.name, self.parent.telemetry.tracing.span
         where = narrow_filter(options, where)
         model, side = self.service.confidence.now(), side_of(parts)
         check_confidence(model.curves, parts, options)
@@ -97,7 +96,7 @@ class CollectionRuntime:
             hits = await self._hits(request, fold=options.duplicates == "fold")
         search_end = time.perf_counter()
         if not options.offset:
-            self.runtime.telemetry.answer(name, hits)
+            self.parent.telemetry.answer(name, hits)
         hits = [
             replace(hit, chance=model.chance(side, options.pool, hit))
             for hit in hits
@@ -130,10 +129,10 @@ class CollectionRuntime:
                 return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
     async def prepare(self, upload: ItemUpload) -> PreparedItem:
-        mesh, span, views = upload.mesh, self.runtime.telemetry.tracing.span, None
+        mesh, span, views = upload.mesh, self.parent.telemetry.tracing.span, None
         if mesh is not None:
             with span("draw", collection=self.service.name):
-                views = await self.runtime.render_pool.run(lambda: self.service.observer.draw(mesh))
+                views = await self.parent.render_pool.run(lambda: self.service.observer.draw(mesh))
         files = ((mesh.data, mesh.suffix),) if mesh is not None and self.service.settings.keep_files else ()
         draft = ItemDraft(
             upload.id, upload.texts, upload.photos, views, upload.payload, files, spared=self._spared
@@ -143,7 +142,7 @@ class CollectionRuntime:
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
         version = self.service.collection.version
-        self.runtime.audit.record(action, self.service.name, ids, count, version)
+        self.parent.audit.record(action, self.service.name, ids, count, version)
 
     def check_many(self, count: int, what: str) -> None:
         """Refuse what is too much for one request."""
@@ -153,7 +152,7 @@ class CollectionRuntime:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do it in a thread."""
-        return await self.runtime.quick.run(work)
+        return await self.parent.quick.run(work)
 
     @property
     def waiting(self) -> int:
@@ -248,20 +247,3 @@ class Runtime:
         self.quick.close()
         self.render_pool.close()
         self.telemetry.tracing.close()
-
-
-async def collection_runtime(request: Request) -> CollectionRuntime:
-    """The runtime of the collection that a request names, else of the default one."""
-    runtime: Runtime = request.app.state.runtime
-    return await runtime.collection(request.path_params.get("collection", DEFAULT))
-
-
-def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
-    """The path parameter of every route of a named collection."""
-    return collection
-
-
-def service_runtime(request: Request) -> Runtime:
-    """The runtime of the service that a request came to."""
-    runtime: Runtime = request.app.state.runtime
-    return runtime

@@ -1,16 +1,16 @@
 """/v1/items as a whole: write and remove many, page through them, count them."""
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 from app.collections.collections import WrittenItem
 from app.errors import ApiError
 from app.http import serialization
+from app.http.dependencies import CollectionDep
 from app.http.job_handlers import INGEST_JOB, write_many
 from app.http.openapi import describe_body, error_responses
 from app.http.parsing import parse_filter, read_body
 from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
-from app.runtime.runtime import CollectionRuntime, collection_runtime
 from index.collection import Collection
 from index.store import browse
 from multifold.errors import MultifoldError, needs_extra
@@ -19,21 +19,20 @@ from multifold.wire.administration import JobAnswer
 from multifold.wire.items import BulkAnswer, BulkItemOutcome, ItemCount, ItemPage, RemovalAnswer
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends, Request
+    from fastapi import APIRouter, Request
 
 router = APIRouter(prefix="/items", tags=["items"])
-At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 
 @router.post("", responses=error_responses(413, 415, 422, 429, 503), openapi_extra=describe_body(BulkBody))
-async def write(request: Request, at: At) -> BulkAnswer:
+async def write(request: Request, runtime: CollectionDep) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
-    body = await read_body(request, BulkBody, at.run)
-    at.check_many(len(body.items), "items")
-    outcomes = await write_many(at, body.items)
+    body = await read_body(request, BulkBody, runtime.run)
+    runtime.check_many(len(body.items), "items")
+    outcomes = await write_many(runtime, body.items)
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
     written = sum(isinstance(outcome, WrittenItem) for outcome in outcomes)
-    return BulkAnswer(results, written, len(results) - written, at.service.collection.version)
+    return BulkAnswer(results, written, len(results) - written, runtime.service.collection.version)
 
 
 @router.post(
@@ -42,40 +41,40 @@ async def write(request: Request, at: At) -> BulkAnswer:
     responses=error_responses(413, 415, 422, 429, 503),
     openapi_extra=describe_body(BulkBody),
 )
-async def write_later(request: Request, at: At) -> JobAnswer:
+async def write_later(request: Request, runtime: CollectionDep) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
-    body = await read_body(request, BulkBody, at.run)
+    body = await read_body(request, BulkBody, runtime.run)
     spec = {"items": body.items}
-    job = await at.runtime.jobs.add(INGEST_JOB, at.service.name, spec, len(body.items))
+    job = await runtime.parent.jobs.add(INGEST_JOB, runtime.service.name, spec, len(body.items))
     return serialization.job_answer(job)
 
 
 @router.post("/delete", responses=error_responses(413, 422, 429, 503))
-async def delete(at: At, body: ItemDeleteBody) -> RemovalAnswer:
+async def delete(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
     """Remove the items of these ids, or those that a filter lets through."""
     chosen = parse_filter(body.filter)
     if (body.ids is None) == (chosen is None):
         raise ApiError(422, "bad_request", "say which items to remove by 'ids' or by a 'filter', one of both")
     if chosen is not None:
-        removed = await at.run(lambda: at.service.delete_where(chosen))
+        removed = await runtime.run(lambda: runtime.service.delete_where(chosen))
     else:
-        removed = await at.run(lambda: at.service.delete(body.ids or []))
-    at.audit("delete", body.ids or [json.dumps(body.filter)], removed)
+        removed = await runtime.run(lambda: runtime.service.delete(body.ids or []))
+    runtime.audit("delete", body.ids or [json.dumps(body.filter)], removed)
     return RemovalAnswer(removed=removed)
 
 
 @router.post("/scroll", responses=error_responses(413, 422, 429, 503))
-async def scroll(at: At, body: ItemScrollBody) -> ItemPage:
+async def scroll(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
-    items, after = await at.run(lambda: _page(at.service.collection, body))
-    return ItemPage(tuple(serialization.serialize_item(item, at.address) for item in items), after)
+    items, after = await runtime.run(lambda: _page(runtime.service.collection, body))
+    return ItemPage(tuple(serialization.serialize_item(item, runtime.address) for item in items), after)
 
 
 @router.post("/count", responses=error_responses(413, 422, 429, 503))
-async def count(at: At, body: ItemFilterBody) -> ItemCount:
+async def count(runtime: CollectionDep, body: ItemFilterBody) -> ItemCount:
     """How many items there are, or how many of them a filter lets through."""
     chosen = parse_filter(body.filter)
-    return ItemCount(count=await at.run(lambda: at.service.collection.count(chosen)))
+    return ItemCount(count=await runtime.run(lambda: runtime.service.collection.count(chosen)))
 
 
 def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str | None]:

@@ -1,15 +1,14 @@
 """/v1/collections, /v1/aliases and /v1/bundles: several collections in one service."""
 
 from dataclasses import asdict
-from typing import Annotated
 
 from app.collections.collections import Collections, CollectionService
 from app.errors import ApiError
+from app.http.dependencies import ServiceDep
 from app.http.openapi import error_responses
 from app.http.schemas.collections import AliasBody, CollectionBody, IndexBody, RebuildBody
 from app.http.serialization import job_answer
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
-from app.runtime.runtime import Runtime, service_runtime
 from app.search import insight
 from index.contracts import IndexPlan
 from index.engine_factory import check_plan
@@ -31,26 +30,25 @@ from multifold.wire.administration import (
 )
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends
+    from fastapi import APIRouter
 
 router = APIRouter(prefix="/v1", tags=["collections"])
-Here = Annotated[Runtime, Depends(service_runtime)]
 
 
 @router.post("/collections", status_code=201, responses=error_responses(404, 409, 413, 422, 429, 503))
-async def create(here: Here, body: CollectionBody) -> CollectionStatus:
+async def create(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
-    service = await here.quick.run(lambda: here.collections.create(body.name, body.bundle, plan))
-    here.audit.record("create collection", service.name, [], 1, service.collection.version)
-    return await here.quick.run(lambda: _status(service, here.collections.listing()))
+    service = await runtime.quick.run(lambda: runtime.collections.create(body.name, body.bundle, plan))
+    runtime.audit.record("create collection", service.name, [], 1, service.collection.version)
+    return await runtime.quick.run(lambda: _status(service, runtime.collections.listing()))
 
 
 @router.get("/collections", responses=error_responses(429))
-async def collections(here: Here) -> CollectionsAnswer:
+async def collections(runtime: ServiceDep) -> CollectionsAnswer:
     """All collections."""
-    collections = here.collections
-    return await here.quick.run(
+    collections = runtime.collections
+    return await runtime.quick.run(
         lambda: CollectionsAnswer(
             tuple(_one(collections, name) for name in (MAIN, *collections.listing().entries))
         )
@@ -58,60 +56,60 @@ async def collections(here: Here) -> CollectionsAnswer:
 
 
 @router.get("/collections/{name}", responses=error_responses(404, 422, 429))
-async def collection(here: Here, name: str) -> CollectionStatus:
+async def collection(runtime: ServiceDep, name: str) -> CollectionStatus:
     """One collection, by its name or an alias."""
-    return await here.quick.run(lambda: _one(here.collections, name))
+    return await runtime.quick.run(lambda: _one(runtime.collections, name))
 
 
 @router.delete("/collections/{name}", responses=error_responses(404, 409, 422, 429))
-async def drop(here: Here, name: str) -> NameRemoval:
+async def drop(runtime: ServiceDep, name: str) -> NameRemoval:
     """Remove a collection with all that it holds. What it is also called must be moved or removed first."""
-    await here.drop(name)
-    here.audit.record("drop collection", name, [], 1, 0)
+    await runtime.drop(name)
+    runtime.audit.record("drop collection", name, [], 1, 0)
     return NameRemoval(name)
 
 
 @router.post(
     "/collections/{name}/rebuild", status_code=202, responses=error_responses(404, 409, 413, 422, 429, 503)
 )
-async def rebuild(here: Here, name: str, body: RebuildBody) -> JobAnswer:
+async def rebuild(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswer:
     """Write a collection again into another, from originals and with another bundle, and move an alias there.
 
     The job that does it follows what is written meanwhile, and verifies before it moves anything.
     """
-    source = (await here.collection(name)).service
+    source = (await runtime.collection(name)).service
     if body.since is not None:
-        await here.collection(body.to)  # it must be there, with what was not written since
+        await runtime.collection(body.to)  # it must be there, with what was not written since
     plan = _index_plan(body.index)
-    target = await here.quick.run(lambda: here.collections.ensure(body.to, body.bundle, plan))
+    target = await runtime.quick.run(lambda: runtime.collections.ensure(body.to, body.bundle, plan))
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
-        here.collections.check_alias(body.alias)
+        runtime.collections.check_alias(body.alias)
     spec = {"to": target.name, "alias": body.alias, "partial": body.partial, "since": body.since}
-    here.audit.record(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
-    return job_answer(await here.jobs.add(REBUILD_JOB, source.name, spec))
+    runtime.audit.record(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
+    return job_answer(await runtime.jobs.add(REBUILD_JOB, source.name, spec))
 
 
 @router.post(
     "/collections/{name}/reindex", status_code=202, responses=error_responses(404, 413, 422, 429, 503)
 )
-async def reindex(here: Here, name: str, body: IndexBody) -> JobAnswer:
+async def reindex(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
     """Build another index of what is stored, without encoding anything again; a job does it.
 
     The present index is searched until the new one finds what is asked of it.
     """
-    source, plan = (await here.collection(name)).service, IndexPlan(**body.model_dump())
+    source, plan = (await runtime.collection(name)).service, IndexPlan(**body.model_dump())
     check_plan(plan, source.encoder.dim)
-    here.audit.record("reindex", source.name, [], 1, source.collection.version)
-    return job_answer(await here.jobs.add(REINDEX_JOB, source.name, asdict(plan)))
+    runtime.audit.record("reindex", source.name, [], 1, source.collection.version)
+    return job_answer(await runtime.jobs.add(REINDEX_JOB, source.name, asdict(plan)))
 
 
 @router.get("/bundles", responses=error_responses(429))
-async def bundles(here: Here) -> BundlesAnswer:
+async def bundles(runtime: ServiceDep) -> BundlesAnswer:
     """The bundles at hand: the service's own, and those of its folder of bundles."""
-    collections = here.collections
-    return await here.quick.run(
+    collections = runtime.collections
+    return await runtime.quick.run(
         lambda: BundlesAnswer(
             tuple(_bundle(folder.name, one, collections) for folder, one in collections.encoders.at_hand())
         )
@@ -119,39 +117,39 @@ async def bundles(here: Here) -> BundlesAnswer:
 
 
 @router.post("/bundles/reload", responses=error_responses(409, 413, 422, 429))
-async def reload(here: Here) -> BundleReloadAnswer:
+async def reload(runtime: ServiceDep) -> BundleReloadAnswer:
     """Read the bundles in use again: calibration, explanations and words of the same vectors.
 
     They are verified first; requests that are under way end as they began. All are replaced, or none.
     """
-    pairs = await here.quick.run(here.collections.encoders.reload)
+    pairs = await runtime.quick.run(runtime.collections.encoders.reload)
     insight.clear_caches()
-    here.audit.record("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
+    runtime.audit.record("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
     return BundleReloadAnswer(
         tuple(BundleReload(now.name, now.vector_id, now.bundle_id, before.bundle_id) for before, now in pairs)
     )
 
 
 @router.get("/aliases", responses=error_responses(429))
-async def aliases(here: Here) -> AliasesAnswer:
+async def aliases(runtime: ServiceDep) -> AliasesAnswer:
     """The collection of each alias; `default` is the one where none is named."""
-    listing = await here.quick.run(here.collections.listing)
+    listing = await runtime.quick.run(runtime.collections.listing)
     return AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
 
 
 @router.put("/aliases/{alias}", responses=error_responses(404, 409, 413, 422, 429))
-async def set_alias(here: Here, alias: str, body: AliasBody) -> AliasAnswer:
+async def set_alias(runtime: ServiceDep, alias: str, body: AliasBody) -> AliasAnswer:
     """Call a collection so from now on, in one step."""
-    former = await here.quick.run(lambda: here.collections.set_alias(alias, body.collection))
-    here.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
+    former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, body.collection))
+    runtime.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
     return AliasAnswer(alias, body.collection, former)
 
 
 @router.delete("/aliases/{alias}", responses=error_responses(404, 422, 429))
-async def drop_alias(here: Here, alias: str) -> NameRemoval:
+async def drop_alias(runtime: ServiceDep, alias: str) -> NameRemoval:
     """Call no collection so any more; `default` goes back to the main one."""
-    await here.quick.run(lambda: here.collections.drop_alias(alias))
-    here.audit.record(f"drop alias {alias}", "", [], 1, 0)
+    await runtime.quick.run(lambda: runtime.collections.drop_alias(alias))
+    runtime.audit.record(f"drop alias {alias}", "", [], 1, 0)
     return NameRemoval(alias)
 
 

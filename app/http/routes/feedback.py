@@ -6,12 +6,12 @@ from typing import Annotated
 
 from app.errors import ApiError
 from app.feedback import recording
+from app.http.dependencies import CollectionDep
 from app.http.openapi import FILE_RESPONSE, describe_body, error_responses
 from app.http.parsing import parse_parts, read_body
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import FeedbackBody
 from app.ingest.uploads import PICTURE_TYPES
-from app.runtime.runtime import CollectionRuntime, collection_runtime
 from index.store.feedback import FeedbackFilter, Judgement
 from multifold.errors import needs_extra
 from multifold.types import Verdict
@@ -19,10 +19,9 @@ from multifold.wire.items import RemovalAnswer
 from multifold.wire.search import FeedbackEntry, FeedbackPage, FeedbackPart, ObservationReference
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends, Query, Request, Response
+    from fastapi import APIRouter, Query, Request, Response
 
 router = APIRouter(prefix="/feedback", tags=["feedback"])
-At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 
 
 @router.post(
@@ -30,15 +29,15 @@ At = Annotated[CollectionRuntime, Depends(collection_runtime)]
     responses=error_responses(403, 404, 413, 415, 422, 429, 503),
     openapi_extra=describe_body(FeedbackBody),
 )
-async def write(request: Request, at: At) -> FeedbackEntry:
+async def write(request: Request, runtime: CollectionDep) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
-    body = await read_body(request, FeedbackBody, at.run)
-    parts, shown = parse_parts(body.query, at.service.settings.max_text), body.observation
+    body = await read_body(request, FeedbackBody, runtime.run)
+    parts, shown = parse_parts(body.query, runtime.service.settings.max_text), body.observation
     observation = None if shown is None else (shown.kind, shown.index)
-    judgement = await at.run(
+    judgement = await runtime.run(
         partial(
             recording.record_verdict,
-            at.service,
+            runtime.service,
             parts,
             body.query.target,
             body.item,
@@ -47,14 +46,14 @@ async def write(request: Request, at: At) -> FeedbackEntry:
             body.by,
         )
     )
-    at.runtime.telemetry.verdict(at.service.name, body.verdict)
-    at.audit(f"feedback {body.verdict}", [body.item], 1)
-    return _serialize(judgement, at.address)
+    runtime.parent.telemetry.verdict(runtime.service.name, body.verdict)
+    runtime.audit(f"feedback {body.verdict}", [body.item], 1)
+    return _serialize(judgement, runtime.address)
 
 
 @router.get("", responses=error_responses(422, 503))
 async def scroll(
-    at: At,
+    runtime: CollectionDep,
     after: str | None = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
     item: str | None = None,
@@ -62,9 +61,9 @@ async def scroll(
 ) -> FeedbackPage:
     """A page of verdicts, of one item or of one kind; its `next` begins the following page."""
     chosen = FeedbackFilter(item, verdict)
-    judgements = await at.run(lambda: at.service.collection.judgements(after, limit, chosen))
+    judgements = await runtime.run(lambda: runtime.service.collection.judgements(after, limit, chosen))
     last = judgements[-1].id if len(judgements) == limit else None
-    return FeedbackPage(tuple(_serialize(one, at.address) for one in judgements), last)
+    return FeedbackPage(tuple(_serialize(one, runtime.address) for one in judgements), last)
 
 
 @router.get(
@@ -72,23 +71,23 @@ async def scroll(
     responses={**FILE_RESPONSE, **error_responses(404, 422)},
     response_class=Response,
 )
-async def file(at: At, feedback_id: str, index: int) -> Response:
+async def file(runtime: CollectionDep, feedback_id: str, index: int) -> Response:
     """The picture or mesh that was asked with, where it is kept; parts of a mix are counted from 0."""
-    judgement = await at.run(lambda: at.service.collection.judgement(feedback_id))
+    judgement = await runtime.run(lambda: runtime.service.collection.judgement(feedback_id))
     parts = judgement.query if judgement else ()
     blob = parts[index].blob if 0 <= index < len(parts) else None
     if blob is None:
         raise ApiError(404, "not_found", f"no file {index} of a feedback {feedback_id[:40]!r} is kept")
-    data = await at.run(lambda: at.service.collection.blobs.get(blob))
+    data = await runtime.run(lambda: runtime.service.collection.blobs.get(blob))
     media = PICTURE_TYPES.get(blob[64:], "application/octet-stream")
     return Response(data, media_type=media, headers={"cache-control": "private, no-cache"})
 
 
 @router.delete("/{feedback_id}", responses=error_responses(422, 503))
-async def remove(at: At, feedback_id: str) -> RemovalAnswer:
+async def remove(runtime: CollectionDep, feedback_id: str) -> RemovalAnswer:
     """Forget a verdict. Removing one that is not there removes 0."""
-    removed = await at.run(lambda: at.service.collection.withdraw(feedback_id))
-    at.audit("remove feedback", [feedback_id], removed)
+    removed = await runtime.run(lambda: runtime.service.collection.withdraw(feedback_id))
+    runtime.audit("remove feedback", [feedback_id], removed)
     return RemovalAnswer(removed)
 
 

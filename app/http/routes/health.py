@@ -1,16 +1,14 @@
 """/healthz: alive. /readyz: a real query gave the known answer, just now."""
 
-from typing import Annotated
-
 from app.errors import ApiError
+from app.http.dependencies import CollectionDep
 from app.http.openapi import error_responses
 from app.http.schemas.info import HealthAnswer
 from app.operations import readiness
-from app.runtime.runtime import CollectionRuntime, collection_runtime
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends
+    from fastapi import APIRouter
 
 router = APIRouter(tags=["health"])
 
@@ -22,10 +20,10 @@ async def healthz() -> HealthAnswer:
 
 
 @router.get("/readyz", responses=error_responses(503))
-async def readyz(at: Annotated[CollectionRuntime, Depends(collection_runtime)]) -> HealthAnswer:
+async def readyz(runtime: CollectionDep) -> HealthAnswer:
     """The encoder answers its canaries, and a known item is found where it belongs."""
     try:
-        await at.run(lambda: readiness.check_readiness(at.service))
+        await runtime.run(lambda: readiness.check_readiness(runtime.service))
     except MultifoldError as error:
         raise ApiError(503, "not_ready", str(error)) from error
     return HealthAnswer(status="ok")

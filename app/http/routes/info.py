@@ -1,26 +1,25 @@
 """GET /v1/info: version, bundle, collection and limits."""
 
 from importlib.metadata import version
-from typing import Annotated
 
 from app.collections.collections import CollectionService
+from app.http.dependencies import CollectionDep
 from app.http.schemas.info import BundleSummary, CollectionSummary, InfoAnswer, LimitsSummary
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
-from app.runtime.runtime import CollectionRuntime, collection_runtime
 from multifold.errors import needs_extra
 from renderers.contracts import DEFAULT_LIMITS
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends
+    from fastapi import APIRouter
 
 router = APIRouter(tags=["info"])
 
 
 @router.get("/info")
-async def info(at: Annotated[CollectionRuntime, Depends(collection_runtime)]) -> InfoAnswer:
+async def info(runtime: CollectionDep) -> InfoAnswer:
     """Versions, the encoder, the collection and the limits."""
-    return await at.run(lambda: describe(at.service))
+    return await runtime.run(lambda: describe(runtime.service))
 
 
 def describe(service: CollectionService) -> InfoAnswer:

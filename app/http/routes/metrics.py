@@ -1,14 +1,14 @@
 """GET /metrics: numbers for Prometheus."""
 
-from typing import Annotated, Any
+from typing import Any
 
+from app.http.dependencies import CollectionDep
 from app.http.openapi import error_responses
 from app.operations.telemetry import MEDIA_TYPE
-from app.runtime.runtime import CollectionRuntime, collection_runtime
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends, Response
+    from fastapi import APIRouter, Response
 
 router = APIRouter(tags=["health"])
 TEXT: dict[int | str, dict[str, Any]] = {
@@ -17,7 +17,7 @@ TEXT: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})
-async def metrics(at: Annotated[CollectionRuntime, Depends(collection_runtime)]) -> Response:
+async def metrics(runtime: CollectionDep) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
-    text = await at.run(at.runtime.telemetry.registry.text)
+    text = await runtime.run(runtime.parent.telemetry.registry.text)
     return Response(text, media_type=MEDIA_TYPE)

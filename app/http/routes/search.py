@@ -1,24 +1,24 @@
 """POST /v1/search and /v1/search/batch: find items by texts, images, meshes, items and vectors."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 from app.errors import ApiError
 from app.http import serialization
+from app.http.dependencies import CollectionDep
 from app.http.openapi import BINARY_FILE, describe_body, error_responses
 from app.http.parsing import media_type, parse_parts, parse_search_form, read_body, validate
 from app.http.schemas.search import BatchSearchBody, SearchBody, SearchOptions
-from app.runtime.runtime import CollectionRuntime, collection_runtime
+from app.runtime.runtime import CollectionRuntime
 from app.search.query import WeightedParts
 from multifold.errors import MultifoldError, needs_extra
 from multifold.wire.search import BatchSearchAnswer, BatchSearchOutcome, SearchAnswer
 
 with needs_extra("serve"):
-    from fastapi import APIRouter, Depends, Request, Response
+    from fastapi import APIRouter, Request, Response
     from pydantic import TypeAdapter
 
 router = APIRouter(tags=["search"])
-At = Annotated[CollectionRuntime, Depends(collection_runtime)]
 SEARCH_ANSWER = TypeAdapter(SearchAnswer)
 
 
@@ -41,9 +41,11 @@ def _form() -> dict[str, Any]:
     responses=error_responses(404, 413, 415, 422, 429, 503),
     openapi_extra=describe_body(SearchBody, **{"multipart/form-data": _form()}),
 )
-async def search(request: Request, at: At) -> Response:
+async def search(request: Request, runtime: CollectionDep) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
-    answer = serialization.serialize_answer(await at.search(*await _parse_search(request, at)), at)
+    answer = serialization.serialize_answer(
+        await runtime.search(*await _parse_search(request, runtime)), runtime
+    )
     return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
 
 
@@ -52,27 +54,27 @@ async def search(request: Request, at: At) -> Response:
     responses=error_responses(413, 415, 422, 429, 503),
     openapi_extra=describe_body(BatchSearchBody),
 )
-async def batch(request: Request, at: At) -> BatchSearchAnswer:
+async def batch(request: Request, runtime: CollectionDep) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
-    body = await read_body(request, BatchSearchBody, at.run)
-    at.check_many(len(body.searches), "searches")
-    return BatchSearchAnswer(tuple(await asyncio.gather(*(_outcome(at, raw) for raw in body.searches))))
+    body = await read_body(request, BatchSearchBody, runtime.run)
+    runtime.check_many(len(body.searches), "searches")
+    return BatchSearchAnswer(tuple(await asyncio.gather(*(_outcome(runtime, raw) for raw in body.searches))))
 
 
-async def _outcome(at: CollectionRuntime, raw: dict[str, Any]) -> BatchSearchOutcome:
+async def _outcome(runtime: CollectionRuntime, raw: dict[str, Any]) -> BatchSearchOutcome:
     try:
         body = validate(SearchBody, raw)
-        found = await at.search(parse_parts(body, at.service.settings.max_text), body)
+        found = await runtime.search(parse_parts(body, runtime.service.settings.max_text), body)
     except MultifoldError as error:
         return BatchSearchOutcome(error=serialization.serialize_refusal(error))
-    return BatchSearchOutcome(serialization.serialize_answer(found, at))
+    return BatchSearchOutcome(serialization.serialize_answer(found, runtime))
 
 
-async def _parse_search(request: Request, at: CollectionRuntime) -> tuple[WeightedParts, SearchOptions]:
-    settings = at.service.settings
+async def _parse_search(request: Request, runtime: CollectionRuntime) -> tuple[WeightedParts, SearchOptions]:
+    settings = runtime.service.settings
     kind = media_type(request.headers)
     if kind == "application/json":
-        body = await read_body(request, SearchBody, at.run)
+        body = await read_body(request, SearchBody, runtime.run)
         return parse_parts(body, settings.max_text), body
     if kind == "multipart/form-data":
         async with request.form(max_files=settings.max_files) as form:

@@ -1,0 +1,31 @@
+"""What routes ask FastAPI for: the runtime of a collection, and that of the whole service."""
+
+from typing import Annotated
+
+from app.runtime.runtime import CollectionRuntime, Runtime
+from index.registry import DEFAULT
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from fastapi import Depends, Path, Request
+
+
+async def collection_runtime(request: Request) -> CollectionRuntime:
+    """The runtime of the collection that a request names in its path, else of the default one."""
+    runtime: Runtime = request.app.state.runtime
+    return await runtime.collection(request.path_params.get("collection", DEFAULT))
+
+
+def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
+    """The path parameter of every route of a named collection."""
+    return collection
+
+
+def service_runtime(request: Request) -> Runtime:
+    """The runtime of the service that a request came to."""
+    runtime: Runtime = request.app.state.runtime
+    return runtime
+
+
+CollectionDep = Annotated[CollectionRuntime, Depends(collection_runtime)]
+ServiceDep = Annotated[Runtime, Depends(service_runtime)]

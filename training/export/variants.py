@@ -98,9 +98,9 @@ def halve_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     small, halves, casts = [], [], []
     for weight in model.graph.initializer:
         values = onnx.numpy_helper.to_array(weight)
-        half = values.astype(np.float16)
         large = values.dtype == np.float32 and values.size >= LEAST_WEIGHTS
-        if not large or not np.array_equal(np.isfinite(half), np.isfinite(values)):
+        half = values.astype(np.float16) if large else None
+        if half is None or not np.array_equal(np.isfinite(half), np.isfinite(values)):
             small.append(weight)
             continue
         name = f"{weight.name}.half"

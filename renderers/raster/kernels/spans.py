@@ -13,7 +13,6 @@ _SURELY = 1e-6  # samples; more than any rounding
 
 @inline_kernel
 def _first_sample(position: float, side: int) -> int:
-    """The first row or column whose sample lies at or after a position, cut to the picture."""
     return int(min(max(np.ceil(position - 0.5), 0.0), np.float64(side)))
 
 

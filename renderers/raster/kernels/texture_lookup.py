@@ -53,7 +53,6 @@ def _mixed(texels: Pointer, a: int, b: int, c: int, d: int, across: Single, down
 
 @inline_kernel
 def _neighbours(position: Single, length: int, wrap: int) -> tuple[int, int, Single]:
-    """The texels before and after a position, and how far it lies between them."""
     inside = _wrapped(position, wrap) if np.isfinite(position) else _ZERO
     place = inside * np.float32(length) - _HALF
     floor = np.floor(place)
@@ -66,7 +65,6 @@ def _neighbours(position: Single, length: int, wrap: int) -> tuple[int, int, Sin
 
 @inline_kernel
 def _wrapped(position: Single, wrap: int) -> Single:
-    """The position within one picture, in [0, 1)."""
     if wrap == _REPEAT:
         inside = position - np.floor(position)
     elif wrap == _CLAMP:

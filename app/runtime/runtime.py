@@ -65,7 +65,7 @@ class CollectionRuntime:
         self._deduplicator = Deduplicator(service.collection)
         self._spared = service.settings.spared
         self._searches = Batcher(
-            service.collection.search_many,
+            lambda requests: service.collection.search_many(requests),
             most=service.settings.batch,
             room=service.settings.queue,
             watch=runtime.telemetry.watch("search"),

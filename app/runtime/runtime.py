@@ -64,7 +64,7 @@ class CollectionRuntime:
         )
         self._deduplicator = Deduplicator(service.collection)
         self._spared = service.settings.spared
-        self._searches = Batcher(
+        self._searches: Batcher[SearchRequest, list[Hit]] = Batcher(
             lambda requests: service.collection.search_many(requests),
             most=service.settings.batch,
             room=service.settings.queue,

@@ -8,8 +8,11 @@ The method is the best that the bundle knows, unless --method names one: points,
 import argparse
 import json
 from pathlib import Path
+from typing import get_args
 
-METHODS = ("points", "grad-cam", "occlusion")
+from multifold.types import ExplanationMethod
+
+METHODS = get_args(ExplanationMethod)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

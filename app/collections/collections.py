@@ -4,6 +4,7 @@ Each is opened once, with the encoder that made its vectors."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +12,18 @@ from typing import Any
 
 from app.collections.confidence import ConfidenceFitter
 from app.encoding.encoders import OpenEncoders
-from app.encoding.observations import ObservationEncoder
+from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
-from app.ingest.preparation import ItemDraft, PreparedItem, encode_captions, prepare_item, write_items
+from app.ingest.pipeline import (
+    EncodedItem,
+    ItemPreparer,
+    OriginalFiles,
+    PreparedItem,
+    WrittenItem,
+    encode_items,
+    write_items,
+)
+from app.ingest.sources import ItemSource
 from app.ingest.thumbnails import read_thumbnail
 from app.settings import Settings
 from index.collection import Collection
@@ -35,7 +45,10 @@ from index.store.filters import Filter
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.types import Item
+from renderers.contracts import Views
 from renderers.sandbox import Sandbox
+
+DISK_WRITERS = 4  # pictures of one item that are made durable at once
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,14 +61,6 @@ def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str
         elif value is not None:
             result[key] = value
     return result
-
-
-@dataclass(frozen=True)
-class WrittenItem:
-    """An item that was written, and the sequence number of that change."""
-
-    prepared: PreparedItem
-    version: int
 
 
 @dataclass(frozen=True)
@@ -79,22 +84,25 @@ class CollectionService:
         """The encoder in use; bundles may be reloaded."""
         return self.observer.encoder
 
-    def make(self, draft: ItemDraft) -> PreparedItem:
-        """An item ready to be stored."""
-        return prepare_item(self.observer, self.collection.blobs, draft)
+    def make(
+        self,
+        source: ItemSource,
+        originals: OriginalFiles,
+        views: Views | None = None,
+        files: Sequence[MeshData] = (),
+    ) -> EncodedItem:
+        """An item ready to be written, of uploads and the views of its mesh; `files` are kept with it."""
+        with ThreadPoolExecutor(DISK_WRITERS) as disk:
+            return self._encode(ItemPreparer(self.observer, originals, disk).prepare(source, views, files))
 
-    def put(self, items: Sequence[PreparedItem]) -> list[WrittenItem | MultifoldError]:
+    def put(self, items: Sequence[EncodedItem]) -> list[WrittenItem | MultifoldError]:
         """Write items together or, if one is refused, one by one, so that the others are written."""
         with self.writing:
-            outcomes = write_items(self.collection, [prepared.item for prepared in items])
-        return [
-            outcome if isinstance(outcome, MultifoldError) else WrittenItem(prepared, outcome)
-            for prepared, outcome in zip(items, outcomes, strict=True)
-        ]
+            return write_items(self.collection, items)
 
     def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
         """Change captions or payload of an item; the rest of it stays."""
-        captions = None if texts is None else encode_captions(self.observer, tuple(texts))
+        captions = None if texts is None else self._encode(PreparedItem(name, tuple(texts)))
         with self.writing:
             former = self.collection.get(name)
             if former is None:
@@ -102,10 +110,16 @@ class CollectionService:
             observations = former.observations
             if captions is not None:
                 others = (one for one in observations if one.kind != "caption")
-                observations = (*captions.observations, *others)
+                observations = (*captions.item.observations, *others)
             item = Item(name, observations, merge_patch(former.payload, payload or {}), former.files)
-            prepared = PreparedItem(item, captions.warnings if captions else ())
-            return WrittenItem(prepared, self.collection.upsert([item]))
+            warnings = captions.warnings if captions else ()
+            return WrittenItem(item, warnings, self.collection.upsert([item]))
+
+    def _encode(self, prepared: PreparedItem) -> EncodedItem:
+        (encoded,) = encode_items(self.observer, [prepared])
+        if isinstance(encoded, MultifoldError):
+            raise encoded
+        return encoded
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove items; returns how many there were."""

@@ -6,14 +6,16 @@ collection, all of it goes through that service, which answers searches meanwhil
 """
 
 import argparse
+import hashlib
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.encoding.encoders import with_recorded_bundle
 from app.encoding.observations import open_drawing_encoder
-from app.ingest.run import IngestError, IngestReport, IngestRequest, run_ingest, skipped_folders, watch_folder
+from app.ingest.run import IngestError, IngestReport, IngestRequest, own_folders, run_ingest
 from app.settings import read_settings
 from index.registry import MAIN
 from multifold import manifest
@@ -76,11 +78,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.watch:
         return ingest()
     folder = args.what[0]
-    visited = watch_folder(folder, args.every, skipped_folders(settings))
-    next(visited)
+    changes = watch_folder(folder, args.every, own_folders(settings))
+    next(changes)
     ingest()
     print(f"watching {folder}; stop with Ctrl-C", flush=True)
-    for _ in visited:
+    for _ in changes:
         while not _try_run(ingest):
             time.sleep(args.every)
     return 0
@@ -96,15 +98,47 @@ def _try_run(ingest: Callable[[], int]) -> bool:
     return True
 
 
+def watch_folder(folder: Path, seconds: float, skip: frozenset[Path]) -> Iterator[None]:
+    """Yields at once, and then after each change of the folder, once it has come to rest."""
+    while True:
+        before = hash_folder_state(folder, skip)
+        yield
+        while (now := hash_folder_state(folder, skip)) == before:
+            time.sleep(seconds)
+        settled = False
+        while not settled:
+            time.sleep(seconds)
+            later = hash_folder_state(folder, skip)
+            settled, now = later == now, later
+
+
+def hash_folder_state(folder: Path, skip: frozenset[Path]) -> bytes:
+    """Names, sizes and times of all files, as a hash."""
+    digest = hashlib.sha256()
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and Path(parent, name).resolve() not in skip
+        )
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            try:
+                status = os.stat(path)
+            except OSError:
+                continue
+            digest.update(os.fsencode(path))
+            digest.update(f" {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
+    return digest.digest()
+
+
 def _check_request(request: IngestRequest, *, watch: bool) -> None:
-    for path in request.what:
+    for path in request.paths:
         if not path.exists():
             kind = "manifest" if path.suffix.lower() in manifest.SUFFIXES else "file or folder"
             raise IngestError(f"there is no {kind} {path}")
-    lists = [path for path in request.what if path.is_dir() or path.suffix.lower() in manifest.SUFFIXES]
-    if len(request.what) > 1 and lists:
+    lists = [path for path in request.paths if path.is_dir() or path.suffix.lower() in manifest.SUFFIXES]
+    if len(request.paths) > 1 and lists:
         raise IngestError("give one folder, one manifest, or files; each folder takes a run of its own")
-    if watch and not request.what[0].is_dir():
+    if watch and not request.paths[0].is_dir():
         raise IngestError("--watch follows a folder")
     if request.split and not request.is_manifest:
         raise IngestError("--split chooses among the items of a manifest")

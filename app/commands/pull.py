@@ -15,8 +15,7 @@ import shutil
 from pathlib import Path
 
 from app.pull.catalogue import PublishedEncoder, find_published_encoder, format_catalogue
-from app.pull.layouts import VARIANTS, Variant
-from app.pull.source import PublishedFiles, PullError, open_published_folder
+from app.pull.published_files import VARIANTS, PublishedFiles, PullError, Variant, open_published_folder
 from multifold.bundle.bundle import Bundle
 
 MOST_BYTES = 8 * 10**9
@@ -51,24 +50,29 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.name is None:
         raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
-    entry, folder = (
-        find_published_encoder(args.name),
-        args.bundle or Path("bundles") / args.name.split("/")[-1],
-    )
+    entry = find_published_encoder(args.name)
+    folder = args.bundle or Path("bundles") / args.name.split("/")[-1]
     if entry is None and args.folder is None and not REPOSITORY.fullmatch(args.name):
         raise PullError(f"{args.name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
-    source = _fetch_source(args, entry, folder.with_name(folder.name + DOWNLOAD_SUFFIX))
+    variant: Variant = args.variant or ("fp32" if entry is None else entry.variant)
+    downloads = folder.with_name(folder.name + DOWNLOAD_SUFFIX)
+    source = _fetch_source(args, entry, variant, downloads)
     print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)
-    bundle = _build(args, entry, source, folder)
-    shutil.rmtree(folder.with_name(folder.name + DOWNLOAD_SUFFIX), ignore_errors=True)
+    from app.pull.build import BundleRequest, build_bundle
+
+    about = f"Published towers {args.name} ({variant})." if entry is None else entry.about
+    request = BundleRequest(args.name.split("/")[-1], about, variant, args.rig)
+    bundle = build_bundle(source, folder, request)
+    shutil.rmtree(downloads, ignore_errors=True)
     _print_bundle(bundle, folder)
     return 0
 
 
 def _fetch_source(
-    args: argparse.Namespace, entry: PublishedEncoder | None, downloads: Path
+    args: argparse.Namespace, entry: PublishedEncoder | None, variant: Variant, downloads: Path
 ) -> PublishedFiles:
-    pins = {} if entry is None or _is_other_revision(args, entry) else entry.sha256
+    listed = entry is not None and args.revision in (None, entry.revision)  # the list knows no other files
+    pins = entry.sha256 if entry is not None and listed else {}
     licence = args.licence or (None if entry is None else entry.licence)
     if args.folder is not None:
         return open_published_folder(args.folder, licence, pins)
@@ -77,28 +81,8 @@ def _fetch_source(
     repository = args.name if entry is None else entry.repository
     revision = args.revision or (None if entry is None else entry.revision) or "main"
     print(f"fetching {repository} at {revision}", flush=True)
-    wanted = hub.HubRequest(repository, revision, _chosen_variant(args, entry), licence, args.most)
-    return hub.fetch_from_hub(wanted, downloads, pins, args.hub or hub.HUB_ADDRESS)
-
-
-def _build(
-    args: argparse.Namespace, entry: PublishedEncoder | None, source: PublishedFiles, folder: Path
-) -> Bundle:
-    from app.pull.build import BundleRequest, build_bundle
-
-    variant = _chosen_variant(args, entry)
-    about = f"Published towers {args.name} ({variant})." if entry is None else entry.about
-    return build_bundle(source, folder, BundleRequest(args.name.split("/")[-1], about, variant, args.rig))
-
-
-def _chosen_variant(args: argparse.Namespace, entry: PublishedEncoder | None) -> Variant:
-    chosen: Variant | None = args.variant
-    return chosen or ("fp32" if entry is None else entry.variant)
-
-
-def _is_other_revision(args: argparse.Namespace, entry: PublishedEncoder) -> bool:
-    """Another revision than the list's has other files, which the list cannot know."""
-    return args.revision not in (None, entry.revision)
+    request = hub.HubRequest(repository, revision, variant, licence, args.most)
+    return hub.fetch_from_hub(request, downloads, pins, args.hub or hub.HUB_ADDRESS)
 
 
 def _print_bundle(bundle: Bundle, folder: Path) -> None:

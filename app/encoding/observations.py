@@ -31,6 +31,14 @@ class MeshData:
     suffix: str
 
 
+@dataclass(frozen=True)
+class MeshPath:
+    """A mesh on this machine, which may name other files of the folder `within`."""
+
+    path: Path
+    within: Path | None = None
+
+
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
     """The verified encoder of a bundle, if shapes can be rendered here as it was trained on them."""
     encoder = open_encoder(folder, threads)
@@ -97,15 +105,13 @@ class ObservationEncoder:
     def square(self, picture: Image.Image) -> Pixels:
         return pixels(picture, self.encoder.bundle.image)
 
-    def draw(self, mesh: MeshData) -> Views:
+    def draw(self, mesh: MeshData | MeshPath) -> Views:
         """The views of a mesh, rendered as the bundle says."""
         spec = self.encoder.bundle.views
-        return self._sandbox.render(mesh.data, mesh.suffix, spec.rig, spec.size, spec.background, spec.up)
-
-    def draw_in_place(self, path: Path, within: Path) -> Views:
-        """The views of a file on this machine, which may refer to others in the folder `within`."""
-        spec = self.encoder.bundle.views
-        return self._sandbox.draw(path, None, spec.rig, spec.size, spec.background, spec.up, within).views
+        style = spec.rig, spec.size, spec.background, spec.up
+        if isinstance(mesh, MeshPath):
+            return self._sandbox.draw(mesh.path, None, *style, mesh.within).views
+        return self._sandbox.draw(mesh.data, mesh.suffix, *style).views
 
     def look_at_views(self, views: Views) -> ViewPixels:
         """Views as the encoder takes them."""

@@ -160,7 +160,7 @@ class ExportFiles:
         if item.files:
             return self.path(item.files[0])
         original = find_original(self._home, item.payload)
-        return original[0] if original is not None and original[0].suffix.lower() in EXTENSIONS else None
+        return original.path if original is not None and original.path.suffix.lower() in EXTENSIONS else None
 
     def pictures(self, item: Item, kind: Kind) -> tuple[Path, ...]:
         return tuple(self.path(one.blob) for one in item.observations if one.kind == kind and one.blob)

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.collections.collections import WrittenItem
 from app.concurrency.batching import QueueFullError
 from app.http.parsing import parse_item
-from app.ingest.preparation import PreparedItem
+from app.ingest.pipeline import EncodedItem, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, run_rebuild, run_reindex
@@ -29,11 +28,9 @@ async def write_many(
 ) -> list[WrittenItem | MultifoldError]:
     """Write items, each on its own: one that is refused does not keep the others out."""
     turns = asyncio.Semaphore(ITEMS_AT_ONCE)
-    prepared = await asyncio.gather(*(_prepare_item(runtime, raw, turns) for raw in raws))
-    accepted = [one for one in prepared if isinstance(one, PreparedItem)]
-    stored = iter(await runtime.run(lambda: runtime.service.put(accepted)) if accepted else [])
-    outcomes = [next(stored) if isinstance(one, PreparedItem) else one for one in prepared]
-    written = [outcome.prepared.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]
+    items = await asyncio.gather(*(_prepare_item(runtime, raw, turns) for raw in raws))
+    outcomes = await runtime.put(items)
+    written = [outcome.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]
     if written:
         runtime.audit("put", written, len(written))
     return outcomes
@@ -41,7 +38,7 @@ async def write_many(
 
 async def _prepare_item(
     runtime: CollectionRuntime, raw: Mapping[str, Any], turns: asyncio.Semaphore
-) -> PreparedItem | MultifoldError:
+) -> EncodedItem | MultifoldError:
     settings = runtime.service.settings
     async with turns:
         try:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from app.errors import ApiError, describe_errors
 from app.http.schemas.items import ItemBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
-from app.ingest.preparation import ItemUpload
+from app.ingest.sources import ItemSource
 from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
 from app.search.query import (
     ImageQueryPart,
@@ -204,7 +204,7 @@ class MeshUpload:
     form: str | None
 
 
-async def parse_item_form(item_id: str, form: FormData, files: ItemFiles, settings: Settings) -> ItemUpload:
+async def parse_item_form(item_id: str, form: FormData, files: ItemFiles, settings: Settings) -> ItemSource:
     """An item in multipart/form-data."""
     unknown = sorted(set(form) - set(ITEM_FIELDS))
     if unknown:
@@ -221,7 +221,7 @@ async def parse_item_form(item_id: str, form: FormData, files: ItemFiles, settin
     return await _item_upload(item_id, texts, images, mesh, payload, files, settings)
 
 
-async def parse_item(raw: Mapping[str, Any], files: ItemFiles, settings: Settings) -> ItemUpload:
+async def parse_item(raw: Mapping[str, Any], files: ItemFiles, settings: Settings) -> ItemSource:
     """An item in JSON."""
     body = validate(ItemBody, raw)
     mesh = MeshUpload(body.mesh, body.mesh_format) if body.mesh is not None else None
@@ -244,7 +244,7 @@ async def _item_upload(
     payload: Mapping[str, Any],
     files: ItemFiles,
     settings: Settings,
-) -> ItemUpload:
+) -> ItemSource:
     check_item_id(item_id)
     if len(images) + (mesh is not None) > settings.max_files:
         sentence = f"an item has {settings.max_files} files at most in one request"
@@ -252,7 +252,7 @@ async def _item_upload(
     captions = tuple(check_text(text, settings.max_text) for text in texts)
     shape = read_mesh_file(await _load_file(mesh.file, "mesh", files), mesh.form) if mesh else None
     photos = tuple([(await _load_file(image, "image", files)).data for image in images])
-    return ItemUpload(item_id, captions, photos, shape, payload)
+    return ItemSource(item_id, captions, photos, shape, payload)
 
 
 async def _load_file(value: str | UploadedFile, what: str, files: ItemFiles) -> UploadedFile:

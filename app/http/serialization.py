@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from app.collections.collections import WrittenItem
 from app.errors import status_and_code
+from app.ingest.pipeline import WrittenItem
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import SearchHits
 from index.jobs import JobRecord
@@ -64,10 +64,9 @@ def serialize_item(item: Item, address: str) -> StoredItem:
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
     """An item that was just stored."""
-    item = written.prepared.item
-    kinds = [observation.kind for observation in item.observations]
+    kinds = [observation.kind for observation in written.item.observations]
     counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
-    return ItemWriteAnswer(item.id, written.version, counts, tuple(written.prepared.warnings))
+    return ItemWriteAnswer(written.item.id, written.version, counts, tuple(written.warnings))
 
 
 def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:

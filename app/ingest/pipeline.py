@@ -1,76 +1,232 @@
-"""Files into a collection: while meshes are drawn and photos decoded, others are encoded, others written.
+"""The one way of an item into a collection, from a request, a folder, a manifest or a rebuild.
 
-    work -> drawn and decoded by many -> encoded in parts by as many as there are cores for
-         -> written in transactions by one
+    source -> prepared item (pictures decoded, blobs on their way to the disk)
+           -> encoded item (observations with features)
+           -> written
 
-Each stage is at most a batch or two ahead of the next, so memory does not grow with the number of items.
+A request takes these steps for one item. `IngestPipeline` takes them for many: some items are drawn and
+decoded while others are encoded, in batches by as many threads as there are cores for, and others are written
+in transactions by one thread. Each stage is at most a batch or two ahead of the next, so memory does not grow
+with the number of items.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+import io
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from PIL import Image
 
-from app.encoding.observations import ObservationEncoder
-from app.ingest.caches import ViewCache, stamp_file
-from app.ingest.originals import OriginalFiles
-from app.ingest.plan import IngestTask
-from app.ingest.preparation import encode_webp, write_items
+from app.encoding.observations import MeshData, ObservationEncoder
+from app.ingest.sources import IngestTask, ItemSource, ViewCache
 from app.ingest.thumbnails import write_thumbnail
 from app.settings import Settings
 from index.collection import Collection
+from index.store.blobs import Blobs, FolderBlobs, key_of
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import suffix_of
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
-from multifold.types import Feature, Item, Kind, Observation, Pixels, captions_of, pictures_of
-from renderers.mesh.formats.mesh_file import content_hash
+from multifold.types import Item, Observation, Pixels, captions_of, pictures_of
+from renderers.contracts import Views
+from renderers.mesh.formats.mesh_file import content_hash, digest_content
 from renderers.sandbox import Sandbox
 
 WRITE_BATCH = 64  # items that are written together
 ENCODE_BATCH = 16  # items that are encoded together
-LARGE_PHOTO = 1_000_000  # pixels of a photo that is slow to decode: it is made small at once, for grids
-DISK_WRITERS = 16  # views that are made durable at once: each waits for the disk, which takes many together
-DECODE_AHEAD = 64  # items that are drawn and decoded before they are encoded
-
-
-class IngestFileError(MultifoldError):
-    """A file that cannot be taken in now."""
+PREPARE_AHEAD = 64  # items that are prepared before they are encoded
+LARGE_PHOTO = 1_000_000  # pixels of a photo that is slow to decode: its thumbnail is made at once
+DISK_WRITERS = 16  # blobs that are made durable at once: each waits for the disk, which takes many together
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedPicture:
-    """A photo or a view: what the encoder takes, and the key of the picture."""
+    """A photo or a view as the encoder takes it, and the key of its blob once that is stored."""
 
-    kind: Kind
     pixels: Pixels
-    blob: str
+    blob: Future[str]
 
 
 @dataclass(frozen=True, eq=False)
-class DecodedItem:
-    """An item before it is encoded: what is new to see of it, or what was seen of it before."""
+class PreparedItem:
+    """An item before it is encoded: its texts and decoded pictures, and what is encoded already."""
 
-    work: IngestTask
-    seen: tuple[DecodedPicture, ...]
-    before: tuple[Observation, ...] = ()
-    files: tuple[str, ...] = ()  # keys of the mesh and of what it names
-    stored: tuple[Future[str], ...] = ()  # its views, on their way to the disk
+    id: str
+    texts: tuple[str, ...] = ()
+    photos: tuple[DecodedPicture, ...] = ()
+    views: tuple[DecodedPicture, ...] = ()
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()  # keys of the mesh and of the files it names
+    encoded: tuple[Observation, ...] = ()
+
+    @property
+    def pictures(self) -> tuple[DecodedPicture, ...]:
+        """All that the image encoder takes."""
+        return (*self.photos, *self.views)
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedItems:
-    """Some items, encoded, and what became of those that could not be read."""
+class EncodedItem:
+    """An item ready to be written, and what its sender should know."""
 
-    items: list[Item]
-    problems: list[FileProblem]
+    item: Item
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenItem(EncodedItem):
+    """An item that was written, and the version of the collection with it."""
+
+    version: int = 0
+
+
+class OriginalFiles:
+    """Keeps the originals of one collection, as copies or by reference to their place. For several threads.
+
+    `flush` makes references durable; call it before an item that needs them is written.
+    """
+
+    def __init__(self, blobs: Blobs, *, copy: bool, spared: Sequence[Path] = ()) -> None:
+        self.blobs, self._copy, self._spared = blobs, copy, spared  # files below `spared` need no copy
+        self._places = blobs.places if isinstance(blobs, FolderBlobs) and not copy else None
+        self._new: list[tuple[str, Path]] = []
+        self._lock = threading.Lock()
+
+    def put(self, data: bytes, suffix: str, path: Path | None = None) -> str:
+        """Keep bytes, which the file at `path` holds if there is one; their key."""
+        if path is not None and self._places is not None:
+            key = self.blobs.key(data, suffix)
+            self._refer([(key, path)])
+            return key
+        place = self.blobs.in_place(self.blobs.key(data, suffix)) if self._spared else None
+        spared = place is not None and any(place.resolve().is_relative_to(one) for one in self._spared)
+        return self.blobs.put(data, suffix, copy=self._copy and not spared)
+
+    def put_mesh(self, task: IngestTask) -> tuple[str, ...]:
+        """Keep a task's mesh and the files it names; their keys. A mesh is copied only if it names none."""
+        if task.mesh is None:
+            return ()
+        files = [path for stamp in task.stamps if (path := Path(stamp[0])) not in task.images]
+        files = files or list(digest_content(task.mesh.path, within=task.mesh.within).files)
+        keys = tuple(map(key_of, files))
+        if self._places is not None:
+            self._refer(list(zip(keys, files, strict=True)))
+            return keys
+        return (self.blobs.put(files[0].read_bytes(), keys[0][64:]),) if len(files) == 1 else ()
+
+    def move(self, task: IngestTask, stored: Item) -> tuple[str, ...]:
+        """Note the present place of a stored item's originals; the keys of its mesh."""
+        if self._places is not None:
+            photos = [one.blob for one in stored.observations if one.kind == "photo"]
+            places = zip(photos, task.images, strict=False)
+            self._refer([(key, path) for key, path in places if key is not None])
+        return self.put_mesh(task) or stored.files
+
+    def offer(self, task: IngestTask, images: Sequence[bytes]) -> None:
+        """Note where the files of a task are, as far as they can be pictures and meshes at all."""
+        with suppress(MultifoldError, OSError):
+            for path, data in zip(task.images, images, strict=True):
+                self.put(data, suffix_of(data), path)
+            self.put_mesh(task)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write down the references that are new."""
+        with self._lock:
+            new, self._new = self._new, []
+        if new and self._places is not None:
+            self._places.add(new)
+
+    def _refer(self, new: Sequence[tuple[str, Path]]) -> None:
+        with self._lock:
+            self._new += [(key, path.resolve()) for key, path in new]
+
+
+class ItemPreparer:
+    """Decodes the pictures of items, and stores them on the threads of `disk`. Any thread may call.
+
+    With the folder of the collection, large photos get their thumbnails there at once.
+    """
+
+    def __init__(
+        self, observer: ObservationEncoder, originals: OriginalFiles, disk: Executor, home: Path | None = None
+    ) -> None:
+        self._observer, self._originals, self._disk, self._home = observer, originals, disk, home
+
+    def prepare(
+        self, source: ItemSource, views: Views | None = None, files: Sequence[MeshData] = ()
+    ) -> PreparedItem:
+        """An item with the views of its mesh; `files` are originals that are kept with it."""
+        photos = tuple(map(self._photo, source.images))
+        drawn = () if views is None else tuple(self._views(views))
+        keys = tuple(self._originals.put(file.data, file.suffix) for file in files)
+        return PreparedItem(source.id, source.texts, photos, drawn, source.payload, keys)
+
+    def _photo(self, image: bytes | Path) -> DecodedPicture:
+        data, path = (image.read_bytes(), image) if isinstance(image, Path) else (image, None)
+        picture = self._observer.picture(data)
+        pixels = self._observer.square(picture)
+        blob = self._disk.submit(self._originals.put, data, suffix_of(data), path)
+        if self._home is not None and picture.width * picture.height > LARGE_PHOTO:
+            write_thumbnail(self._home, blob.result(), picture)
+        return DecodedPicture(pixels, blob)
+
+    def _views(self, views: Views) -> Iterator[DecodedPicture]:
+        put = self._originals.blobs.put
+        blobs = [self._disk.submit(put, encode_webp(view), ".webp") for view in views]
+        return map(DecodedPicture, self._observer.look_at_views(views), blobs)
+
+
+def encode_items(
+    observer: ObservationEncoder, batch: Sequence[PreparedItem]
+) -> list[EncodedItem | MultifoldError]:
+    """All pictures and all texts of a batch at once; an error for each item whose blobs cannot be stored."""
+    pixels = [picture.pixels for prepared in batch for picture in prepared.pictures]
+    pictures = iter(observer.encoder.pixels(np.stack(pixels)) if pixels else ())
+    texts = observer.encoder.texts([text for prepared in batch for text in prepared.texts])
+    features, cut = iter(texts.features), iter(texts.cut)
+
+    def encode(prepared: PreparedItem) -> EncodedItem | MultifoldError:
+        captions = captions_of(prepared.texts, islice(features, len(prepared.texts)))
+        warnings = observer.cut_warnings(tuple(islice(cut, len(prepared.texts))))
+        of_photos = list(islice(pictures, len(prepared.photos)))
+        of_views = list(islice(pictures, len(prepared.views)))
+        try:
+            photos = pictures_of("photo", of_photos, [photo.blob.result() for photo in prepared.photos])
+            views = pictures_of("view", of_views, [view.blob.result() for view in prepared.views])
+        except MultifoldError as error:
+            return error
+        observations = (*captions, *photos, *views, *prepared.encoded)
+        return EncodedItem(Item(prepared.id, observations, prepared.payload, prepared.files), warnings)
+
+    return [encode(prepared) for prepared in batch]
+
+
+def write_items(collection: Collection, items: Sequence[EncodedItem]) -> list[WrittenItem | MultifoldError]:
+    """Write items in one transaction or, if one is refused, each on its own, so that the others get in."""
+    try:
+        version = collection.upsert([encoded.item for encoded in items])
+    except MultifoldError as error:
+        return [error] if len(items) == 1 else [write_items(collection, [one])[0] for one in items]
+    return [WrittenItem(encoded.item, encoded.warnings, version) for encoded in items]
+
+
+def encode_webp(view: Pixels) -> bytes:
+    """A view as it is stored for people."""
+    out = io.BytesIO()
+    Image.fromarray(view).save(out, "WEBP", quality=90, method=2)
+    return out.getvalue()
 
 
 class IngestPipeline:
-    """Writes items; what cannot be read is skipped and reported."""
+    """Writes the items of a folder or a manifest; what cannot be read is skipped and reported."""
 
     def __init__(
         self,
@@ -82,119 +238,71 @@ class IngestPipeline:
         *,
         copy: bool = False,
     ) -> None:
-        self._encoder, self._collection, self._sandbox = encoder, collection, sandbox
-        self._views = encoder.bundle.views
+        home = home or settings.data
+        self._collection, self._renderers, self._lanes = collection, sandbox.workers, encoder.lanes
         self._observer = ObservationEncoder(encoder, sandbox, settings)
-        self._originals = OriginalFiles(collection.blobs, copy=copy)
-        self._home, self._disk = home or settings.data, ThreadPoolExecutor(DISK_WRITERS)
-        self._drawn = ViewCache(self._home / "drawn", self._views)
-        self.written: list[str] = []
+        self._originals, self._disk = (
+            OriginalFiles(collection.blobs, copy=copy),
+            ThreadPoolExecutor(DISK_WRITERS),
+        )
+        self._preparer = ItemPreparer(self._observer, self._originals, self._disk, home)
+        self._views = ViewCache(home, encoder.bundle.views)
         self.skipped: list[FileProblem] = []
 
-    def take(self, works: Iterable[IngestTask]) -> Iterator[int]:
-        """Take items in; yields how many more are done with."""
+    def run(self, tasks: Iterable[IngestTask]) -> Iterator[int]:
+        """Carry out the tasks; yields how many more are done."""
         with ThreadPoolExecutor(1) as writer, self._disk:
             pending: Future[None] | None = None
-            made = self.made(self.seen(works))
-            while batch := list(islice(made, WRITE_BATCH // ENCODE_BATCH)):
+            encoded = self.encode(self.prepare(tasks))
+            while batch := [one for part in islice(encoded, WRITE_BATCH // ENCODE_BATCH) for one in part]:
                 if pending is not None:
                     pending.result()
-                items = [item for part in batch for item in part.items]
-                problems = [one for part in batch for one in part.problems]
-                self.skipped += problems
-                pending = writer.submit(self.write, items)
-                yield len(items) + len(problems)
+                self.skipped += [one for one in batch if isinstance(one, FileProblem)]
+                pending = writer.submit(self.write, [one for one in batch if isinstance(one, EncodedItem)])
+                yield len(batch)
             if pending is not None:
                 pending.result()
 
-    def seen(self, works: Iterable[IngestTask]) -> Iterator[DecodedItem | FileProblem]:
-        """Drawn and decoded by many threads and worker processes at once, in order."""
-        return map_ahead(self._prepare, works, 2 * self._sandbox.workers + cores(), DECODE_AHEAD)
+    def prepare(self, tasks: Iterable[IngestTask]) -> Iterator[PreparedItem | FileProblem]:
+        """Items drawn and decoded by many threads and worker processes at once, in order."""
+        return map_ahead(self._prepare, tasks, 2 * self._renderers + cores(), PREPARE_AHEAD)
 
-    def made(self, seen: Iterator[DecodedItem | FileProblem]) -> Iterator[EncodedItems]:
-        """Encoded in parts, as many at once as keep the cores busy, in order."""
-        parts = iter(lambda: list(islice(seen, ENCODE_BATCH)), [])
-        return map_ahead(self._part, parts, self._encoder.lanes, self._encoder.lanes + 1)
+    def encode(
+        self, prepared: Iterator[PreparedItem | FileProblem]
+    ) -> Iterator[list[EncodedItem | FileProblem]]:
+        """Items in batches, as many at once as keep the cores busy, in order."""
+        batches = iter(lambda: list(islice(prepared, ENCODE_BATCH)), [])
+        return map_ahead(self._encode, batches, self._lanes, self._lanes + 1)
 
-    def encode(self, batch: Sequence[DecodedItem]) -> list[Item]:
-        """All pictures and all words of a batch at once."""
-        pixels = [one.pixels for ready in batch for one in ready.seen]
-        texts = [text for ready in batch for text in ready.work.texts]
-        looks = iter(self._encoder.pixels(np.stack(pixels)) if pixels else ())
-        words = iter(self._encoder.texts(texts).features)
-        return [_encoded_item(ready, looks, words) for ready in batch]
-
-    def write(self, items: Sequence[Item]) -> None:
-        """A batch in one transaction; if it is refused, each item on its own."""
-        self._originals.note()
-        for item, outcome in zip(items, write_items(self._collection, items), strict=True):
+    def write(self, items: Sequence[EncodedItem]) -> None:
+        """Write a batch."""
+        self._originals.flush()
+        for encoded, outcome in zip(items, write_items(self._collection, items), strict=True):
             if isinstance(outcome, MultifoldError):
-                self.skipped.append(FileProblem(item.id, str(outcome)))
-            else:
-                self.written.append(item.id)
+                self.skipped.append(FileProblem(encoded.item.id, str(outcome)))
 
-    def _part(self, found: list[DecodedItem | FileProblem]) -> EncodedItems:
-        """Encoded; by then its views are stored, or there is a reason why an item has to stay out."""
-        ready = [one for one in found if isinstance(one, DecodedItem)]
-        both = zip(self.encode(ready), map(_storing_problem, ready), strict=True)
-        told = [item if problem is None else problem for item, problem in both]
-        problems = [one for one in (*found, *told) if isinstance(one, FileProblem)]
-        return EncodedItems([one for one in told if isinstance(one, Item)], problems)
-
-    def _prepare(self, work: IngestTask) -> DecodedItem | FileProblem:
+    def _prepare(self, task: IngestTask) -> PreparedItem | FileProblem:
         try:
-            if work.seen and (stored := self._collection.get(work.id)) is not None:
-                before = tuple(one for one in stored.observations if one.kind != "caption")
-                return DecodedItem(work, (), before, self._originals.again(work, stored))
-            views: list[Future[str]] = []
-            seen = (*map(self._photo, work.images), *self._shape(work, views))
-            files = () if work.mesh is None else self._originals.mesh(work)
-            if any(stamp_file(Path(one[0])) != one for one in work.stamps):
-                raise IngestFileError("it changed while it was read; run it again")
-            return DecodedItem(work, seen, files=files, stored=tuple(views))
+            if task.keeps_pictures and (stored := self._collection.get(task.id)) is not None:
+                pictures = tuple(one for one in stored.observations if one.kind != "caption")
+                files = self._originals.move(task, stored)
+                return PreparedItem(task.id, task.texts, payload=task.payload, files=files, encoded=pictures)
+            views = None if task.mesh is None else self._observer.draw(task.mesh)
+            prepared = self._preparer.prepare(task, views)
+            if task.mesh is not None and task.mesh.within is None:
+                self._views.put(content_hash(task.mesh.path), [view.blob.result() for view in prepared.views])
+            prepared = replace(prepared, files=self._originals.put_mesh(task))
+            task.check_unchanged()
         except (MultifoldError, OSError) as error:
-            return FileProblem(work.id, str(error))
+            return FileProblem(task.id, str(error))
+        return prepared
 
-    def _photo(self, path: Path) -> DecodedPicture:
-        data = path.read_bytes()
-        picture = self._observer.picture(data)
-        pixels, key = self._observer.square(picture), self._originals.photo(path, data)
-        if picture.width * picture.height > LARGE_PHOTO:
-            write_thumbnail(self._home, key, picture)
-        return DecodedPicture("photo", pixels, key)
-
-    def _shape(self, work: IngestTask, stored: list[Future[str]]) -> Iterator[DecodedPicture]:
-        if work.mesh is None:
-            return
-        spec = self._views
-        drawing = self._sandbox.draw(
-            work.mesh, None, spec.rig, spec.size, spec.background, spec.up, work.within
-        )
-        blobs, pictures = self._collection.blobs, [encode_webp(view) for view in drawing.views]
-        stored += [self._disk.submit(blobs.put, picture, ".webp") for picture in pictures]
-        keys = [blobs.key(picture, ".webp") for picture in pictures]
-        if work.within is None:
-            self._drawn.put(content_hash(work.mesh), tuple(keys))
-        for pixels, key in zip(self._observer.look_at_views(drawing.views), keys, strict=True):
-            yield DecodedPicture("view", pixels, key)
-
-
-def _storing_problem(ready: DecodedItem) -> FileProblem | None:
-    """What speaks against an item whose views cannot be stored."""
-    try:
-        for one in ready.stored:
-            one.result()
-    except (MultifoldError, OSError) as error:
-        return FileProblem(ready.work.id, str(error))
-    return None
-
-
-def _encoded_item(ready: DecodedItem, looks: Iterator[Feature], words: Iterator[Feature]) -> Item:
-    work = ready.work
-    said = captions_of(work.texts, islice(words, len(work.texts)))
-    photos, views = ([one.blob for one in ready.seen if one.kind == kind] for kind in ("photo", "view"))
-    seen = (
-        *pictures_of("photo", islice(looks, len(photos)), photos),
-        *pictures_of("view", islice(looks, len(views)), views),
-    )
-    return Item(work.id, (*said, *seen, *ready.before), work.payload, ready.files)
+    def _encode(self, batch: Sequence[PreparedItem | FileProblem]) -> list[EncodedItem | FileProblem]:
+        ready = [one for one in batch if isinstance(one, PreparedItem)]
+        outcomes: list[EncodedItem | FileProblem] = [one for one in batch if isinstance(one, FileProblem)]
+        for prepared, outcome in zip(ready, encode_items(self._observer, ready), strict=True):
+            if isinstance(outcome, MultifoldError):
+                outcomes.append(FileProblem(prepared.id, str(outcome)))
+            else:
+                outcomes.append(outcome)
+        return outcomes

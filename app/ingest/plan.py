@@ -1,42 +1,39 @@
 """The plan of an ingest: the entries of a folder or a manifest compared with the items of the collection.
 
-Items of a folder are known by source and path in their payload. The payload of a manifest's item is the
-user's own, so such an item is known by its pictures and by the views that its mesh gave."""
+Items of a folder are recognised by source and path in their payload. The payload of a manifest's item is the
+user's own, so such an item is recognised by its pictures and by the views that its mesh gave. An item of a
+folder without captions gets some from file and folder names, and from the metadata of glTF files.
+"""
 
 import hashlib
+import json
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from app.ingest import captions as intake_metadata
-from app.ingest import captions as intake_names
-from app.ingest.caches import ContentCache, FileStamp, ViewCache
-from app.ingest.sources import SourceFolder
+from app.encoding.observations import MeshPath
+from app.ingest.sources import ContentCache, IngestTask, SourceFolder, ViewCache
 from index.collection import Collection
 from index.store.blobs import Blobs, FolderBlobs
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
-from multifold.files.folder import FileProblem, FolderContents, files_of, printable_path
+from multifold.files.folder import (
+    HEIF_SUFFIXES,
+    PICTURE_SUFFIXES,
+    FileProblem,
+    FolderContents,
+    files_of,
+    printable_path,
+)
 from multifold.manifest import ManifestEntry
 from multifold.types import Item, Kind
+from renderers.mesh.formats.mesh_file import EXTENSIONS, GLB_MAGIC
 
-PAGE = 500
-
-
-@dataclass(frozen=True)
-class IngestTask:
-    """An item to be written: what it is made of, and what it is to be called."""
-
-    id: str
-    texts: tuple[str, ...]
-    images: tuple[Path, ...]
-    mesh: Path | None
-    payload: Mapping[str, Any]
-    within: Path | None = None  # the folder whose files the mesh may name
-    seen: bool = False  # what there is to see is in the collection already: only words have changed
-    stamps: tuple[FileStamp, ...] = ()  # how its files were when they were hashed
+PAGE_SIZE = 500
+HASH_LENGTH = 64
 
 
 @dataclass
@@ -51,23 +48,69 @@ class IngestPlan:
     skipped: list[FileProblem] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
 
-    def works(self) -> list[IngestTask]:
-        """All that is to be written; what has only moved comes first, for it is quickly done."""
+    def tasks(self) -> list[IngestTask]:
+        """All that is to be written; items that only moved come first, as they take no time."""
         return [*self.moved, *self.changed, *self.added]
+
+
+def plan_manifest(
+    entries: Iterable[ManifestEntry], collection: Collection | None, views: ViewCache, contents: ContentCache
+) -> IngestPlan:
+    """Compare the entries with the items of these names; nothing is deleted."""
+    plan = IngestPlan()
+    for entry in entries:
+        stored = None if collection is None else collection.get(entry.id)
+        mesh = None if entry.mesh is None else MeshPath(entry.mesh)
+        task = IngestTask(entry.id, entry.texts, entry.images, mesh, entry.meta)
+        if collection is None or stored is None:
+            plan.added.append(task)
+        elif _is_unchanged(stored, entry, views, contents) and _has_all_blobs(stored, collection.blobs):
+            plan.unchanged += 1
+        else:
+            plan.changed.append(task)
+    return plan
+
+
+def _is_unchanged(stored: Item, entry: ManifestEntry, cache: ViewCache, contents: ContentCache) -> bool:
+    """Whether the collection holds just what this entry would make."""
+    if dict(stored.payload) != dict(entry.meta):
+        return False
+    try:
+        photos = tuple(contents.of(path).hash for path in entry.images)
+        views = () if entry.mesh is None else cache.get(contents.of(entry.mesh).hash)
+    except (MultifoldError, OSError):
+        return False  # the pipeline reports why
+    stored_photos = tuple(key[:HASH_LENGTH] for key in _blobs_of_kind(stored, "photo"))
+    wanted = (entry.texts, photos, views)
+    return (_captions_of(stored), stored_photos, _blobs_of_kind(stored, "view")) == wanted
+
+
+def _captions_of(item: Item) -> tuple[str, ...]:
+    return tuple(one.text or "" for one in item.observations if one.kind == "caption")
+
+
+def _blobs_of_kind(item: Item, kind: Kind) -> tuple[str, ...]:
+    return tuple(one.blob for one in item.observations if one.kind == kind and one.blob is not None)
+
+
+def _has_all_blobs(item: Item, blobs: Blobs) -> bool:
+    """Whether its pictures and originals are there, as far as that is cheap to find out."""
+    pictures = (one.blob for one in item.observations if one.blob is not None)
+    return not isinstance(blobs, FolderBlobs) or all(map(blobs.exists, (*pictures, *item.files)))
 
 
 @dataclass(frozen=True)
 class SourceItem:
-    """What the collection says of an item from this folder."""
+    """An item of the collection that came from the folder."""
 
     id: str
     texts: tuple[str, ...]
     payload: Mapping[str, Any]
-    whole: bool = True  # its pictures and originals are there
+    complete: bool  # its pictures and originals are there
 
 
 def plan_folder(
-    found: FolderContents,
+    files: FolderContents,
     source: SourceFolder,
     scope: Path | None,
     collection: Collection | None,
@@ -77,188 +120,224 @@ def plan_folder(
     metadata: bool = True,
     watching: Callable[[Sequence[ManifestEntry]], Iterable[ManifestEntry]] = iter,
 ) -> IngestPlan:
-    """Compare; what is gone is deleted if it lay below `scope`."""
-    result = IngestPlan(
-        skipped=list(found.problems), passed_over=[printable_path(path) for path in found.others]
+    """Compare; items whose files are gone are deleted if these were below `scope`."""
+    plan = IngestPlan(
+        skipped=list(files.problems), passed_over=[printable_path(path) for path in files.others]
     )
     stored = {} if collection is None else _source_items(collection, source)
-    works: list[IngestTask] = []
-    for entry in watching(found.entries):
+    tasks: list[IngestTask] = []
+    for entry in watching(files.entries):
         try:
-            works.append(_task_of(entry, source, contents, names=names, metadata=metadata))
+            tasks.append(_task_of(entry, source, contents, names=names, metadata=metadata))
         except (MultifoldError, OSError) as error:
-            result.skipped.append(FileProblem(entry.id, _error_text(error)))
+            reason = str(error)
+            if isinstance(error, OSError):
+                reason = f"it cannot be read ({error.strerror}); see its permissions and the disk"
+            plan.skipped.append(FileProblem(entry.id, reason))
             stored.pop(_path(files_of(entry)[0], source), None)  # it stays as it was
-    fresh = [
-        work for work in works if not _settle_known(result, work, stored.pop(work.payload["path"], None))
-    ]
-    fresh = _match_moved(result, fresh, stored, source)
-    fresh = _match_ids(result, fresh, stored)
-    _name_new(result, fresh, source, collection)
+    new = [task for task in tasks if not _match(plan, task, stored.pop(task.payload["path"], None))]
+    new = _match_moved(plan, new, stored, source)
+    new = _match_ids(plan, new, stored)
+    _name_new(plan, new, source, collection)
     if scope is not None:
-        result.deleted = [one.id for one in stored.values() if _is_gone(one, source, scope, found)]
-    return result
+        plan.deleted = [item.id for item in stored.values() if _is_gone(item, source, scope, files)]
+    return plan
 
 
 def _task_of(
     entry: ManifestEntry, source: SourceFolder, contents: ContentCache, *, names: bool, metadata: bool
 ) -> IngestTask:
-    first = files_of(entry)[0]
-    known = [contents.of(path, source.root) for path in files_of(entry)]
-    kinds = "".join("m" if path == entry.mesh else "p" for path in files_of(entry))
-    digest = hashlib.sha256("-".join([kinds, *(one.hash for one in known)]).encode()).hexdigest()
-    path = PurePosixPath(_path(first, source))
+    files = files_of(entry)
+    hashed = [contents.of(path, source.root) for path in files]
+    kinds = "".join("m" if path == entry.mesh else "p" for path in files)
+    path = PurePosixPath(_path(files[0], source))
     payload = {
         **entry.meta,
         "source": source.name,
         "path": str(path),
         "folder": str(path.parent),
         "format": path.suffix.lower()[1:],
-        "size": known[0].stamps[0][1],
-        "content": digest,
+        "size": hashed[0].stamps[0][1],
+        "content": hashlib.sha256("-".join([kinds, *(one.hash for one in hashed)]).encode()).hexdigest(),
     }
     texts = entry.texts or (
-        *(intake_names.name_captions(intake_names.strip_suffixes(path)) if names else ()),
-        *(intake_metadata.metadata_captions(entry.mesh) if metadata and entry.mesh else ()),
+        *(name_captions(strip_suffixes(path)) if names else ()),
+        *(metadata_captions(entry.mesh) if metadata and entry.mesh else ()),
     )
-    stamps = tuple(one for each in known for one in each.stamps)
-    return IngestTask(entry.id, texts, entry.images, entry.mesh, payload, source.root, stamps=stamps)
+    mesh = None if entry.mesh is None else MeshPath(entry.mesh, source.root)
+    stamps = tuple(stamp for content in hashed for stamp in content.stamps)
+    return IngestTask(entry.id, texts, entry.images, mesh, payload, stamps=stamps)
 
 
-def _settle_known(
-    result: IngestPlan, work: IngestTask, stored: SourceItem | None, *, moved: bool = False
-) -> bool:
-    """Say what becomes of an item that the collection may have; whether it has it."""
+def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, moved: bool = False) -> bool:
+    """Plan what becomes of the stored item of a task; False if there is none."""
     if stored is None:
         return False
-    same = stored.payload.get("content") == work.payload["content"]
-    if same and stored.whole and stored.texts == work.texts and dict(stored.payload) == dict(work.payload):
-        result.unchanged += 1
-        return True
-    (result.moved if moved else result.changed).append(
-        replace(work, id=stored.id, seen=same and (moved or stored.whole))
-    )
+    same = stored.payload.get("content") == task.payload["content"]
+    texts_and_payload = stored.texts == task.texts and dict(stored.payload) == dict(task.payload)
+    if same and stored.complete and texts_and_payload:
+        plan.unchanged += 1
+    else:
+        task = replace(task, id=stored.id, keeps_pictures=same and (moved or stored.complete))
+        (plan.moved if moved else plan.changed).append(task)
     return True
 
 
 def _match_moved(
-    result: IngestPlan, fresh: Sequence[IngestTask], stored: dict[str, SourceItem], source: SourceFolder
+    plan: IngestPlan, tasks: Sequence[IngestTask], stored: dict[str, SourceItem], source: SourceFolder
 ) -> list[IngestTask]:
-    """Files that hold what another held that is gone now: it has moved here."""
+    """Match files with items of the same content whose file is gone: it has moved. Returns the others."""
     gone: dict[str, list[str]] = defaultdict(list)
-    for path, one in stored.items():
-        if not (source.root / path).exists():  # else it lies outside what was asked for
-            gone[str(one.payload.get("content"))].append(path)
-    left = []
-    for work in fresh:
-        places = gone[work.payload["content"]]
-        if places:
-            _settle_known(result, work, stored.pop(places.pop(0)), moved=True)
-        else:
-            left.append(work)
-    return left
+    for path, item in stored.items():
+        if not (source.root / path).exists():  # else it is outside of what is ingested now
+            gone[str(item.payload.get("content"))].append(path)
+    others = []
+    for task in tasks:
+        paths = gone[task.payload["content"]]
+        if not paths or not _match(plan, task, stored.pop(paths.pop(0)), moved=True):
+            others.append(task)
+    return others
 
 
 def _match_ids(
-    result: IngestPlan, fresh: Sequence[IngestTask], stored: dict[str, SourceItem]
+    plan: IngestPlan, tasks: Sequence[IngestTask], stored: dict[str, SourceItem]
 ) -> list[IngestTask]:
-    """Items of this name whose first file is another one now."""
-    paths = {one.id: path for path, one in stored.items()}
-    left = []
-    for work in fresh:
-        path = paths.get(work.id)
-        if path is None or not _settle_known(result, work, stored.pop(path, None)):
-            left.append(work)
-    return left
+    """Match items of the same id whose first file is another one now. Returns the other tasks."""
+    paths = {item.id: path for path, item in stored.items()}
+    others = []
+    for task in tasks:
+        path = paths.get(task.id)
+        if path is None or not _match(plan, task, stored.pop(path, None)):
+            others.append(task)
+    return others
 
 
 def _name_new(
-    result: IngestPlan, fresh: Iterable[IngestTask], source: SourceFolder, collection: Collection | None
+    plan: IngestPlan, tasks: Iterable[IngestTask], source: SourceFolder, collection: Collection | None
 ) -> None:
-    """What is new gets an id that nobody has."""
-    taken = {work.id for work in result.works()}
-    for work in fresh:
-        tail = work.payload["content"][:8]
-        tries = (work.id, f"{source.name}/{work.id}", f"{work.id}~{tail}", f"{source.name}/{work.id}~{tail}")
+    """Add new items, each with an id that no other item has."""
+    taken = {task.id for task in plan.tasks()}
+    for task in tasks:
+        tail = task.payload["content"][:8]
+        tries = (task.id, f"{source.name}/{task.id}", f"{task.id}~{tail}", f"{source.name}/{task.id}~{tail}")
         free = (
             one for one in tries if one not in taken and (collection is None or collection.get(one) is None)
         )
         name = next(free, None)
         if name is None:
-            result.skipped.append(FileProblem(work.id, "its id belongs to another item; rename the file"))
-            continue
-        taken.add(name)
-        result.added.append(replace(work, id=name))
+            plan.skipped.append(FileProblem(task.id, "its id belongs to another item; rename the file"))
+        else:
+            taken.add(name)
+            plan.added.append(replace(task, id=name))
 
 
 def _source_items(collection: Collection, source: SourceFolder) -> dict[str, SourceItem]:
     """The items of a source, by path."""
     where = parse_filter({"source": source.name})
-    found: dict[str, SourceItem] = {}
+    items: dict[str, SourceItem] = {}
     after = None
-    while page := collection.scroll(after, PAGE, where):
+    while page := collection.scroll(after, PAGE_SIZE, where):
         for item in page:
-            texts = tuple(one.text or "" for one in item.observations if one.kind == "caption")
-            whole = has_all_blobs(item, collection.blobs)
-            found[str(item.payload.get("path"))] = SourceItem(item.id, texts, item.payload, whole)
+            complete = _has_all_blobs(item, collection.blobs)
+            path = str(item.payload.get("path"))
+            items[path] = SourceItem(item.id, _captions_of(item), item.payload, complete)
         after = page[-1].id
-    return found
+    return items
 
 
-def has_all_blobs(item: Item, blobs: Blobs) -> bool:
-    """Whether its pictures and originals are there, as far as that is cheap to know."""
-    pictures = (one.blob for one in item.observations if one.blob is not None)
-    return not isinstance(blobs, FolderBlobs) or all(map(blobs.exists, (*pictures, *item.files)))
-
-
-def _is_gone(stored: SourceItem, source: SourceFolder, scope: Path, found: FolderContents) -> bool:
-    path = source.root / str(stored.payload.get("path"))
-    return path.is_relative_to(scope) and not any(path.is_relative_to(folder) for folder in found.unread)
+def _is_gone(item: SourceItem, source: SourceFolder, scope: Path, files: FolderContents) -> bool:
+    path = source.root / str(item.payload.get("path"))
+    return path.is_relative_to(scope) and not any(path.is_relative_to(folder) for folder in files.unread)
 
 
 def _path(path: Path, source: SourceFolder) -> str:
     return path.relative_to(source.root).as_posix()
 
 
-def _error_text(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"it cannot be read ({error.strerror}); see its permissions and the disk"
-    return str(error)
+EMPTY_NAMES = """
+assets asset img image images dsc dscn dscf pxl photo photos picture pictures pic model models mesh
+meshes scan untitled new copy final file files data gltf glb obj ply stl off dae step stp png jpg
+jpeg webp gif texture textures src source sources export exports vid mvi
+"""  # words that do not describe what a file shows
+EMPTY_PART_NAMES = """
+scene root rootnode node object obj mesh cube default material group polygon geometry sketchfab model
+primitive sphere plane untitled auxscene gltf glb fbx dae export camera world
+"""  # words that programs give to parts
+SUFFIXES = frozenset((*EXTENSIONS, *PICTURE_SUFFIXES, *HEIF_SUFFIXES))
+LARGEST_DESCRIPTION = 4 << 20  # bytes of glTF's JSON; a larger one is not read
+LONGEST_CAPTION, MOST_PARTS = 200, 8  # letters of a caption; parts that are named
+CAPTION_KEYS = ("title", "name", "description", "part", "tags", "keywords")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", re.UNICODE)
 
 
-HASH_LENGTH = 64
+def strip_suffixes(file: PurePath) -> PurePath:
+    """Without its suffix, or both where an exporter left two: `lamp.gltf.glb` is the lamp."""
+    while file.suffix.lower() in SUFFIXES:
+        file = file.with_suffix("")
+    return file
 
 
-def plan_manifest(
-    entries: Iterable[ManifestEntry], collection: Collection | None, drawn: ViewCache, contents: ContentCache
-) -> IngestPlan:
-    """Compare the entries with the items of these names; nothing is deleted."""
-    result = IngestPlan()
-    for entry in entries:
-        stored = None if collection is None else collection.get(entry.id)
-        work = IngestTask(entry.id, entry.texts, entry.images, entry.mesh, entry.meta)
-        if collection is None or stored is None:
-            result.added.append(work)
-        elif _is_unchanged(stored, entry, drawn, contents) and has_all_blobs(stored, collection.blobs):
-            result.unchanged += 1
-        else:
-            result.changed.append(work)
-    return result
+def name_captions(name: PurePath) -> tuple[str, ...]:
+    """The words of an item's name, and the same with the nearest folder whose name describes something."""
+    own, *parents = (_describing_words(part.name) for part in (name, *name.parents))
+    both = [*next(filter(None, parents), []), *own]
+    return tuple(dict.fromkeys(" ".join(words) for words in (own, both) if words))
 
 
-def _is_unchanged(stored: Item, entry: ManifestEntry, drawn: ViewCache, contents: ContentCache) -> bool:
-    """Whether the collection holds just what this entry would make."""
-    if dict(stored.payload) != dict(entry.meta):
-        return False
+def _split_words(name: str) -> list[str]:
+    """`kitchenTable_A-2` as kitchen, table, a, 2."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _describing_words(name: str) -> list[str]:
+    words = _split_words(name)
+    return words if any(_is_word(word) and word not in EMPTY_NAMES.split() for word in words) else []
+
+
+def _is_word(word: str) -> bool:
+    return len(word) > 1 and not word.isdigit()
+
+
+def metadata_captions(mesh: Path) -> tuple[str, ...]:
+    """Title and extras of a glTF file as they are, and the names of its parts as words."""
+    description = _read_description(mesh) if mesh.suffix.lower() in (".glb", ".gltf") else {}
+    nodes = [node for key in ("scenes", "nodes", "meshes") for node in _objects(description.get(key))]
+    extras = [text for one in (_dict(description.get("asset")), *nodes) for text in _texts(one.get("extras"))]
+    names = dict.fromkeys(" ".join(words) for node in nodes if (words := _part_words(node.get("name"))))
+    texts = [*extras[:MOST_PARTS], " ".join(list(names)[:MOST_PARTS])]
+    return tuple(dict.fromkeys(text[:LONGEST_CAPTION].strip() for text in texts if text.strip()))
+
+
+def _read_description(mesh: Path) -> dict[str, Any]:
+    """The JSON of the file; nothing if it is damaged, which the renderer will report."""
     try:
-        photos = tuple(contents.of(path).hash for path in entry.images)
-        views = () if entry.mesh is None else drawn.get(contents.of(entry.mesh).hash)
-    except (MultifoldError, OSError):
-        return False  # taking it in will say why
-    captions = tuple(seen.text for seen in stored.observations if seen.kind == "caption")
-    stored_photos = tuple(key[:HASH_LENGTH] for key in _blobs_of_kind(stored, "photo"))
-    return (captions, stored_photos, _blobs_of_kind(stored, "view")) == (entry.texts, photos, views)
+        with open(mesh, "rb") as file:
+            head = file.read(20)
+            is_glb = head.startswith(GLB_MAGIC)
+            length = int.from_bytes(head[12:16], "little") if is_glb else LARGEST_DESCRIPTION
+            data = head + file.read(min(length, LARGEST_DESCRIPTION))
+        raw = data[20 : 20 + length] if is_glb else data
+        return _dict(json.loads(raw)) if length <= LARGEST_DESCRIPTION else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
-def _blobs_of_kind(item: Item, kind: Kind) -> tuple[str, ...]:
-    return tuple(seen.blob for seen in item.observations if seen.kind == kind and seen.blob is not None)
+def _texts(extras: object) -> Iterator[str]:
+    for key, value in _dict(extras).items():
+        if key.lower() in CAPTION_KEYS:
+            values = value if isinstance(value, list) else [value]
+            yield from (one for one in values if isinstance(one, str))
+
+
+def _part_words(name: object) -> list[str]:
+    words = _split_words(name) if isinstance(name, str) else []
+    words = [word for word in words if word not in EMPTY_PART_NAMES.split()]
+    return words if any(map(_is_word, words)) else []
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

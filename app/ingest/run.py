@@ -1,28 +1,29 @@
-"""One run of an ingest: compare, carry out, report; again when a folder has changed."""
+"""One run of an ingest: find the collection, compare, carry out, report.
 
-import hashlib
+A collection that a service has open is written through that service.
+"""
+
 import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
-from app.ingest import plan as intake_manifest
-from app.ingest import plan as intake_plan
-from app.ingest.caches import ContentCache, ViewCache
-from app.ingest.destination import IngestDestination, ServiceSender, find_destination
 from app.ingest.pipeline import IngestPipeline
-from app.ingest.plan import IngestPlan
-from app.ingest.sources import SourceFolder, find_source, record_source
+from app.ingest.plan import IngestPlan, plan_folder, plan_manifest
+from app.ingest.sender import ServiceSender
+from app.ingest.sources import ContentCache, SourceFolder, ViewCache, find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
-from index.registry import MAIN
+from index.registry import MAIN, CollectionLocation, ensure_collection, locate_planned_collection
+from index.store.folder_locks import writer_of
 from multifold import manifest
 from multifold.bundle.encoder import Encoder
+from multifold.client.client import Client
 from multifold.errors import MultifoldError, needs_extra
 from multifold.files import folder
 from multifold.files.folder import FileProblem, FolderLayout, ItemUnit
@@ -32,8 +33,42 @@ from renderers.sandbox import Sandbox
 with needs_extra("serve"):
     from tqdm import tqdm
 
-
 PROBLEMS_SHOWN = 20
+CONTENT_CACHE_FILE = "contents.sqlite"
+SERVICE_TIMEOUT = 600.0  # seconds for a service that draws and encodes
+T = TypeVar("T")
+
+
+class IngestError(MultifoldError):
+    """A request that makes no sense; says why."""
+
+
+@dataclass(frozen=True)
+class IngestRequest:
+    """What is to be ingested, and how."""
+
+    paths: Sequence[Path]
+    collection: str = MAIN
+    split: str | None = None
+    unit: ItemUnit = "file"
+    names: bool = True
+    metadata: bool = True
+    allow_empty: bool = False
+    dry_run: bool = False
+    copy: bool = False  # originals are copied, not kept in place
+    workers: int = 1
+
+    @property
+    def is_manifest(self) -> bool:
+        """Whether it is a list of items."""
+        return self.paths[0].suffix.lower() in manifest.SUFFIXES and not self.paths[0].is_dir()
+
+    @property
+    def root(self) -> Path:
+        """The folder, or the one that holds all the files."""
+        if self.paths[0].is_dir():
+            return self.paths[0].resolve()
+        return Path(os.path.commonpath([path.resolve().parent for path in self.paths]))
 
 
 @dataclass
@@ -46,25 +81,22 @@ class IngestReport:
     deleted: list[str] = field(default_factory=list)
     unchanged: int = 0
     skipped: list[FileProblem] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)  # files that are neither seen nor read
+    passed_over: list[str] = field(default_factory=list)  # files that belong to no item
     seconds: float = 0.0
 
     def counts(self) -> str:
         """In one line."""
-        lists = ("added", "changed", "moved", "deleted")
-        told = [f"{len(getattr(self, name))} {name}" for name in lists]
-        return ", ".join([*told, f"{self.unchanged} unchanged, {len(self.skipped)} skipped"])
+        lists = (f"{len(getattr(self, name))} {name}" for name in ("added", "changed", "moved", "deleted"))
+        return ", ".join([*lists, f"{self.unchanged} unchanged, {len(self.skipped)} skipped"])
 
     def lines(self) -> list[str]:
         """What was left out, the first of it."""
-        told = [f"  {problem}" for problem in self.skipped[:PROBLEMS_SHOWN]]
-        if len(self.skipped) > PROBLEMS_SHOWN:
-            told.append(
-                f"  … and {len(self.skipped) - PROBLEMS_SHOWN} more; --report FILE writes all of them"
-            )
+        lines = [f"  {problem}" for problem in self.skipped[:PROBLEMS_SHOWN]]
+        if (more := len(self.skipped) - PROBLEMS_SHOWN) > 0:
+            lines.append(f"  … and {more} more; --report FILE writes all of them")
         if self.passed_over:
-            told.append(f"  {len(self.passed_over)} other files were passed over")
-        return told
+            lines.append(f"  {len(self.passed_over)} other files were passed over")
+        return lines
 
     def write(self, path: Path) -> None:
         """All of it as JSON."""
@@ -72,10 +104,10 @@ class IngestReport:
 
 
 def make_report(plan: IngestPlan, skipped: list[FileProblem], seconds: float = 0.0) -> IngestReport:
-    """What a plan came to, but for what was skipped on the way."""
+    """The outcome of a plan, of which some items were skipped."""
     lost = {problem.name for problem in skipped}
     added, changed, moved = (
-        [work.id for work in works if work.id not in lost] for works in (plan.added, plan.changed, plan.moved)
+        [task.id for task in tasks if task.id not in lost] for tasks in (plan.added, plan.changed, plan.moved)
     )
     problems = [*plan.skipped, *skipped]
     return IngestReport(
@@ -83,227 +115,202 @@ def make_report(plan: IngestPlan, skipped: list[FileProblem], seconds: float = 0
     )
 
 
-class LazySandbox:
-    """At most so many processes, started together and once."""
+class LazySandbox(AbstractContextManager["LazySandbox"]):
+    """Processes that render, started together and once, when there is something to render."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
         self._started: Sandbox | None = None
 
     def for_meshes(self, count: int) -> Sandbox:
-        """As many as have something to do."""
+        """No more processes than meshes."""
         if self._started is None:
             self._started = Sandbox(min(self._most, count), seconds=self._seconds)
         return self._started
 
     def watching(self, meshes: Iterable[Path], contents: ContentCache) -> Iterator[Path]:
-        """Goes through meshes that are read, and starts once there is something new for each process."""
+        """Passes meshes on that are read, and starts once there is a new one for each process."""
         for mesh in meshes:
             yield mesh
             if contents.read >= self._most:
                 self.for_meshes(self._most)
 
-    def __enter__(self) -> "LazySandbox":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._started is not None:
             self._started.close()
 
 
-def watch_folder(folder: Path, seconds: float, skip: frozenset[Path]) -> Iterator[None]:
-    """Yields at once, and then each time the folder is not what it was before the last visit, and rests."""
-    while True:
-        known = hash_folder_state(folder, skip)
-        yield
-        while (now := hash_folder_state(folder, skip)) == known:
-            time.sleep(seconds)
-        while (later := _state_after(folder, seconds, skip)) != now:
-            now = later
-
-
-def hash_folder_state(folder: Path, skip: frozenset[Path]) -> bytes:
-    """Names, sizes and times of all files, as a hash."""
-    digest = hashlib.sha256()
-    for here, inside, names in os.walk(folder):
-        inside[:] = sorted(
-            name for name in inside if not name.startswith(".") and Path(here, name).resolve() not in skip
-        )
-        for name in sorted(names):
-            try:
-                seen = os.stat(os.path.join(here, name))
-            except OSError:
-                continue
-            digest.update(os.fsencode(os.path.join(here, name)))
-            digest.update(f" {seen.st_size} {seen.st_mtime_ns} {seen.st_ctime_ns}\n".encode())
-    return digest.digest()
-
-
-def _state_after(folder: Path, seconds: float, skip: frozenset[Path]) -> bytes:
-    time.sleep(seconds)
-    return hash_folder_state(folder, skip)
-
-
-CONTENT_CACHE_FILE = "contents.sqlite"
-T = TypeVar("T")
-
-
-class IngestError(MultifoldError):
-    """What was asked for makes no sense; says why."""
-
-
 @dataclass(frozen=True)
-class IngestRequest:
-    """What is to be taken in, and how."""
+class IngestDestination:
+    """One collection, by its name or an alias."""
 
-    what: Sequence[Path]
-    collection: str = MAIN
-    split: str | None = None
-    by: ItemUnit = "file"
-    names: bool = True
-    metadata: bool = True
-    allow_empty: bool = False
-    dry_run: bool = False
-    copy: bool = False  # originals are copied, not kept where they lie
-    workers: int = 1
-
-    @property
-    def is_manifest(self) -> bool:
-        """Whether it is a list of items."""
-        return self.what[0].suffix.lower() in manifest.SUFFIXES and not self.what[0].is_dir()
+    name: str
+    location: CollectionLocation
+    service: str | None  # the address of the service that has it open
 
     @property
     def home(self) -> Path:
-        """The folder, or the one that holds all the files."""
-        if self.what[0].is_dir():
-            return self.what[0].resolve()
-        return Path(os.path.commonpath([path.resolve().parent for path in self.what]))
+        """Its folder."""
+        return self.location.folder
+
+    def client(self) -> Client:
+        """A client of its service, with the key of the environment."""
+        assert self.service is not None
+        return Client(self.service, SERVICE_TIMEOUT, os.environ.get("MULTIFOLD_KEY"), self.name)
+
+    @contextmanager
+    def opened(self, encoder: Encoder, settings: Settings, *, read_only: bool) -> Iterator[Collection | None]:
+        """The collection; if it is only to be read, None where nothing was ever written."""
+        database = self.location.database
+        if read_only and database is None and not (self.home / "store.sqlite").is_file():
+            yield None
+            return
+        with Collection.open(
+            self.home,
+            encoder,
+            writer=None if read_only else _writer_name(),
+            read_only=read_only,
+            probes=encoder.bundle.probes(),
+            database=database,
+            bucket=self.location.bucket,
+            cluster=settings.cluster,
+        ) as collection:
+            yield collection
 
 
-def run_ingest(asked: IngestRequest, settings: Settings, encoder: Encoder) -> IngestReport:
-    """One run; says where to, and returns what became of everything."""
+def find_destination(settings: Settings, name: str, encoder: Encoder, *, create: bool) -> IngestDestination:
+    """The collection of a name or alias; with `create`, a missing one is made."""
+    main, service = settings.place, None
+    if settings.items_at is None and settings.data.is_dir():  # else several processes may write
+        writer = writer_of(settings.data)
+        service = writer if writer is not None and writer.startswith("http") else None
+    if name == MAIN:
+        return IngestDestination(name, main, service)
+    if create and service is None:
+        return IngestDestination(name, ensure_collection(main, name, encoder.vector_id, _writer_name()), None)
+    if create:
+        with IngestDestination(MAIN, main, service).client() as client:
+            if name not in {known for one in client.collections() for known in (one.name, *one.aliases)}:
+                client.create_collection(name)
+    return IngestDestination(name, locate_planned_collection(main, name), service)
+
+
+def _writer_name() -> str:
+    return f"multifold ingest, process {os.getpid()}"
+
+
+def run_ingest(request: IngestRequest, settings: Settings, encoder: Encoder) -> IngestReport:
+    """One run; prints the destination, and returns what became of everything."""
     started = time.monotonic()
-    place = find_destination(settings, asked.collection, encoder, create=not asked.dry_run)
-    through = f" through {place.service}" if place.service else ""
-    print(
-        f"ingesting {_describe_paths(asked.what)} into {place.home} with {encoder.bundle.name}{through}",
-        flush=True,
-    )
-    source = None if asked.is_manifest else find_source(place.home, asked.home)
-    looks_only = asked.dry_run or place.service is not None
-    drawers = LazySandbox(asked.workers, settings.render_seconds)
-    with place.opened(encoder, read_only=looks_only) as collection, drawers:
-        with ContentCache(place.home / CONTENT_CACHE_FILE if place.home.is_dir() else None) as contents:
-            early = None if looks_only else drawers
-            plan = _make_plan(asked, settings, place, encoder, collection, contents, source, early)
-        if asked.dry_run:
+    destination = find_destination(settings, request.collection, encoder, create=not request.dry_run)
+    files = str(request.paths[0]) if len(request.paths) == 1 else f"{len(request.paths)} files"
+    through = f" through {destination.service}" if destination.service else ""
+    print(f"ingesting {files} into {destination.home} with {encoder.bundle.name}{through}", flush=True)
+    read_only = request.dry_run or destination.service is not None
+    sandbox = LazySandbox(request.workers, settings.render_seconds)
+    with destination.opened(encoder, settings, read_only=read_only) as collection, sandbox:
+        source = None if request.is_manifest else find_source(destination.home, request.root)
+        run = _IngestRun(request, settings, encoder, destination, source, collection)
+        plan = run.compare(None if read_only else sandbox)
+        if request.dry_run:
             return make_report(plan, [])
         if source is not None:
-            record_source(place.home, source)
-        skipped = _carry_out(plan, asked, settings, place, encoder, collection, drawers)
+            record_source(destination.home, source)
+        skipped = run.carry_out(plan, sandbox)
         report = make_report(plan, skipped, time.monotonic() - started)
         if collection is not None:
             print(f"the collection holds {collection.count()} items")
     return report
 
 
-def skipped_folders(settings: Settings) -> frozenset[Path]:
-    """Folders that are ours, and no items."""
+def own_folders(settings: Settings) -> frozenset[Path]:
+    """Folders of the service, which hold no items."""
     return frozenset((settings.data.resolve(), settings.bundle.resolve()))
 
 
-def _make_plan(
-    asked: IngestRequest,
-    settings: Settings,
-    place: IngestDestination,
-    encoder: Encoder,
-    collection: Collection | None,
-    contents: ContentCache,
-    source: SourceFolder | None,
-    drawers: LazySandbox | None,
-) -> IngestPlan:
-    comparing = partial(_iterate_with_bar, "comparing")
-    if source is None:
-        entries = list(manifest.read(asked.what[0], asked.split))
-        drawn = ViewCache(place.home / "drawn", encoder.bundle.views)
-        return intake_manifest.plan_manifest(comparing(entries), collection, drawn, contents)
-    layout = FolderLayout(
-        EXTENSIONS,
-        contents.companions,
-        asked.by,
-        skipped_folders(settings),
-        CONVERTERS,
-        watching=partial(_read_meshes, contents, drawers),
-    )
-    whole = asked.what[0].is_dir()
-    found = folder.read(source.root, layout, None if whole else asked.what, below=asked.home)
-    scope = asked.home if whole else None
-    plan = intake_plan.plan_folder(
-        found,
-        source,
-        scope,
-        collection,
-        contents,
-        names=asked.names,
-        metadata=asked.metadata,
-        watching=comparing,
-    )
-    if plan.deleted and not found.entries and not asked.allow_empty:
-        raise IngestError(
-            f"{asked.what[0]} holds nothing now, and {len(plan.deleted)} items came from it. Is its drive "
-            "there? --allow-empty deletes them."
+@dataclass(frozen=True)
+class _IngestRun:
+    """What the steps of one run share."""
+
+    request: IngestRequest
+    settings: Settings
+    encoder: Encoder
+    destination: IngestDestination
+    source: SourceFolder | None  # None for a manifest
+    collection: Collection | None  # None if it is only to be read, and there is none
+
+    def compare(self, sandbox: LazySandbox | None) -> IngestPlan:
+        """What has to be done; a sandbox starts as soon as there are new meshes."""
+        request, home = self.request, self.destination.home
+        with ContentCache(home / CONTENT_CACHE_FILE if home.is_dir() else None) as contents:
+            if self.source is not None:
+                return self._compare_folder(self.source, contents, sandbox)
+            entries = _with_bar("comparing", list(manifest.read(request.paths[0], request.split)))
+            views = ViewCache(home, self.encoder.bundle.views)
+            return plan_manifest(entries, self.collection, views, contents)
+
+    def _compare_folder(
+        self, source: SourceFolder, contents: ContentCache, sandbox: LazySandbox | None
+    ) -> IngestPlan:
+        request = self.request
+
+        def watch(meshes: Sequence[Path]) -> Iterator[Path]:
+            shown = _with_bar("reading meshes", meshes)
+            return shown if sandbox is None else sandbox.watching(shown, contents)
+
+        skip = own_folders(self.settings)
+        layout = FolderLayout(EXTENSIONS, contents.companions, request.unit, skip, CONVERTERS, watch)
+        is_folder = request.paths[0].is_dir()
+        files = folder.read(source.root, layout, None if is_folder else request.paths, below=request.root)
+        plan = plan_folder(
+            files,
+            source,
+            request.root if is_folder else None,
+            self.collection,
+            contents,
+            names=request.names,
+            metadata=request.metadata,
+            watching=partial(_with_bar, "comparing"),
         )
-    return plan
+        if plan.deleted and not files.entries and not request.allow_empty:
+            raise IngestError(
+                f"{request.paths[0]} holds nothing now, and {len(plan.deleted)} items came from it. Is its "
+                "drive there? --allow-empty deletes them."
+            )
+        return plan
+
+    def carry_out(self, plan: IngestPlan, sandbox: LazySandbox) -> list[FileProblem]:
+        """Delete and write; returns the items that were skipped."""
+        tasks, destination, collection = plan.tasks(), self.destination, self.collection
+        if destination.service is not None:
+            with destination.client() as client:
+                if plan.deleted:
+                    client.delete_many(plan.deleted)
+                views = ViewCache(destination.home, self.encoder.bundle.views)
+                sender = ServiceSender(client, collection, views)
+                _show_progress(sender.run(tasks), len(tasks))
+            return sender.skipped
+        assert collection is not None  # it is open for writing
+        if plan.deleted:
+            collection.delete(plan.deleted)
+        if not tasks:
+            return []
+        # Other processes that read a shared database may not see our files.
+        copy = self.request.copy or destination.location.database is not None
+        renderers = sandbox.for_meshes(sum(task.mesh is not None for task in tasks))
+        pipeline = IngestPipeline(
+            self.encoder, collection, renderers, self.settings, destination.home, copy=copy
+        )
+        _show_progress(pipeline.run(tasks), len(tasks))
+        return pipeline.skipped
 
 
-def _carry_out(
-    plan: IngestPlan,
-    asked: IngestRequest,
-    settings: Settings,
-    place: IngestDestination,
-    encoder: Encoder,
-    collection: Collection | None,
-    drawers: LazySandbox,
-) -> list[FileProblem]:
-    works = plan.works()
-    if place.service is not None:
-        with place.client() as client:
-            if plan.deleted:
-                client.delete_many(plan.deleted)
-            sender = ServiceSender(client, collection, ViewCache(place.home / "drawn", encoder.bundle.views))
-            _run_with_bar(sender.take(works), len(works))
-        return sender.skipped
-    assert collection is not None  # it is open for writing
-    if plan.deleted:
-        collection.delete(plan.deleted)
-    if not works:
-        return []
-    sandbox = drawers.for_meshes(sum(work.mesh is not None for work in works))
-    copy = asked.copy or place.at.database is not None  # others who read it may not see our files
-    intake = IngestPipeline(encoder, collection, sandbox, settings, place.home, copy=copy)
-    _run_with_bar(intake.take(works), len(works))
-    return intake.skipped
-
-
-def _run_with_bar(done: Iterable[int], total: int) -> None:
-    """Let it run, with items a second and the time that is left."""
+def _show_progress(done: Iterable[int], total: int) -> None:
+    """Go through to the end, with items a second and the time that is left."""
     with tqdm(total=total, unit="item", desc="taking in", disable=None) as bar:
         for count in done:
             bar.update(count)
 
 
-def _read_meshes(
-    contents: ContentCache, drawers: LazySandbox | None, meshes: Sequence[Path]
-) -> Iterator[Path]:
-    going = _iterate_with_bar("reading meshes", meshes)
-    return going if drawers is None else drawers.watching(going, contents)
-
-
-def _iterate_with_bar(what: str, things: Sequence[T]) -> Iterator[T]:
-    yield from tqdm(things, desc=what, unit="item", disable=None, delay=1)
-
-
-def _describe_paths(what: Sequence[Path]) -> str:
-    return str(what[0]) if len(what) == 1 else f"{len(what)} files"
+def _with_bar(title: str, things: Sequence[T]) -> Iterator[T]:
+    yield from tqdm(things, desc=title, unit="item", disable=None, delay=1)

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from app.pull import graphs, verification
-from app.pull import graphs as wrapping
-from app.pull.layouts import TowerLayout, Variant, recognise_layout
-from app.pull.source import PublishedFiles, PullError
+from app.pull.published_files import PublishedFiles, PullError, TowerLayout, Variant, recognise_layout
 from app.pull.specs import TextConfig, image_spec, read_text_config, text_spec
 from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
@@ -38,127 +36,107 @@ class BundleRequest:
     rig: str = "ring6"
 
 
-@dataclass(frozen=True)
-class _Towers:
-    """The published towers, and the outputs that hold their features."""
-
-    source: PublishedFiles
-    layout: TowerLayout
-    said: TextConfig
-    limit: float
-
-    @property
-    def image(self) -> tuple[Path, tuple[str, ...]]:
-        """The image graph, and what its output may be called."""
-        return self.source.path(self.layout.image_graph), self._outputs("image_embeds")
-
-    @property
-    def text(self) -> tuple[Path, tuple[str, ...]]:
-        """The same of the text graph."""
-        return self.source.path(self.layout.text_graph), self._outputs("text_embeds")
-
-    def _outputs(self, projected: str) -> tuple[str, ...]:
-        if self.layout.kind == "immich":
-            return ()
-        return ("pooler_output",) if self.said.family.startswith("siglip") else (projected,)
-
-
-def build_bundle(source: PublishedFiles, folder: Path, wish: BundleRequest) -> Bundle:
-    """Write the bundle; it takes its place when it is whole and has passed every check."""
-    layout = recognise_layout(source.names(), wish.variant)
+def build_bundle(source: PublishedFiles, folder: Path, request: BundleRequest) -> Bundle:
+    """Write the bundle; it takes its place when it is complete and has passed every check."""
+    layout = recognise_layout(source.names(), request.variant)
     files = _verify_files(source, layout)
-    masked = graphs.ids_input(graphs.read_graph(source.path(layout.text_graph), weights=False))[1] is not None
-    towers = _Towers(
-        source, layout, read_text_config(source, layout, masked), verification.DIFFERENCE_LIMITS[wish.variant]
-    )
-    with stage_bundle(folder) as aside:
-        draft = _write_graphs(towers, _draft_bundle(towers, aside, wish))
+    with stage_bundle(folder) as staging:
+        draft = _BundleBuilder(source, layout, request).write_graphs(staging)
         _write_queries(Encoder(draft))
-        bundles.save(replace(draft, provenance=_provenance(source, layout, files)))
-        canary.check(Encoder(bundles.load(aside)))
+        origin = {**source.origin, "layout": layout.kind, "files": files}
+        licence = source.licence or "unknown"
+        provenance = {"code": version("multifold"), "licence": licence, "source": origin}
+        bundles.save(replace(draft, provenance=provenance))
+        canary.check(Encoder(bundles.load(staging)))
     return bundles.load(folder)
 
 
-def _provenance(source: PublishedFiles, layout: TowerLayout, files: Mapping[str, str]) -> dict[str, object]:
-    origin = {**source.origin, "layout": layout.kind, "files": files}
-    return {"code": version("multifold"), "licence": source.licence or "unknown", "source": origin}
-
-
-def _verify_files(source: PublishedFiles, layout: TowerLayout) -> dict[str, str]:
+def _verify_files(source: PublishedFiles, layout: TowerLayout) -> Mapping[str, str]:
     """The sha256 of each file that is used; one that is pinned must have the pinned one."""
     names = [*layout.files]
     for graph in (layout.image_graph, layout.text_graph):
         names += [str(Path(graph).with_name(one)) for one in sorted(graphs.weight_files(source.path(graph)))]
-    found = {name: bundles.file_hash(source.path(name)) for name in names}
-    for name, wanted in source.pins.items():
-        if found.get(name, wanted) != wanted:
+    hashes = {name: bundles.file_hash(source.path(name)) for name in names}
+    for name, pinned in source.pins.items():
+        if hashes.get(name, pinned) != pinned:
             raise PullError(
-                f"{name} is not the file that is known: its sha256 is {found[name]}, not {wanted}"
+                f"{name} is not the file that is known: its sha256 is {hashes[name]}, not {pinned}"
             )
-    return found
+    return hashes
 
 
-def _draft_bundle(towers: _Towers, folder: Path, wish: BundleRequest) -> Bundle:
-    """The description as far as it is known before the graphs have answered; and the tokenizer."""
-    image = image_spec(towers.source, towers.layout)
-    here, elsewhere = TOLERANCES[wish.variant]
-    tokenizer = towers.source.text(towers.layout.tokenizer)
-    (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-    return Bundle(
-        folder=folder,
-        name=wish.name,
-        about=wish.about,
-        geometry=GeometrySpec("clip", 1, 1, "ip"),
-        image=image,
-        text=text_spec(towers.source, towers.layout, towers.said, "fixed"),
-        views=ViewSpec(wish.rig, image.size, "white", "auto", len(rig(wish.rig)), LOOK),
-        tolerances={f"{wish.variant}/{CPU_PROVIDER}": here, f"{wish.variant}/*": elsewhere},
-        variant=wish.variant,
-    )
+class _BundleBuilder:
+    """Wraps both towers, and compares each wrapped graph with the published one."""
 
+    def __init__(self, source: PublishedFiles, layout: TowerLayout, request: BundleRequest) -> None:
+        self._source, self._layout, self._request = source, layout, request
+        self._image, self._text = source.path(layout.image_graph), source.path(layout.text_graph)
+        ids, mask = graphs.ids_input(graphs.read_graph(self._text, weights=False))
+        self._any_length = graphs.axis_lengths(ids)[1] is None
+        self._config: TextConfig = read_text_config(source, layout, masked=mask is not None)
+        self._limit = verification.DIFFERENCE_LIMITS[request.variant]
 
-def _write_graphs(towers: _Towers, draft: Bundle) -> Bundle:
-    """All three graphs, compared with the published ones; returns the description that fits them."""
-    graphs.write_graph(graphs.geometry_graph(), draft.path("geometry.onnx"))
-    path, wanted = towers.image
-    model = graphs.read_graph(path)
-    features = graphs.feature_output(model, wanted)
-    graphs.write_graph(wrapping.image_graph(model, draft.image, features), draft.path("image.onnx"))
-    draft = _write_text(towers, draft)
-    encoder, pictures = Encoder(draft), verification.canary_pictures()
-    verification.check_pictures(encoder, path, features, pictures, towers.limit)
-    lengths = encoder.texts(["a"]).features.shape[1], encoder.pictures(pictures[:1]).shape[1]
-    if lengths[0] != lengths[1]:
-        raise PullError(
-            f"texts and pictures have features of different lengths, {lengths}: they do not compare"
+    def write_graphs(self, folder: Path) -> Bundle:
+        """All three graphs and the tokenizer; returns the description that fits them."""
+        draft = self._describe(folder)
+        graphs.write_graph(graphs.geometry_graph(), draft.path("geometry.onnx"))
+        model = graphs.read_graph(self._image)
+        output = graphs.feature_output(model, self._outputs("image_embeds"))
+        graphs.write_graph(graphs.image_graph(model, draft.image, output), draft.path("image.onnx"))
+        draft = self._write_text(draft)
+        encoder, pictures = Encoder(draft), verification.canary_pictures()
+        verification.check_pictures(encoder, self._image, output, pictures, self._limit)
+        lengths = encoder.texts(["a"]).features.shape[1], encoder.pictures(pictures[:1]).shape[1]
+        if lengths[0] != lengths[1]:
+            raise PullError(
+                f"texts and pictures have features of different lengths, {lengths}: they do not compare"
+            )
+        return replace(draft, geometry=replace(draft.geometry, feature_dim=lengths[0], dim=lengths[0]))
+
+    def _describe(self, folder: Path) -> Bundle:
+        """The description, as far as it is known before the graphs have answered; writes the tokenizer."""
+        request, source, layout = self._request, self._source, self._layout
+        image = image_spec(source, layout)
+        on_cpu, elsewhere = TOLERANCES[request.variant]
+        (folder / "tokenizer.json").write_text(source.text(layout.tokenizer), encoding="utf-8")
+        return Bundle(
+            folder=folder,
+            name=request.name,
+            about=request.about,
+            geometry=GeometrySpec("clip", 1, 1, "ip"),
+            image=image,
+            text=text_spec(source, layout, self._config, "fixed"),
+            views=ViewSpec(request.rig, image.size, "white", "auto", len(rig(request.rig)), LOOK),
+            tolerances={f"{request.variant}/{CPU_PROVIDER}": on_cpu, f"{request.variant}/*": elsewhere},
+            variant=request.variant,
         )
-    return replace(draft, geometry=replace(draft.geometry, feature_dim=lengths[0], dim=lengths[0]))
 
+    def _write_text(self, draft: Bundle) -> Bundle:
+        """The text graph: for texts of any length if it answers the same then, else for whole contexts."""
+        if self._config.causal and self._any_length and draft.variant != "int8":
+            try:
+                return self._write_text_of(replace(draft, text=replace(draft.text, length="dynamic")))
+            except PullError:
+                pass  # padding changes its answers
+        return self._write_text_of(draft)
 
-def _write_text(towers: _Towers, draft: Bundle) -> Bundle:
-    """The text graph: for texts of any length if it says the same then, else for whole contexts."""
-    path, wanted = towers.text
-    free = graphs.axis_lengths(graphs.ids_input(graphs.read_graph(path, weights=False))[0])[1] is None
-    if towers.said.causal and free and draft.variant != "int8":
-        try:
-            return _write_text_of(
-                path, wanted, towers, replace(draft, text=replace(draft.text, length="dynamic"))
-            )
-        except PullError:
-            pass  # it looks at the padding after all
-    return _write_text_of(path, wanted, towers, draft)
+    def _write_text_of(self, draft: Bundle) -> Bundle:
+        model = graphs.read_graph(self._text)
+        output = graphs.feature_output(model, self._outputs("text_embeds"))
+        graphs.write_graph(graphs.text_graph(model, draft.text, output), draft.path("text.onnx"))
+        texts = verification.canary_texts()
+        verification.check_texts(Encoder(draft), self._text, output, texts, self._limit)
+        return draft
 
-
-def _write_text_of(path: Path, wanted: tuple[str, ...], towers: _Towers, draft: Bundle) -> Bundle:
-    model = graphs.read_graph(path)
-    features = graphs.feature_output(model, wanted)
-    graphs.write_graph(wrapping.text_graph(model, draft.text, features), draft.path("text.onnx"))
-    verification.check_texts(Encoder(draft), path, features, verification.canary_texts(), towers.limit)
-    return draft
+    def _outputs(self, projected: str) -> tuple[str, ...]:
+        """What the output with the features may be called; empty if it is the only one."""
+        if self._layout.kind == "immich":
+            return ()
+        return ("pooler_output",) if self._config.family.startswith("siglip") else (projected,)
 
 
 def _write_queries(encoder: Encoder) -> None:
-    """Canaries, and texts for an index to measure its recall with; pictures it takes from itself."""
+    """Canaries, and the texts by which an index measures its recall; it takes pictures from its items."""
     pictures = [np.asarray(picture) for picture in verification.canary_pictures()]
     canary.record(encoder, verification.canary_texts(), pictures)
     probes = encoder.texts(verification.probe_texts()).features

@@ -8,7 +8,7 @@ peak; the mean of recall@1, 5 and 10, text to picture, on Crossmodal-3600 in Eng
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.pull.layouts import Variant
+from app.pull.published_files import Variant
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,11 @@ class PublishedEncoder:
 
     name: str
     repository: str
-    revision: str | None
-    variant: Variant
     licence: str  # of the weights; what the export itself says is read from the hub and shown beside it
     languages: str
-    download: int | None  # bytes of both graphs
+    variant: Variant = "fp32"
+    revision: str | None = None
+    download: int | None = None  # bytes of both graphs
     memory: int | None = None  # MiB
     recall: float | None = None  # percent
     sha256: Mapping[str, str] = field(default_factory=dict)
@@ -29,15 +29,13 @@ class PublishedEncoder:
     @property
     def about(self) -> str:
         """One sentence for people."""
-        return (
-            f"Published towers {self.repository} ({self.variant}), trained on pictures and texts of the web."
-        )
+        towers = f"Published towers {self.repository} ({self.variant})"
+        return f"{towers}, trained on pictures and texts of the web."
 
     @property
     def pinned(self) -> str:
-        """What of it is known byte for byte."""
-        graphs = sum(name.endswith(".onnx") for name in self.sha256)
-        return ("unverified", "partly known", "known")[graphs]
+        """Whether the hashes of its graphs are known in advance."""
+        return ("unverified", "partly known", "known")[sum(name.endswith(".onnx") for name in self.sha256)]
 
 
 def _hashes(suffix: str, vision: str, text: str, **configurations: str) -> dict[str, str]:
@@ -71,11 +69,8 @@ PUBLISHED_ENCODERS = (
     PublishedEncoder(
         name="siglip2-b16",
         repository="immich-app/ViT-B-16-SigLIP2__webli",
-        revision=None,
-        variant="fp32",
         licence="Apache-2.0",
         languages="many",
-        download=None,
         memory=3038,
         recall=75.19,
     ),
@@ -98,7 +93,6 @@ PUBLISHED_ENCODERS = (
         name="clip-b32",
         repository=CLIP[0],
         revision=CLIP[1],
-        variant="fp32",
         licence="MIT",
         languages="English",
         download=351_685_709 + 254_058_553,
@@ -115,10 +109,8 @@ PUBLISHED_ENCODERS = (
         name="siglip-b16",
         repository="Xenova/siglip-base-patch16-224",
         revision="4649052661e53c7000355844105f8a1792088239",
-        variant="fp32",
         licence="Apache-2.0",
         languages="English",
-        download=None,
         memory=1081,
         recall=71.64,
         sha256={
@@ -129,11 +121,8 @@ PUBLISHED_ENCODERS = (
     PublishedEncoder(
         name="xlm-b32",
         repository="immich-app/XLM-Roberta-Base-ViT-B-32__laion5b_s13b_b90k",
-        revision=None,
-        variant="fp32",
         licence="MIT",
         languages="many",
-        download=None,
         memory=3030,
         recall=68.33,
     ),

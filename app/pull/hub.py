@@ -2,22 +2,22 @@
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import quote
 
 import httpx
 from tqdm import tqdm
 
 from app.pull import graphs
-from app.pull.layouts import Variant, recognise_layout
-from app.pull.source import PublishedFiles, PullError
+from app.pull.published_files import PublishedFiles, PullError, Variant, recognise_layout
 from multifold.bundle.bundle import file_hash
 
 DOWNLOAD_TRIES = 5  # without a single new byte
 PARTIAL_SUFFIX = ".partial"
+HUB_ADDRESS = "https://huggingface.co"
+HUB_TIMEOUT = httpx.Timeout(30.0)
 
 
 @dataclass(frozen=True)
@@ -29,93 +29,73 @@ class ListedFile:
     sha256: str | None
     blob: str | None = None
 
+    def matches(self, path: Path) -> bool:
+        """Whether a file has the listed content."""
+        if path.stat().st_size != self.size:
+            return False
+        if self.sha256 is not None:
+            return file_hash(path) == self.sha256
+        if self.blob is None:
+            return True
+        content = path.read_bytes()
+        head = b"blob %d\0" % len(content)
+        return hashlib.sha1(head + content, usedforsecurity=False).hexdigest() == self.blob
 
-def download_file(client: httpx.Client, url: str, promised: ListedFile, path: Path) -> None:
+
+def download_file(client: httpx.Client, url: str, listed: ListedFile, path: Path) -> None:
     """Download into `path`, unless the very file is there; what was begun before is finished."""
-    if path.is_file() and _matches(promised, path):
+    if path.is_file() and listed.matches(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    _check_room(partial, promised)
-    with tqdm(total=promised.size, unit="B", unit_scale=True, desc=promised.name) as bar:
-        _download_with_retries(client, url, promised, partial, bar)
-    if not _matches(promised, partial):
-        partial.unlink()
+    free = shutil.disk_usage(path.parent).free
+    if free < listed.size - _size_on_disk(partial):
         raise PullError(
-            f"{promised.name} came damaged: its hash is not the listed one. It is gone; pull again"
+            f"{listed.name} has {listed.size:,} bytes, but only {free:,} are free in {path.parent}"
         )
+    with tqdm(total=listed.size, unit="B", unit_scale=True, desc=listed.name) as bar:
+        _download_with_retries(client, url, listed, partial, bar)
+    if not listed.matches(partial):
+        partial.unlink()
+        raise PullError(f"{listed.name} came damaged: its hash is not the listed one. It is gone; pull again")
     partial.replace(path)
 
 
 def _download_with_retries(
-    client: httpx.Client, url: str, promised: ListedFile, partial: Path, bar: "tqdm[None]"
+    client: httpx.Client, url: str, listed: ListedFile, partial: Path, bar: "tqdm[None]"
 ) -> None:
     """Ask again after each break, as long as anything comes."""
     tries = DOWNLOAD_TRIES
-    while (before := _size_on_disk(partial)) < promised.size or not partial.exists():
+    while (before := _size_on_disk(partial)) < listed.size or not partial.exists():
         try:
-            _resume(client, url, promised, partial, bar)
+            _resume(client, url, listed, partial, bar)
             failure = "the server ended early"
         except httpx.HTTPError as error:
             failure = str(error) or type(error).__name__
         tries = DOWNLOAD_TRIES if _size_on_disk(partial) > before else tries - 1
         if not tries:
-            raise PullError(
-                f"{promised.name} broke off ({failure}); pull again to go on from {before:,} bytes"
-            )
+            raise PullError(f"{listed.name} broke off ({failure}); pull again to go on from {before:,} bytes")
 
 
-def _resume(client: httpx.Client, url: str, promised: ListedFile, partial: Path, bar: "tqdm[None]") -> None:
+def _resume(client: httpx.Client, url: str, listed: ListedFile, partial: Path, bar: "tqdm[None]") -> None:
     have = _size_on_disk(partial)
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
     with client.stream("GET", url, headers=headers) as answer:
-        goes_on = _is_resumed(answer, have, promised)
-        with open(partial, "ab" if goes_on else "wb") as file:
-            bar.n = have if goes_on else 0
+        rest = answer.headers.get("content-range", "").startswith(f"bytes {have}-")
+        resumed = answer.status_code == 206 and rest
+        if not resumed and answer.status_code != 200:  # 200: all of it comes again
+            raise PullError(f"{listed.name} cannot be had: the server answers {answer.status_code}")
+        with open(partial, "ab" if resumed else "wb") as file:
+            bar.n = have if resumed else 0
             for piece in answer.iter_raw():  # as it comes: a break loses nothing that came
-                if file.tell() + len(piece) > promised.size:
-                    raise PullError(f"{promised.name} is longer than the promised {promised.size:,} bytes")
+                if file.tell() + len(piece) > listed.size:
+                    raise PullError(f"{listed.name} is longer than the promised {listed.size:,} bytes")
                 file.write(piece)
                 bar.update(len(piece))
 
 
-def _is_resumed(answer: httpx.Response, have: int, promised: ListedFile) -> bool:
-    """Whether the rest comes, or all of it again."""
-    if answer.status_code == 200:
-        return False
-    if answer.status_code == 206 and answer.headers.get("content-range", "").startswith(f"bytes {have}-"):
-        return True
-    raise PullError(f"{promised.name} cannot be had: the server answers {answer.status_code}")
-
-
-def _matches(promised: ListedFile, path: Path) -> bool:
-    if path.stat().st_size != promised.size:
-        return False
-    if promised.sha256 is not None:
-        return file_hash(path) == promised.sha256
-    return promised.blob is None or _git_hash(path) == promised.blob
-
-
-def _git_hash(path: Path) -> str:
-    """The name that git gives a file's content."""
-    content = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
 def _size_on_disk(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _check_room(path: Path, promised: ListedFile) -> None:
-    free = shutil.disk_usage(path.parent).free
-    if free < promised.size - _size_on_disk(path):
-        raise PullError(
-            f"{promised.name} has {promised.size:,} bytes, but only {free:,} are free in {path.parent}"
-        )
-
-
-HUB_ADDRESS = "https://huggingface.co"
-HUB_TIMEOUT = httpx.Timeout(30.0)
 
 
 @dataclass(frozen=True)
@@ -142,87 +122,83 @@ class _Repository:
         url = f"/{self.name}/resolve/{self.commit}/{quote(name)}"
         download_file(self.client, url, self.files[name], folder / name)
 
+    def check(self, names: Sequence[str], pins: Mapping[str, str], most: int) -> None:
+        """Before anything large is fetched: the files are those that are pinned, and not too many bytes."""
+        for name in names:
+            listed, pinned = self.files[name].sha256, pins.get(name)
+            if pinned and listed and listed != pinned:
+                raise PullError(
+                    f"{name} of {self.name} is not the file that is known: the hub lists another sha256"
+                )
+        total = sum(self.files[name].size for name in names)
+        if total > most:
+            raise PullError(
+                f"{self.name} needs {total:,} bytes, more than the {most:,} that are allowed; say --most"
+            )
+
+    def weights_of(self, graph: str, folder: Path) -> Iterator[str]:
+        """The files with the weights of a graph that was fetched, which are beside it."""
+        for weights in sorted(graphs.weight_files(folder / graph)):
+            name = str(PurePosixPath(graph).with_name(PurePosixPath(weights).name))
+            if PurePosixPath(weights).name != weights or name not in self.files:
+                raise PullError(
+                    f"{graph} wants its weights from {weights!r}, which {self.name} does not have beside it"
+                )
+            yield name
+
 
 def fetch_from_hub(
-    wanted: HubRequest, folder: Path, pins: Mapping[str, str], address: str = HUB_ADDRESS
+    request: HubRequest, folder: Path, pins: Mapping[str, str], address: str = HUB_ADDRESS
 ) -> PublishedFiles:
-    """Download what a bundle needs into a folder, which keeps what came if the line breaks."""
+    """Download what a bundle needs into a folder, which keeps what came if the connection breaks."""
     with httpx.Client(base_url=address, timeout=HUB_TIMEOUT, follow_redirects=True) as client:
-        found = _read_repository(client, wanted)
-        layout = recognise_layout(found.files, wanted.variant)
+        repository = _read_repository(client, request)
+        layout = recognise_layout(repository.files, request.variant)
         names = [*layout.files]
-        _check_files(found, names, pins, wanted.most)
-        for name in names:
-            found.fetch(name, folder)
+        repository.check(names, pins, request.most)
+        for name in layout.files:
+            repository.fetch(name, folder)
         for graph in (layout.image_graph, layout.text_graph):
-            for weights in sorted(graphs.weight_files(folder / graph)):
-                names.append(_weights_name(graph, weights, found))
-                _check_files(found, names, pins, wanted.most)
-                found.fetch(names[-1], folder)
-    origin = {"hub": address, "repository": wanted.repository, "revision": found.commit}
-    stated = {} if found.licence is None else {"licence": found.licence}
-    return PublishedFiles(folder, {**origin, **stated}, wanted.licence or found.licence, pins)
+            for weights in repository.weights_of(graph, folder):
+                names.append(weights)
+                repository.check(names, pins, request.most)
+                repository.fetch(weights, folder)
+    origin = {"hub": address, "repository": request.repository, "revision": repository.commit}
+    if repository.licence is not None:
+        origin["licence"] = repository.licence
+    return PublishedFiles(folder, origin, request.licence or repository.licence, pins)
 
 
-def _read_repository(client: httpx.Client, wanted: HubRequest) -> _Repository:
-    said = _get_json(client, f"/api/models/{wanted.repository}/revision/{quote(wanted.revision, safe='')}")
+def _read_repository(client: httpx.Client, request: HubRequest) -> _Repository:
+    revision = quote(request.revision, safe="")
+    description = _get(client, f"/api/models/{request.repository}/revision/{revision}").json()
     try:
-        commit, card = str(said["sha"]), said.get("cardData") or {}
-        files = _list_files(client, f"/api/models/{wanted.repository}/tree/{commit}?recursive=true")
-        licence = card.get("license")
-        return _Repository(
-            client, wanted.repository, commit, licence if isinstance(licence, str) else None, files
-        )
+        commit, licence = str(description["sha"]), (description.get("cardData") or {}).get("license")
+        files = _list_files(client, f"/api/models/{request.repository}/tree/{commit}?recursive=true")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PullError(
-            f"the hub describes {wanted.repository} in a way we do not understand: {error!r}"
+            f"the hub describes {request.repository} in a way we do not understand: {error!r}"
         ) from error
+    return _Repository(
+        client, request.repository, commit, licence if isinstance(licence, str) else None, files
+    )
 
 
 def _list_files(client: httpx.Client, url: str | None) -> dict[str, ListedFile]:
     """Every file of a commit; long lists come in pages."""
-    found: dict[str, ListedFile] = {}
+    files: dict[str, ListedFile] = {}
     while url is not None:
         answer = _get(client, url)
         for entry in answer.json():
             if entry["type"] == "file":
-                large = entry.get("lfs")
-                sha256 = str(large["oid"]).removeprefix("sha256:") if large else None
-                size = int(large["size"] if large else entry["size"])
-                found[entry["path"]] = ListedFile(
-                    entry["path"], size, sha256, None if large else entry["oid"]
-                )
+                name, large = entry["path"], entry.get("lfs")
+                if large:
+                    sha256 = str(large["oid"]).removeprefix("sha256:")
+                    files[name] = ListedFile(name, int(large["size"]), sha256)
+                else:
+                    files[name] = ListedFile(name, int(entry["size"]), None, entry["oid"])
         url = answer.links.get("next", {}).get("url")
-    return found
-
-
-def _check_files(found: _Repository, names: list[str], pins: Mapping[str, str], most: int) -> None:
-    """Before anything large is fetched: the files are those that are pinned, and not too many bytes."""
-    for name in names:
-        listed, pinned = found.files[name].sha256, pins.get(name)
-        if pinned and listed and listed != pinned:
-            raise PullError(
-                f"{name} of {found.name} is not the file that is known: the hub lists another sha256"
-            )
-    total = sum(found.files[name].size for name in names)
-    if total > most:
-        raise PullError(
-            f"{found.name} needs {total:,} bytes, more than the {most:,} that are allowed; say --most"
-        )
-
-
-def _weights_name(graph: str, weights: str, found: _Repository) -> str:
-    name = str(PurePosixPath(graph).with_name(PurePosixPath(weights).name))
-    if PurePosixPath(weights).name != weights or name not in found.files:
-        raise PullError(
-            f"{graph} wants its weights from {weights!r}, which {found.name} does not have beside it"
-        )
-    return name
-
-
-def _get_json(client: httpx.Client, url: str) -> dict[str, Any]:
-    said: dict[str, Any] = _get(client, url).json()
-    return said
+    return files
 
 
 def _get(client: httpx.Client, url: str) -> httpx.Response:

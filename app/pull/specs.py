@@ -1,16 +1,16 @@
 """The preprocessing of published encoders, from their own configuration: pictures and texts.
 
-A step that cannot be done exactly is refused. The ids that frame a text are asked of the published tokenizer,
-and our tokens are compared with its own."""
+A step that cannot be done exactly is refused. The ids that frame a text come from the published tokenizer,
+and our tokens are compared with its own.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import tokenizers
 
-from app.pull.layouts import TowerLayout
-from app.pull.source import PublishedFiles, PullError
+from app.pull.published_files import PublishedFiles, PullError, TowerLayout
 from multifold.bundle.preprocess import ImageError, ImageSpec
 from multifold.bundle.tokenizer import Cleaning, TextError, TextSpec, Tokenizer, clean
 
@@ -19,62 +19,58 @@ Interpolation = Literal["bicubic", "bilinear"]
 
 PILLOW_FILTERS: dict[int, Interpolation] = {2: "bilinear", 3: "bicubic"}
 BYTE = 1 / 255
-EXPECTED_STEPS = {"do_resize": True, "do_rescale": True}  # steps that we take always
 KNOWN_STEPS = {"do_resize", "do_rescale", "do_normalize", "do_center_crop", "do_convert_rgb"}
 
 
 def image_spec(source: PublishedFiles, layout: TowerLayout) -> ImageSpec:
     """The image preprocessing of published towers."""
-    said = source.json(layout.seeing)
+    config = source.json(layout.image_config)
     try:
-        return _open_clip_image(said) if layout.kind == "immich" else _transformers_image(said)
+        return _open_clip_image(config) if layout.kind == "immich" else _transformers_image(config)
     except (KeyError, TypeError, ValueError) as error:
-        raise PullError(f"{layout.seeing} cannot be understood: {error!r}") from error
+        raise PullError(f"{layout.image_config} cannot be understood: {error!r}") from error
     except (ImageError, PullError) as error:
-        raise PullError(f"{layout.seeing} asks for what we cannot do exactly: {error}") from error
+        raise PullError(f"{layout.image_config} asks for what we cannot do exactly: {error}") from error
 
 
-def _open_clip_image(said: Mapping[str, Any]) -> ImageSpec:
-    _check_same("mode", said.get("mode", "RGB"), "RGB")
-    resize: Resize = "squash" if said.get("resize_mode") == "squash" else "shortest"
-    _check_same("resize_mode", said.get("resize_mode", "shortest"), resize)
-    size, mean, std = _square(said["size"]), _three_numbers(said["mean"]), _three_numbers(said["std"])
-    return ImageSpec(size, resize, said["interpolation"], mean, std)
+def _open_clip_image(config: Mapping[str, Any]) -> ImageSpec:
+    _check_same("mode", config.get("mode", "RGB"), "RGB")
+    resize: Resize = "squash" if config.get("resize_mode") == "squash" else "shortest"
+    _check_same("resize_mode", config.get("resize_mode", "shortest"), resize)
+    mean, std = _three_numbers(config["mean"]), _three_numbers(config["std"])
+    return ImageSpec(_square(config["size"]), resize, config["interpolation"], mean, std)
 
 
-def _transformers_image(said: Mapping[str, Any]) -> ImageSpec:
-    for step, wanted in EXPECTED_STEPS.items():
-        _check_same(step, said.get(step, True), wanted)
-    for step in sorted(said):
-        if step.startswith("do_") and step not in KNOWN_STEPS and said[step]:
+def _transformers_image(config: Mapping[str, Any]) -> ImageSpec:
+    for step in ("do_resize", "do_rescale"):  # which we always do
+        _check_same(step, config.get(step, True), True)
+    for step in sorted(config):
+        if step.startswith("do_") and step not in KNOWN_STEPS and config[step]:
             raise PullError(f"the step {step}")
-    if abs(said.get("rescale_factor", BYTE) - BYTE) > 1e-9:
-        raise PullError(f"rescale_factor {said['rescale_factor']}, not 1/255")
-    size, resize = _size(said)
-    if said["resample"] not in PILLOW_FILTERS:
-        raise PullError(f"resample {said['resample']}; there are {PILLOW_FILTERS}")
-    normalised = said.get("do_normalize", True)
-    mean = _three_numbers(said["image_mean"]) if normalised else (0.0, 0.0, 0.0)
-    std = _three_numbers(said["image_std"]) if normalised else (1.0, 1.0, 1.0)
-    return ImageSpec(size, resize, PILLOW_FILTERS[said["resample"]], mean, std)
+    if abs(config.get("rescale_factor", BYTE) - BYTE) > 1e-9:
+        raise PullError(f"rescale_factor {config['rescale_factor']}, not 1/255")
+    size, resize = _size(config)
+    if config["resample"] not in PILLOW_FILTERS:
+        raise PullError(f"resample {config['resample']}; there are {PILLOW_FILTERS}")
+    mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+    if config.get("do_normalize", True):
+        mean, std = _three_numbers(config["image_mean"]), _three_numbers(config["image_std"])
+    return ImageSpec(size, resize, PILLOW_FILTERS[config["resample"]], mean, std)
 
 
-def _size(said: Mapping[str, Any]) -> tuple[int, Resize]:
-    """The square that is left, and how the picture gets there."""
-    size, cropped = said["size"], bool(said.get("do_center_crop", "crop_size" in said))
+def _size(config: Mapping[str, Any]) -> tuple[int, Resize]:
+    """The side of the square that is left, and how a picture becomes that square."""
+    size, cropped = config["size"], bool(config.get("do_center_crop", "crop_size" in config))
+    resize: Resize = "shortest"
     if isinstance(size, Mapping) and "shortest_edge" in size:
         size = size["shortest_edge"]
     elif isinstance(size, Mapping) or not cropped:
-        return _uncropped(_square(size), said if cropped else {}), "squash"
-    if not cropped:
+        size, resize = _square(size), "squash"
+    if resize == "shortest" and not cropped:
         raise PullError("a resize to the shortest edge that is not cropped to a square")
-    return _uncropped(int(size), said), "shortest"
-
-
-def _uncropped(size: int, said: Mapping[str, Any]) -> int:
-    if "crop_size" in said and _square(said["crop_size"]) != size:
-        raise PullError(f"a crop to {said['crop_size']} after a resize to {size}")
-    return size
+    if cropped and "crop_size" in config and _square(config["crop_size"]) != int(size):
+        raise PullError(f"a crop to {config['crop_size']} after a resize to {size}")
+    return int(size), resize
 
 
 def _square(size: object) -> int:
@@ -95,9 +91,9 @@ def _three_numbers(numbers: object) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _check_same(name: str, said: object, wanted: object) -> None:
-    if said != wanted:
-        raise PullError(f"{name} {said!r}")
+def _check_same(name: str, value: object, wanted: object) -> None:
+    if value != wanted:
+        raise PullError(f"{name} {value!r}")
 
 
 SAMPLE_TEXTS = ("a red chair with four legs", "Zwei schwarze Stühle, 2 m hoch!", "木の椅子", "word " * 600)
@@ -116,7 +112,7 @@ TEXT_FAMILIES: dict[str, tuple[Cleaning, int]] = {
 
 @dataclass(frozen=True)
 class TextConfig:
-    """What the configuration says of texts. `causal`: what follows the end id should change nothing."""
+    """Text preprocessing of a configuration. `causal`: what follows the end id should change nothing."""
 
     family: str
     cleaning: Cleaning
@@ -125,25 +121,25 @@ class TextConfig:
 
 
 def read_text_config(source: PublishedFiles, layout: TowerLayout, masked: bool) -> TextConfig:
-    """What the configuration says; `masked`: whether the text graph takes an attention mask."""
-    said = source.json(layout.config)
+    """The text preprocessing that the configuration states; `masked`: the text graph takes a mask."""
+    config = source.json(layout.config)
     try:
-        return (
-            _open_clip_text(said["text_cfg"], masked) if layout.kind == "immich" else _transformers_text(said)
-        )
+        if layout.kind == "immich":
+            return _open_clip_text(config["text_cfg"], masked)
+        return _transformers_text(config)
     except (KeyError, TypeError, AttributeError) as error:
         raise PullError(f"{layout.config} cannot be understood: {error!r}") from error
 
 
 def text_spec(
-    source: PublishedFiles, layout: TowerLayout, said: TextConfig, length: Literal["dynamic", "fixed"]
+    source: PublishedFiles, layout: TowerLayout, config: TextConfig, length: Literal["dynamic", "fixed"]
 ) -> TextSpec:
-    """How to read, checked against the published tokenizer."""
+    """The text preprocessing, compared with the published tokenizer."""
     published = _load_tokenizer(source.text(layout.tokenizer))
     start, end = _frame_ids(published)
     pad = _pad_id(published, source.json(layout.tokenizer_config))
     try:
-        spec = TextSpec(said.cleaning, said.context, start, end, pad, length)
+        spec = TextSpec(config.cleaning, config.context, start, end, pad, length)
         ours = Tokenizer(source.text(layout.tokenizer), spec)
     except TextError as error:
         raise PullError(f"{layout.tokenizer} cannot be used: {error}") from error
@@ -151,47 +147,42 @@ def text_spec(
     return spec
 
 
-def _open_clip_text(said: dict[str, Any], masked: bool) -> TextConfig:
-    context = int(said.get("context_length", 77))
-    model = str(said.get("hf_model_name", ""))
-    if "nllb" in model:
+def _open_clip_text(config: dict[str, Any], masked: bool) -> TextConfig:
+    context = int(config.get("context_length", 77))
+    if "nllb" in str(config.get("hf_model_name", "")):
         raise PullError("NLLB towers want the language of each text before it, which a bundle cannot say")
-    if (
-        masked
-    ):  # M-CLIP's own text tower, which reads texts as they are; the configuration is the image tower's
+    if masked:  # M-CLIP's own text tower reads texts as they are; the configuration is the image tower's
         return TextConfig("m-clip", "none", context, causal=False)
-    by_hand = "hf_tokenizer_name" not in said
-    settings = dict(said.get("tokenizer_kwargs") or {})
-    how = settings.pop("clean", "lower" if by_hand else "whitespace")
-    if how not in OPEN_CLIP_CLEANINGS or settings:
-        raise PullError(
-            f"texts are read with clean = {how!r} and {settings}; we know {', '.join(OPEN_CLIP_CLEANINGS)}"
-        )
-    causal = by_hand and not said.get("no_causal_mask", False)
-    return TextConfig("open_clip", OPEN_CLIP_CLEANINGS[how], context, causal)
+    plain = "hf_tokenizer_name" not in config
+    settings = dict(config.get("tokenizer_kwargs") or {})
+    cleaning = settings.pop("clean", "lower" if plain else "whitespace")
+    if cleaning not in OPEN_CLIP_CLEANINGS or settings:
+        known = ", ".join(OPEN_CLIP_CLEANINGS)
+        raise PullError(f"texts are read with clean = {cleaning!r} and {settings}; we know {known}")
+    causal = plain and not config.get("no_causal_mask", False)
+    return TextConfig("open_clip", OPEN_CLIP_CLEANINGS[cleaning], context, causal)
 
 
-def _transformers_text(said: dict[str, Any]) -> TextConfig:
-    family = said["model_type"]
+def _transformers_text(config: dict[str, Any]) -> TextConfig:
+    family = config["model_type"]
     if family not in TEXT_FAMILIES:
         raise PullError(f"the model is a {family!r}; we know how {', '.join(TEXT_FAMILIES)} read texts")
     cleaning, context = TEXT_FAMILIES[family]
-    context = int((said.get("text_config") or {}).get("max_position_embeddings", context))
+    context = int((config.get("text_config") or {}).get("max_position_embeddings", context))
     return TextConfig(family, cleaning, context, causal=family == "clip")
 
 
 def _load_tokenizer(definition: str) -> tokenizers.Tokenizer:
     try:
-        found = tokenizers.Tokenizer.from_str(definition)
+        tokenizer = tokenizers.Tokenizer.from_str(definition)
     except Exception as error:  # the library raises bare exceptions
         raise PullError(f"tokenizer.json is damaged: {error}") from error
-    if (found.padding or {}).get("direction") == "left" or (found.truncation or {}).get(
-        "direction"
-    ) == "left":
+    settings = (tokenizer.padding or {}, tokenizer.truncation or {})
+    if any(one.get("direction") == "left" for one in settings):
         raise PullError("the tokenizer pads or cuts texts on their left, which a bundle cannot say")
-    found.no_padding()
-    found.no_truncation()
-    return found
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def _frame_ids(published: tokenizers.Tokenizer) -> tuple[int | None, int]:
@@ -207,26 +198,24 @@ def _frame_ids(published: tokenizers.Tokenizer) -> tuple[int | None, int]:
     return (start[0] if start else None), end[0]
 
 
-def _pad_id(published: tokenizers.Tokenizer, said: dict[str, Any]) -> int:
-    if said.get("padding_side", "right") != "right":
+def _pad_id(published: tokenizers.Tokenizer, config: dict[str, Any]) -> int:
+    if config.get("padding_side", "right") != "right":
         raise PullError("the tokenizer pads texts on their left, which a bundle cannot say")
-    token = said.get("pad_token")
+    token = config.get("pad_token")
     name = token.get("content") if isinstance(token, dict) else token
-    found = published.token_to_id(name) if isinstance(name, str) else None
-    if found is None:
+    pad = published.token_to_id(name) if isinstance(name, str) else None
+    if pad is None:
         raise PullError(f"the tokenizer names no pad token among its tokens, but {name!r}")
-    return found
+    return pad
 
 
-def _compare_tokens(
-    published: tokenizers.Tokenizer, ours: Tokenizer, texts: Sequence[str] = SAMPLE_TEXTS
-) -> None:
-    """Ours frames and cuts as the published one does, after the same cleaning."""
+def _compare_tokens(published: tokenizers.Tokenizer, ours: Tokenizer) -> None:
+    """Refuse a tokenizer that does not frame and cut as the published one does, after the same cleaning."""
     spec = ours.spec
     published.enable_truncation(spec.context)
     published.enable_padding(length=spec.context, pad_id=spec.pad)
-    for text, row in zip(texts, ours(texts).ids, strict=True):
+    for text, row in zip(SAMPLE_TEXTS, ours(SAMPLE_TEXTS).ids, strict=True):
         theirs = published.encode(clean(text, spec.cleaning)).ids
-        found = row.tolist() + [spec.pad] * (spec.context - len(row))
-        if found != theirs:
-            raise PullError(f"the tokenizer reads {text[:40]!r} as {theirs[:12]} …, we as {found[:12]} …")
+        ids = row.tolist() + [spec.pad] * (spec.context - len(row))
+        if ids != theirs:
+            raise PullError(f"the tokenizer reads {text[:40]!r} as {theirs[:12]} …, we as {ids[:12]} …")

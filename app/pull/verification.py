@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from app.pull.layouts import Variant
-from app.pull.source import PullError
+from app.pull.published_files import PullError, Variant
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import normalise, pixels
 from multifold.errors import MultifoldError, needs_extra
@@ -30,45 +29,13 @@ COLOURS = {
 }
 FORMS = ("circle", "square", "triangle")
 BACKGROUNDS = ("white", "black", "blue", "yellow")
-UNUSUAL_TEXTS = (
-    "",
-    "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ",
-    "ein roter Stuhl",
-    "赤い椅子",
-    "word " * 200,
-)
+_STRANGE = "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f "
+UNUSUAL_TEXTS = ("", _STRANGE, "ein roter Stuhl", "赤い椅子", "word " * 200)
 PROBE_ADJECTIVES = ("small", "large", "old", "modern", "wooden", "metal", "broken", "toy")
 PROBE_NOUNS = (
-    *(
-        "chair",
-        "table",
-        "lamp",
-        "car",
-        "ship",
-        "aeroplane",
-        "bicycle",
-        "house",
-        "bridge",
-        "tree",
-        "flower",
-        "dog",
-    ),
-    *(
-        "cat",
-        "horse",
-        "bird",
-        "fish",
-        "person",
-        "hand",
-        "shoe",
-        "hat",
-        "cup",
-        "bottle",
-        "knife",
-        "book",
-        "clock",
-    ),
-    *("telephone", "computer", "guitar", "ball", "mountain", "beach", "plate of food"),
+    *("chair", "table", "lamp", "car", "ship", "aeroplane", "bicycle", "house", "bridge", "tree", "flower"),
+    *("dog", "cat", "horse", "bird", "fish", "person", "hand", "shoe", "hat", "cup", "bottle", "knife"),
+    *("book", "clock", "telephone", "computer", "guitar", "ball", "mountain", "beach", "plate of food"),
 )
 
 
@@ -79,10 +46,9 @@ def canary_texts() -> list[str]:
 
 def canary_pictures() -> list[Image.Image]:
     """A form of each colour, in pictures of odd sizes."""
-    drawn = enumerate(zip(COLOURS, 2 * FORMS, strict=True))
     return [
         _draw_picture(form, colour, (150 - 7 * i, 110 + 9 * i), BACKGROUNDS[i % 4])
-        for i, (colour, form) in drawn
+        for i, (colour, form) in enumerate(zip(COLOURS, 2 * FORMS, strict=True))
     ]
 
 
@@ -91,11 +57,11 @@ def probe_texts() -> list[str]:
     return [f"a photo of a {kind} {thing}" for kind, thing in product(PROBE_ADJECTIVES, PROBE_NOUNS)]
 
 
-def _draw_picture(form: str, colour: str, size: tuple[int, int], behind: str) -> Image.Image:
+def _draw_picture(form: str, colour: str, size: tuple[int, int], background: str) -> Image.Image:
     """A form on a background that fades from side to side, so that resizing and cutting can be seen."""
     fade = np.linspace(0.55, 1.0, size[0])[None, :, None] * np.ones((size[1], 1, 1))
-    ground = COLOURS[behind if behind != colour else "green"]
-    picture = Image.fromarray((fade * np.array(ground)).astype(np.uint8))
+    background = background if background != colour else "green"
+    picture = Image.fromarray((fade * np.array(COLOURS[background])).astype(np.uint8))
     left, top, right, bottom = size[0] // 4, size[1] // 4, 3 * size[0] // 4, 3 * size[1] // 4
     draw, fill = ImageDraw.Draw(picture), COLOURS[colour]
     if form == "circle":
@@ -117,41 +83,39 @@ def check_pictures(
 ) -> None:
     """Pictures, preprocessed as the configuration says."""
     session = _session(graph)
-    wanted = session.get_inputs()[0]
-    found: list[Features] = []
+    wanted, spec = session.get_inputs()[0], encoder.bundle.image
+    published: list[Features] = []
     for picture in pictures:
-        seen = pixels(picture, encoder.bundle.image)
-        planes = seen if wanted.type == "tensor(uint8)" else normalise(seen, encoder.bundle.image)
-        found.append(_run_graph(session, output, {wanted.name: planes[None]}))
+        square = pixels(picture, spec)
+        planes = square if wanted.type == "tensor(uint8)" else normalise(square, spec)
+        published.append(_run_graph(session, output, {wanted.name: planes[None]}))
     with _batch_errors("image"):
-        _compare_features("image", encoder.pictures(pictures), np.concatenate(found), limit)
+        _compare_features("image", encoder.pictures(pictures), np.concatenate(published), limit)
 
 
 def check_texts(encoder: Encoder, graph: Path, output: str, texts: Sequence[str], limit: float) -> None:
     """Texts, each filled up to the whole context."""
     session, spec = _session(graph), encoder.bundle.text
-    found = []
+    published = []
     for text in texts:
         ids = encoder.tokenizer([text]).ids[0]
-        length = (
-            1 + int(np.flatnonzero(ids == spec.end)[0])
-            if spec.pad == spec.end
-            else int((ids != spec.pad).sum())
-        )
+        length = int((ids != spec.pad).sum())
+        if spec.pad == spec.end:
+            length = 1 + int(np.flatnonzero(ids == spec.end)[0])
         row = np.full((1, spec.context), spec.pad, np.int64)
         row[0, : len(ids)] = ids
         mask = (np.arange(spec.context) < length)[None].astype(np.int64)
-        given = {one.name: mask if one.name == "attention_mask" else row for one in session.get_inputs()}
-        found.append(_run_graph(session, output, given))
+        inputs = {one.name: mask if one.name == "attention_mask" else row for one in session.get_inputs()}
+        published.append(_run_graph(session, output, inputs))
     with _batch_errors("text"):
-        _compare_features("text", encoder.texts(texts).features, np.concatenate(found), limit)
-        alone = [encoder.texts([text]).features for text in texts]
-        _compare_features("text", np.concatenate(alone), np.concatenate(found), limit)
+        _compare_features("text", encoder.texts(texts).features, np.concatenate(published), limit)
+        one_by_one = [encoder.texts([text]).features for text in texts]
+        _compare_features("text", np.concatenate(one_by_one), np.concatenate(published), limit)
 
 
 @contextmanager
 def _batch_errors(tower: str) -> Iterator[None]:
-    """Graphs promise lengths that they do not take, too."""
+    """Some graphs declare lengths that they do not take."""
     try:
         yield
     except MultifoldError:
@@ -167,16 +131,11 @@ def _session(graph: Path) -> Any:  # noqa: ANN401 (untyped library)
         raise PullError(f"{graph} cannot be run: {error}") from error
 
 
-def _run_graph(session: Any, output: str, given: dict[str, np.ndarray]) -> Features:  # noqa: ANN401 (untyped library)
-    kinds = {one.name: TENSOR_TYPES.get(one.type) for one in session.get_inputs()}
-    answer: Features = session.run(
-        [output], {name: _cast(value, kinds[name]) for name, value in given.items()}
-    )[0]
-    return answer.astype(np.float32)
-
-
-def _cast(value: np.ndarray, kind: type | None) -> np.ndarray:
-    return value if kind is None else value.astype(kind)
+def _run_graph(session: Any, output: str, inputs: dict[str, np.ndarray]) -> Features:  # noqa: ANN401 (untyped library)
+    types = {one.name: TENSOR_TYPES.get(one.type) for one in session.get_inputs()}
+    cast = {name: value.astype(types[name] or value.dtype) for name, value in inputs.items()}
+    features: Features = session.run([output], cast)[0]
+    return features.astype(np.float32)
 
 
 def _compare_features(tower: str, ours: Features, theirs: Features, limit: float) -> None:

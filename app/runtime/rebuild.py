@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.concurrency.batching import QueueFullError
-from app.encoding.observations import MeshData
+from app.encoding.observations import MeshData, MeshPath
 from app.errors import ApiError
-from app.ingest.originals import adopt_originals, find_mesh_in_place
-from app.ingest.preparation import ItemDraft, PreparedItem
-from app.ingest.sources import find_original
+from app.ingest.pipeline import EncodedItem, OriginalFiles
+from app.ingest.sources import ItemSource, adopt_originals, find_mesh_in_place, find_original
 from app.operations import readiness
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.contracts import IndexPlan
@@ -169,11 +168,8 @@ class CollectionCopier:
 
     async def _copy(self, page: Sequence[Item]) -> None:
         turns = asyncio.Semaphore(ITEMS_AT_ONCE)
-        outcomes = await asyncio.gather(*(self._prepare(item, turns) for item in page))
-        prepared = [one for one in outcomes if isinstance(one, PreparedItem)]
-        written = iter(await self._target.run(lambda: self._target.service.put(prepared)) if prepared else [])
-        for item, one in zip(page, outcomes, strict=True):
-            outcome = next(written) if isinstance(one, PreparedItem) else one
+        encoded = await asyncio.gather(*(self._prepare(item, turns) for item in page))
+        for item, outcome in zip(page, await self._target.put(encoded), strict=True):
             if not isinstance(outcome, MultifoldError):
                 self._missing.pop(item.id, None)
                 continue
@@ -184,40 +180,41 @@ class CollectionCopier:
                     f"more than {MOST_MISSING} items could not be made anew, such as {item.id!r}: {outcome}"
                 )
 
-    async def _prepare(self, item: Item, turns: asyncio.Semaphore) -> PreparedItem | MultifoldError:
+    async def _prepare(self, item: Item, turns: asyncio.Semaphore) -> EncodedItem | MultifoldError:
         async with turns:
             while True:
                 try:
-                    views = await self._runtime.render_pool.run(lambda: self._views(item))
-                    return await self._target.run(partial(self._make, item, views))
+                    views = await self._runtime.render_pool.run(lambda: self._render(item))
+                    return await self._target.run(partial(self._encode, item, views))
                 except QueueFullError as error:
                     await asyncio.sleep(error.retry_after or 1)
                 except MultifoldError as error:
                     return error
 
-    def _make(self, item: Item, views: Views | None) -> PreparedItem:
+    def _encode(self, item: Item, views: Views | None) -> EncodedItem:
         blobs, observations = self._from.blobs, item.observations
         adopt_originals(self._to.blobs, blobs, item)
         texts = tuple(one.text for one in observations if one.text is not None)
         photos = tuple(blobs.get(one.blob) for one in observations if one.kind == "photo" and one.blob)
-        files = tuple((blobs.get(key), key[64:]) for key in item.files)
-        draft = ItemDraft(item.id, texts, photos, views, item.payload, files, copy=False)
-        return self._target.service.make(draft)
+        source = ItemSource(item.id, texts, photos, payload=item.payload)
+        files = [MeshData(blobs.get(key), key[64:]) for key in item.files]
+        return self._target.service.make(source, OriginalFiles(self._to.blobs, copy=False), views, files)
 
-    def _views(self, item: Item) -> Views | None:
+    def _render(self, item: Item) -> Views | None:
         """Its views, rendered as the target's encoder needs them."""
         if not any(one.kind == "view" for one in item.observations):
             return None
-        observer = self._target.service.observer
-        if (mesh := find_mesh_in_place(self._from.blobs, item.files)) is not None:
-            return observer.draw_in_place(*mesh)
-        files = [self._from.blobs.get(key) for key in item.files]  # says which of them is gone
-        if len(files) == 1:
-            return observer.draw(MeshData(files[0], item.files[0][64:]))
-        place = find_original(self._source.service.home, item.payload)
-        if place is not None and place[0].suffix.lower() in EXTENSIONS:
-            return observer.draw_in_place(*place)
-        raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")
+        mesh: MeshData | MeshPath | None = find_mesh_in_place(self._from.blobs, item.files)
+        if mesh is None:
+            files = [self._from.blobs.get(key) for key in item.files]  # its error names one that is gone
+            if len(files) == 1:
+                mesh = MeshData(files[0], item.files[0][64:])
+            else:
+                mesh = find_original(self._source.service.home, item.payload)
+                if mesh is None or mesh.path.suffix.lower() not in EXTENSIONS:
+                    sentence = "its mesh is not kept here; write it again with its mesh"
+                    raise ApiError(422, "no_original", sentence)
+        return self._target.service.observer.draw(mesh)
 
 
 REINDEX_JOB = "reindex"

@@ -17,10 +17,11 @@ from typing import TypeAlias, TypeVar
 from app.collections.collections import Collections, CollectionService
 from app.concurrency.batching import Batcher
 from app.concurrency.pools import ThreadPool
-from app.encoding.observations import ObservationEncoder
+from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.http.schemas.search import SearchOptions
-from app.ingest.preparation import ItemDraft, ItemUpload, PreparedItem
+from app.ingest.pipeline import EncodedItem, OriginalFiles, WrittenItem
+from app.ingest.sources import ItemSource
 from app.ingest.uploads import FileFetcher
 from app.operations.drift import DriftMonitor
 from app.operations.logs import AuditLog
@@ -43,7 +44,7 @@ from app.search.query import (
 from index.registry import DEFAULT, MAIN
 from index.search.search import SearchRequest
 from index.store.filters import Filter
-from multifold.errors import needs_extra
+from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Hit
 
 with needs_extra("serve"):
@@ -128,17 +129,24 @@ class CollectionRuntime:
             if len(folded) >= end or len(hits) < reach or reach >= DUPLICATE_REACH_LIMIT:
                 return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
-    async def prepare(self, upload: ItemUpload) -> PreparedItem:
-        mesh, span, views = upload.mesh, self.parent.telemetry.tracing.span, None
-        if mesh is not None:
-            with span("draw", collection=self.service.name):
-                views = await self.parent.render_pool.run(lambda: self.service.observer.draw(mesh))
-        files = ((mesh.data, mesh.suffix),) if mesh is not None and self.service.settings.keep_files else ()
-        draft = ItemDraft(
-            upload.id, upload.texts, upload.photos, views, upload.payload, files, spared=self._spared
-        )
-        with span("make", collection=self.service.name):
-            return await self.run(lambda: self.service.make(draft))
+    async def prepare(self, source: ItemSource) -> EncodedItem:
+        """Render and encode an item that was uploaded; it is not written yet."""
+        service, span, views = self.service, self.parent.telemetry.tracing.span, None
+        files: tuple[MeshData, ...] = ()
+        if (mesh := source.mesh) is not None:
+            with span("draw", collection=service.name):
+                views = await self.parent.render_pool.run(lambda: service.observer.draw(mesh))
+            if isinstance(mesh, MeshData) and service.settings.keep_files:
+                files = (mesh,)
+        originals = OriginalFiles(service.collection.blobs, copy=True, spared=self._spared)
+        with span("make", collection=service.name):
+            return await self.run(lambda: service.make(source, originals, views, files))
+
+    async def put(self, items: Sequence[EncodedItem | MultifoldError]) -> list[WrittenItem | MultifoldError]:
+        """Write items together, and say what became of each; one that failed before stays an error."""
+        ready = [one for one in items if isinstance(one, EncodedItem)]
+        written = iter(await self.run(lambda: self.service.put(ready)) if ready else [])
+        return [next(written) if isinstance(one, EncodedItem) else one for one in items]
 
     def audit(self, action: str, ids: Sequence[str], count: int) -> None:
         version = self.service.collection.version

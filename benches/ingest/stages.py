@@ -8,11 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.ingest import plan as planning
-from app.ingest.caches import ContentCache
-from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, DecodedItem, IngestPipeline
-from app.ingest.plan import IngestPlan, IngestTask
-from app.ingest.sources import find_source
+from app.encoding.observations import ObservationEncoder
+from app.ingest.pipeline import (
+    ENCODE_BATCH,
+    WRITE_BATCH,
+    EncodedItem,
+    IngestPipeline,
+    PreparedItem,
+    encode_items,
+)
+from app.ingest.plan import IngestPlan, plan_folder
+from app.ingest.sources import ContentCache, IngestTask, find_source
 from app.settings import Settings
 from benches.service.processes import process_tree, processor_time
 from index.collection import Collection
@@ -41,12 +47,13 @@ def time_stages(files: Path, home: Path, encoder: Encoder, workers: int, sample:
     settings = Settings(data=home)
     with Collection.open(home, encoder) as collection, Sandbox(workers) as sandbox:
         pipeline = IngestPipeline(encoder, collection, sandbox, settings)
-        _decode(pipeline, [task for task in tasks if task.mesh is not None][: 2 * workers])  # workers are up
+        _prepare(pipeline, [task for task in tasks if task.mesh is not None][: 2 * workers])  # workers are up
         with _timing(times, "see", scale):
-            ready = _decode(pipeline, tasks)
-        pipeline.encode(ready[:ENCODE_BATCH])
+            prepared = _prepare(pipeline, tasks)
+        encode_items(ObservationEncoder(encoder, sandbox, settings), prepared[:ENCODE_BATCH])
         with _timing(times, "encode", scale):
-            items = [item for part in pipeline.made(iter(ready)) for item in part.items]
+            encoded = [one for batch in pipeline.encode(iter(prepared)) for one in batch]
+        items = [one for one in encoded if isinstance(one, EncodedItem)]
         with _timing(times, "write", scale):
             for start in range(0, len(items), WRITE_BATCH):
                 pipeline.write(items[start : start + WRITE_BATCH])
@@ -55,15 +62,15 @@ def time_stages(files: Path, home: Path, encoder: Encoder, workers: int, sample:
 
 def _plan(files: Path, home: Path) -> IngestPlan:
     with ContentCache(None) as contents:
-        files_read = folder.read(files, FolderLayout(EXTENSIONS, contents.companions))
-        return planning.plan_folder(files_read, find_source(home, files), None, None, contents, names=True)
+        contents_read = folder.read(files, FolderLayout(EXTENSIONS, contents.companions))
+        return plan_folder(contents_read, find_source(home, files), None, None, contents, names=True)
 
 
-def _decode(pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> list[DecodedItem]:
-    ready = [one for one in pipeline.seen(tasks) if isinstance(one, DecodedItem)]
-    for view in (view for one in ready for view in one.stored):
-        view.result()
-    return ready
+def _prepare(pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> list[PreparedItem]:
+    prepared = [one for one in pipeline.prepare(tasks) if isinstance(one, PreparedItem)]
+    for picture in (picture for one in prepared for picture in one.pictures):
+        picture.blob.result()
+    return prepared
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.ingest import plan as intake_manifest
-from app.ingest.caches import ContentCache, ViewCache
 from app.ingest.pipeline import IngestPipeline
+from app.ingest.plan import plan_manifest
 from app.ingest.run import make_report
+from app.ingest.sources import ContentCache, ViewCache
 from app.settings import Settings
 from index.collection import Collection
 from index.store.blobs import BlobError, FolderBlobs
@@ -54,11 +54,11 @@ def take(bundle: Path, sandbox: Sandbox, manifest: Path) -> Callable[[], Counts]
 
     def taken() -> Counts:
         with Collection.open(settings.data, encoder) as collection, ContentCache(None) as contents:
-            drawn = ViewCache(settings.data / "drawn", encoder.bundle.views)
-            plan = intake_manifest.plan_manifest(read(manifest), collection, drawn, contents)
-            intake = IngestPipeline(encoder, collection, sandbox, settings)
-            assert sum(intake.take(plan.works())) == len(plan.works())
-        report = make_report(plan, intake.skipped)
+            views = ViewCache(settings.data, encoder.bundle.views)
+            plan = plan_manifest(read(manifest), collection, views, contents)
+            pipeline = IngestPipeline(encoder, collection, sandbox, settings)
+            assert sum(pipeline.run(plan.tasks())) == len(plan.tasks())
+        report = make_report(plan, pipeline.skipped)
         told: Counts = {"added": report.added, "changed": report.changed, "unchanged": report.unchanged}
         return {name: value for name, value in told.items() if value}
 
@@ -227,13 +227,13 @@ def test_views_that_cannot_be_stored_keep_their_item_out(
 
     monkeypatch.setattr(FolderBlobs, "put", full)
     with Collection.open(manifest.parent / "data", encoder) as collection, ContentCache(None) as contents:
-        drawn = ViewCache(manifest.parent / "data" / "drawn", encoder.bundle.views)
-        works = intake_manifest.plan_manifest(read(manifest), collection, drawn, contents).works()
-        intake = IngestPipeline(
+        views = ViewCache(manifest.parent / "data", encoder.bundle.views)
+        tasks = plan_manifest(read(manifest), collection, views, contents).tasks()
+        pipeline = IngestPipeline(
             encoder, collection, sandbox, Settings(data=manifest.parent / "data", bundle=bundle)
         )
-        assert sum(intake.take(works)) == len(works)
-        drawn_ones = {work.id for work in works if work.mesh is not None}
-        assert {problem.name for problem in intake.skipped} == drawn_ones != set()
-        assert {problem.reason for problem in intake.skipped} == {"the disk takes no more"}
-        assert set(collection.ids()) == {work.id for work in works} - drawn_ones
+        assert sum(pipeline.run(tasks)) == len(tasks)
+        drawn_ones = {task.id for task in tasks if task.mesh is not None}
+        assert {problem.name for problem in pipeline.skipped} == drawn_ones != set()
+        assert {problem.reason for problem in pipeline.skipped} == {"the disk takes no more"}
+        assert set(collection.ids()) == {task.id for task in tasks} - drawn_ones

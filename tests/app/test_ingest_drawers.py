@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.ingest.caches import ContentCache
 from app.ingest.run import LazySandbox
+from app.ingest.sources import ContentCache
 
 TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 {}\n3 0 1 2\n"
 

@@ -18,13 +18,11 @@ import pytest
 import trimesh
 from PIL import Image
 
-from app.ingest import captions as intake_metadata
-from app.ingest import captions as intake_names
-from app.ingest import plan as intake_plan
-from app.ingest.caches import ContentCache
+from app.commands.ingest import hash_folder_state
 from app.ingest.pipeline import IngestPipeline
-from app.ingest.run import IngestReport, hash_folder_state, make_report
-from app.ingest.sources import find_source, record_source
+from app.ingest.plan import metadata_captions, name_captions, plan_folder, strip_suffixes
+from app.ingest.run import IngestReport, make_report
+from app.ingest.sources import ContentCache, find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
@@ -69,13 +67,11 @@ def take(bundle: Path, sandbox: Sandbox, root: Path) -> Take:
             record_source(settings.data, source)
             with ContentCache(settings.data / "contents.sqlite", settled=0) as contents:
                 found = folder.read(source.root, FolderLayout(EXTENSIONS, contents.companions), below=below)
-                plan = intake_plan.plan_folder(
-                    found, source, below, collection, contents, names=names, metadata=metadata
-                )
+                plan = plan_folder(found, source, below, collection, contents, names=names, metadata=metadata)
             collection.delete(plan.deleted)
-            intake = IngestPipeline(encoder, collection, sandbox, settings)
-            assert sum(intake.take(plan.works())) == len(plan.works())
-        return make_report(plan, intake.skipped)
+            pipeline = IngestPipeline(encoder, collection, sandbox, settings)
+            assert sum(pipeline.run(plan.tasks())) == len(plan.tasks())
+        return make_report(plan, pipeline.skipped)
 
     return taken
 
@@ -335,7 +331,7 @@ def test_a_killed_run_goes_on_where_it_was(root: Path, bundle: Path) -> None:
     [("a/lamp.gltf.glb", "a/lamp"), ("lamp.v2.GLB", "lamp.v2"), ("photo.jpg", "photo"), ("lamp", "lamp")],
 )
 def test_suffixes_are_no_words(name: str, bare: str) -> None:
-    assert str(intake_names.strip_suffixes(PurePosixPath(name))) == bare
+    assert str(strip_suffixes(PurePosixPath(name))) == bare
 
 
 @pytest.mark.parametrize(
@@ -348,7 +344,7 @@ def test_suffixes_are_no_words(name: str, bare: str) -> None:
     ],
 )
 def test_names_are_split_into_words(name: str, told: tuple[str, ...]) -> None:
-    assert intake_names.name_captions(Path(name)) == told
+    assert name_captions(Path(name)) == told
 
 
 def test_a_glance_sees_every_change(root: Path) -> None:
@@ -372,9 +368,9 @@ def test_a_gltf_says_what_it_is(tmp_path: Path, suffix: str) -> None:
     }
     data = glb(said) if suffix == ".glb" else json.dumps(said).encode()
     path = put(tmp_path / f"a{suffix}", data)
-    assert intake_metadata.metadata_captions(path) == ("Reading chair KX-42", "oak", "Q7", "back rest 2")
-    assert intake_metadata.metadata_captions(put(path, data[: len(data) // 2])) == ()
-    assert intake_metadata.metadata_captions(put(tmp_path / "a.obj", data)) == ()
+    assert metadata_captions(path) == ("Reading chair KX-42", "oak", "Q7", "back rest 2")
+    assert metadata_captions(put(path, data[: len(data) // 2])) == ()
+    assert metadata_captions(put(tmp_path / "a.obj", data)) == ()
 
 
 def test_what_a_gltf_says_is_a_caption_of_what_has_none(

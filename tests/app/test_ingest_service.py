@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ingest.destination import diff_patch
+from app.ingest.sender import diff_patch
 from multifold.cli import main
 from multifold.client.client import Client
 from tests.app.house import House, box, house, png

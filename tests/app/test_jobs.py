@@ -9,7 +9,7 @@ import pytest
 
 from app.collections.collections import CollectionService
 from app.http import job_handlers
-from app.ingest.preparation import PreparedItem
+from app.ingest.pipeline import EncodedItem
 from multifold.client.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
@@ -48,9 +48,9 @@ def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(job_handlers, "ITEMS_A_STEP", 1)
     go_on, plain = threading.Event(), CollectionService.put
 
-    def slow(self: CollectionService, made: list[PreparedItem]) -> object:
+    def slow(self: CollectionService, items: list[EncodedItem]) -> object:
         go_on.wait(30)
-        return plain(self, made)
+        return plain(self, items)
 
     monkeypatch.setattr(CollectionService, "put", slow)
     job = few.upsert_later(items(5))

@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.collections.collections import CollectionService
-from app.ingest.preparation import ItemDraft, PreparedItem
+from app.ingest.pipeline import EncodedItem
+from app.ingest.sources import ItemSource
 from app.runtime import rebuild
 from app.runtime.rebuild import CollectionCopier
 from multifold.bundle import calibration
@@ -113,9 +115,9 @@ def test_a_move_is_taken_back_with_what_was_written_since(
     made: list[str] = []
     plain = CollectionService.make
 
-    def noted(self: CollectionService, draft: ItemDraft) -> PreparedItem:
-        made.append(draft.id)
-        return plain(self, draft)
+    def noted(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
+        made.append(source.id)
+        return plain(self, source, *more)
 
     monkeypatch.setattr(CollectionService, "make", noted)
     moved = int(str(done.result["moved_at"]))
@@ -147,11 +149,11 @@ def test_a_move_back_that_would_lose_items_moves_nothing(
 def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, go_on, plain = threading.Event(), threading.Event(), CollectionService.make
 
-    def slow(self: CollectionService, draft: ItemDraft) -> PreparedItem:
+    def slow(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
         if self.name == "second":
             reached.set()
             assert go_on.wait(30)
-        return plain(self, draft)
+        return plain(self, source, *more)
 
     monkeypatch.setattr(CollectionService, "make", slow)
     job = client.rebuild("main", "second", bundle="second", alias="default")

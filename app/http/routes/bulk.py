@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from app.collections.collections import WrittenItem
 from app.errors import ApiError
 from app.http import serialization
 from app.http.dependencies import CollectionDep
@@ -11,6 +10,7 @@ from app.http.job_handlers import INGEST_JOB, write_many
 from app.http.openapi import describe_body, error_responses
 from app.http.parsing import parse_filter, read_body
 from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
+from app.ingest.pipeline import WrittenItem
 from index.collection import Collection
 from index.store import browse
 from multifold.errors import MultifoldError, needs_extra
@@ -87,7 +87,7 @@ def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str
 
 def _outcome(raw: dict[str, Any], outcome: WrittenItem | MultifoldError) -> BulkItemOutcome:
     if isinstance(outcome, WrittenItem):
-        return BulkItemOutcome(outcome.prepared.item.id, serialization.serialize_written(outcome))
+        return BulkItemOutcome(outcome.item.id, serialization.serialize_written(outcome))
     name = raw.get("id")
     refusal = serialization.serialize_refusal(outcome)
     return BulkItemOutcome(name if isinstance(name, str) else None, error=refusal)

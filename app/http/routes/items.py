@@ -115,9 +115,8 @@ async def put(request: Request, runtime: CollectionDep, item_id: str) -> ItemWri
     check_item_id(item_id)
     async with request.form(max_files=settings.max_files) as form:
         files = ItemFiles(runtime.parent.fetcher, settings.max_body)
-        upload = await parse_item_form(item_id, form, files, settings)
-    prepared = await runtime.prepare(upload)
-    (written,) = await runtime.run(lambda: runtime.service.put([prepared]))
+        source = await parse_item_form(item_id, form, files, settings)
+    (written,) = await runtime.put([await runtime.prepare(source)])
     if isinstance(written, MultifoldError):
         raise written
     runtime.audit("put", [item_id], 1)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.pull.hub import HubRequest, fetch_from_hub
-from app.pull.source import PublishedFiles, PullError
+from app.pull.published_files import PublishedFiles, PullError
 from multifold.bundle.bundle import file_hash
 from tests.app.pull import published
 from tests.app.pull.hub import COMMIT, Hub, serving

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from app.pull.build import BundleRequest, build_bundle
-from app.pull.layouts import Variant, recognise_layout
-from app.pull.source import PullError, open_published_folder
+from app.pull.published_files import PullError, Variant, open_published_folder, recognise_layout
 from app.pull.specs import image_spec
 from multifold.bundle.preprocess import ImageSpec
 from tests.app.pull import published

@@ -15,8 +15,7 @@ from onnxruntime.quantization import quantize_dynamic
 from PIL import Image
 
 from app.pull.build import BundleRequest, build_bundle
-from app.pull.layouts import Variant
-from app.pull.source import open_published_folder
+from app.pull.published_files import Variant, open_published_folder
 from multifold.bundle.bundle import Bundle
 from multifold.bundle.canary import open_encoder
 from tests.app.pull import published

@@ -28,7 +28,6 @@ from app.http.routes import (
     insight,
     items,
     jobs,
-    metrics,
     pages,
     search,
     snapshots,
@@ -62,7 +61,7 @@ ABOUT = (
     "is about the default collection."
 )
 COLLECTION_ROUTERS = (search, bulk, items, facets, feedback, embeddings, snapshots, info, insight)
-SERVICE_ROUTERS = (collections, jobs, health, metrics, pages)
+SERVICE_ROUTERS = (collections, jobs, health, pages)
 
 
 def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI:

@@ -147,7 +147,7 @@ async def similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> Se
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
 async def get(runtime: CollectionDep, item_id: str) -> StoredItem:
-    """An item with its payload and everything that was seen and said of it."""
+    """An item with its payload and all its observations."""
     return serialization.serialize_item(await _item(runtime, item_id), runtime.address)
 
 

@@ -36,8 +36,8 @@ def similarities(
     """What a search tells of every pair of index vectors; the queries have no signs yet."""
     if not encoder.rescores:
         return index_scores(apply_signs(queries, encoder.query_signs), gallery, encoder.metric)
-    found = [encoder.rescore(query[None], gallery[None]) for query in queries]
-    return np.concatenate(found) if found else np.empty((0, len(gallery)), np.float32)
+    rows = [encoder.rescore(query[None], gallery[None]) for query in queries]
+    return np.concatenate(rows) if rows else np.empty((0, len(gallery)), np.float32)
 
 
 def apply_signs(queries: Vectors, query_signs: Vector | None) -> Vectors:

@@ -73,9 +73,9 @@ class Explainer:
         """How pictures or texts can be explained, best first."""
         has = self.encoder.bundle.has
         has_graph = {"points": has(f"points_{side}.onnx"), "grad-cam": has(f"explain_{side}.onnx")}
-        known = [method for method in METHODS if has_graph.get(method, True)]
+        methods = [method for method in METHODS if has_graph.get(method, True)]
         left = self._measured.get(side, {})
-        return tuple(sorted(known, key=lambda method: left.get(method, 0.0)))
+        return tuple(sorted(methods, key=lambda method: left.get(method, 0.0)))
 
     def picture(
         self,
@@ -106,8 +106,8 @@ class Explainer:
         else:
             places = np.zeros(ids.shape, np.float32)
             places[0, [place for _, held in words for place in held]] = 1
-            given = {"tokens": ids, "other": other[None], "places": places}
-            shares = self._run("explain_text.onnx", **given)[0].clip(min=0)
+            inputs = {"tokens": ids, "other": other[None], "places": places}
+            shares = self._run("explain_text.onnx", **inputs)[0].clip(min=0)
         return WordShares(method, tuple((word, float(shares[[*held]].sum())) for word, held in words))
 
     def points(self, side: Literal["image", "text"], values: np.ndarray) -> Float32[np.ndarray, "b t d"]:
@@ -117,11 +117,13 @@ class Explainer:
         return added
 
     def _chosen(self, side: Literal["image", "text"], method: ExplanationMethod | None) -> ExplanationMethod:
-        known = self.methods(side)
-        if method is not None and method not in known:
+        methods = self.methods(side)
+        if method is not None and method not in methods:
             name = self.encoder.bundle.name
-            raise ExplanationError(f"bundle {name} explains no {side} by {method}, but by {', '.join(known)}")
-        return method or known[0]
+            raise ExplanationError(
+                f"bundle {name} explains no {side} by {method}, but by {', '.join(methods)}"
+            )
+        return method or methods[0]
 
     def _occlude(self, square: Pixels, other: Vector, blank: Sequence[int]) -> Float32[np.ndarray, "y x"]:
         places = np.linspace(0, len(square), CELLS + 1).round().astype(int).tolist()
@@ -143,11 +145,11 @@ class Explainer:
         losses: Float32[np.ndarray, " v"] = scores[0] - scores[1:]
         return losses
 
-    def _run(self, name: str, **given: np.ndarray) -> np.ndarray:
+    def _run(self, name: str, **inputs: np.ndarray) -> np.ndarray:
         with self._opening:
             if name not in self._open:
                 self._open[name] = self.encoder.session(name, *ARGUMENTS[name])
-        answer: np.ndarray = self._open[name].run(None, given)[0]
+        answer: np.ndarray = self._open[name].run(None, inputs)[0]
         return answer
 
 

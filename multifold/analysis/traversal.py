@@ -116,8 +116,8 @@ def _path(
         scores = scores.copy()
         scores[:, :-1][outside > 0] = -np.inf  # the root, which is last, holds everything
     nearest = scores.argmax(axis=1)
-    met: dict[int, PathCaption] = {}
+    captions: dict[int, PathCaption] = {}
     for step, place in enumerate(nearest.tolist()):
-        if place < len(texts) and place not in met:
-            met[place] = PathCaption(texts[place], step / (len(scores) - 1), float(scores[step, place]))
-    return CaptionPath(k, tuple(met.values()))
+        if place < len(texts) and place not in captions:
+            captions[place] = PathCaption(texts[place], step / (len(scores) - 1), float(scores[step, place]))
+    return CaptionPath(k, tuple(captions.values()))

@@ -149,10 +149,9 @@ def _joined_uv(
     parts: Sequence[MeshPart], uv: Sequence[Float32[np.ndarray, "_ 2"] | None]
 ) -> Float32[np.ndarray, "n 2"]:
     """The texture coordinates of all parts; those that have none get zeros."""
-    given = [
-        np.zeros((len(part.vertices), 2)) if one is None else one for part, one in zip(parts, uv, strict=True)
-    ]
-    finite = np.nan_to_num(np.concatenate(given).astype(np.float32))
+    pairs = zip(parts, uv, strict=True)
+    rows = [np.zeros((len(part.vertices), 2)) if one is None else one for part, one in pairs]
+    finite = np.nan_to_num(np.concatenate(rows).astype(np.float32))
     return np.clip(finite, -_FURTHEST_UV, _FURTHEST_UV)
 
 

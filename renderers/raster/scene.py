@@ -129,9 +129,9 @@ def _density(
     screen: Float64[np.ndarray, "q 3 3"], uv: Float32[np.ndarray, "q 3 2"], pixel: int
 ) -> Float32[np.ndarray, " q"]:
     """log2 of the length in texture coordinates that a pixel covers."""
-    drawn = np.maximum(np.abs(doubled_area(screen)), 1e-6) / pixel**2
-    painted = np.maximum(np.abs(doubled_area(uv)), np.float32(1e-12))
-    density: Float32[np.ndarray, " q"] = (0.5 * np.log2(painted / drawn)).astype(np.float32)
+    screen_area = np.maximum(np.abs(doubled_area(screen)), 1e-6) / pixel**2
+    uv_area = np.maximum(np.abs(doubled_area(uv)), np.float32(1e-12))
+    density: Float32[np.ndarray, " q"] = (0.5 * np.log2(uv_area / screen_area)).astype(np.float32)
     return density
 
 

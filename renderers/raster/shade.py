@@ -25,12 +25,12 @@ _AT_ONCE = 8192
 
 def shade_fragments(scene: RasterScene, at: Fragments) -> Float32[np.ndarray, "4 k"]:
     """Linear colour and alpha of each fragment."""
-    return _join([look.rgba() for look in _shadings(scene, at)], 4)
+    return _join([shading.rgba() for shading in _shadings(scene, at)], 4)
 
 
 def fragment_alpha(scene: RasterScene, at: Fragments) -> Float32[np.ndarray, " k"]:
     """Alpha alone, for tests before depth."""
-    alphas: Float32[np.ndarray, " k"] = _join([look.color[3:] for look in _shadings(scene, at)], 1)[0]
+    alphas: Float32[np.ndarray, " k"] = _join([shading.color[3:] for shading in _shadings(scene, at)], 1)[0]
     return alphas
 
 

@@ -101,9 +101,9 @@ def split_glb(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _chunk(data: bytes, start: int, kind: bytes) -> tuple[bytes, int]:
-    length, found = struct.unpack_from("<I4s", data, start)
+    length, actual = struct.unpack_from("<I4s", data, start)
     end = start + 8 + length
-    if found != kind or end > len(data):
+    if actual != kind or end > len(data):
         raise MeshError("the GLB file is cut short or damaged.")
     return data[start + 8 : end], end
 
@@ -135,7 +135,7 @@ class SiblingFiles:
     bytes_read: int = 0
     refused: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    found: list[Path] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
 
     def read(self, name: str) -> bytes:
         """The bytes of a file in the folder; `name` is a path or a URI relative to it."""
@@ -149,7 +149,7 @@ class SiblingFiles:
                 "Simplify it or shrink its textures first."
             )
         self.bytes_read += len(data)
-        self.found.append(path)
+        self.paths.append(path)
         return data
 
     def find(self, name: str) -> Path:
@@ -231,7 +231,7 @@ def digest_content(
     siblings = SiblingFiles(path.parent, limits, within, len(data))
     for part in _contents(data, path.suffix.lower(), siblings):
         digest.update(hashlib.sha256(part).digest())
-    return ContentDigest(digest.hexdigest(), (path, *siblings.found), (*siblings.missing, *siblings.refused))
+    return ContentDigest(digest.hexdigest(), (path, *siblings.paths), (*siblings.missing, *siblings.refused))
 
 
 def content_hash(path: Path, limits: MeshLimits = DEFAULT_LIMITS, within: Path | None = None) -> str:

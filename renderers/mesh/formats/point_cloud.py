@@ -30,21 +30,21 @@ def point_cloud(
     """The cloud as a part, and a note if it was too large to draw all of it."""
     if not np.isfinite(points).all():
         raise MeshError("the file is damaged: some of its points lie at infinity or nowhere (NaN).")
-    kept = _spread(len(points), limits.points)
+    chosen = _spread(len(points), limits.points)
     notes = []
-    if len(kept) < len(points):
-        notes = [f"{len(kept):,} of its {len(points):,} points are drawn"]
-    centres = points[kept]
+    if len(chosen) < len(points):
+        notes = [f"{len(chosen):,} of its {len(points):,} points are drawn"]
+    centres = points[chosen]
     tips = centres[:, None] + _radius(centres) * _TIPS
     shading = np.broadcast_to(_TIPS.astype(np.float32), tips.shape)
     if normals is not None:
-        shading = np.repeat(normals[kept][:, None], len(_TIPS), axis=1)
+        shading = np.repeat(normals[chosen][:, None], len(_TIPS), axis=1)
     return MeshPart(
         vertices=tips.reshape(-1, 3),
-        faces=(np.arange(len(kept))[:, None, None] * len(_TIPS) + _SIDES).reshape(-1, 3),
+        faces=(np.arange(len(chosen))[:, None, None] * len(_TIPS) + _SIDES).reshape(-1, 3),
         material=material,
         normals=shading.reshape(-1, 3),
-        colors=None if colors is None else np.repeat(colors[kept], len(_TIPS), axis=0),
+        colors=None if colors is None else np.repeat(colors[chosen], len(_TIPS), axis=0),
     ), notes
 
 

@@ -71,13 +71,13 @@ def resolve_negative_indices(data: bytes) -> bytes:
     """The file with every index counted from its beginning."""
     if not _BACKWARDS.search(data):
         return data
-    seen, lines = dict.fromkeys(_KINDS, 0), []
+    totals, lines = dict.fromkeys(_KINDS, 0), []
     for line in data.splitlines():
         kind, _, rest = line.strip().partition(b" ")
-        if kind in seen:
-            seen[kind] += 1
+        if kind in totals:
+            totals[kind] += 1
         elif kind == b"f":
-            counts = list(seen.values())
+            counts = list(totals.values())
             line = b"f " + b" ".join(_corner(corner, counts) for corner in rest.split())
         lines.append(line)
     return b"\n".join(lines)

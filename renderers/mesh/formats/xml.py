@@ -21,10 +21,10 @@ class XmlElement:
 
     def child(self, *path: str) -> "XmlElement | None":
         """The first descendant along a path of names."""
-        found: XmlElement | None = self
+        element: XmlElement | None = self
         for name in path:
-            found = None if found is None else next(iter(found.all(name)), None)
-        return found
+            element = None if element is None else next(iter(element.all(name)), None)
+        return element
 
     def all(self, *names: str) -> list["XmlElement"]:
         """The children with one of these names."""

@@ -60,7 +60,7 @@ def _set_planes(scene: ScenePointers, face: int, at: int) -> float:
 
 
 @kernel
-def _set_flat(scene: ScenePointers, at: int, drawn: float) -> None:
+def _set_flat(scene: ScenePointers, at: int, area: float) -> None:
     """The flat normal that faces us, and log2 of the length in texture coordinates that a pixel covers."""
     values, here = scene.values, load_vector(scene.values, at)
     first = subtract(load_vector(values, at + CORNER_WIDTH), here)
@@ -73,7 +73,7 @@ def _set_flat(scene: ScenePointers, at: int, drawn: float) -> None:
         b, c = a + CORNER_WIDTH, a + 2 * CORNER_WIDTH
         painted = (values[b] - values[a]) * (values[c + 1] - values[a + 1])
         painted -= (values[b + 1] - values[a + 1]) * (values[c] - values[a])
-        density = 0.5 * np.log2(np.float64(max(abs(painted), F(1e-12))) / drawn)
+        density = 0.5 * np.log2(np.float64(max(abs(painted), F(1e-12))) / area)
         values[at + DENSITY + uv_set] = F(density)
 
 

@@ -38,7 +38,7 @@ def fill_layers(scene: ScenePointers, listed: FragmentPointers) -> None:
 
 
 @kernel
-def _scatter(scene: ScenePointers, counts: Pointer, found: Pointer, fill: bool) -> None:
+def _scatter(scene: ScenePointers, counts: Pointer, keys: Pointer, fill: bool) -> None:
     """Count the fragments of each sample, or put them where its count stands."""
     for face in range(scene.face_count):
         if scene.opacity_of[scene.material_of[face]] != CLEAR:
@@ -49,7 +49,7 @@ def _scatter(scene: ScenePointers, counts: Pointer, found: Pointer, fill: bool) 
             for sample in range(row * scene.side + begin, row * scene.side + begin + count):
                 if key > scene.keys[sample]:
                     if fill:
-                        found[counts[sample]] = key
+                        keys[counts[sample]] = key
                     counts[sample] += 1
                 key += step
 

@@ -32,7 +32,7 @@ WORDS = 2000
 WORDS_OF_CAPTION = 8
 TOGETHER = 256  # items of one upsert
 SEARCHES = 1000
-EXACT = 100  # queries that are also answered by exact search
+EXACT_QUERIES = 100  # queries that are also answered by exact search
 CHANGES = 200
 
 
@@ -164,7 +164,7 @@ def _searches(collection: Collection, world: GeneratedCollection) -> Iterator[st
         search(SEARCHES)
         yield f"| {name} | {quantiles(time_calls(search, SEARCHES))} |"
         shares = []
-        for number in range(EXACT):
+        for number in range(EXACT_QUERIES):
             best = [hit.score for hit in collection.search(world.query(number, pool), where, exact=True)]
             shares.append(np.mean([score >= best[-1] for score in search(number)]))
         yield f"| its recall@10 | {np.mean(shares):.3f} |"

@@ -89,10 +89,10 @@ def found(client: httpx.Client, words: str) -> list[str]:
 
 
 def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(tmp_path: Path, bundle: Path) -> None:
-    with serve(tmp_path, bundle) as running, running.client() as client:
+    with serve(tmp_path, bundle, MULTIFOLD_MAX_BODY="1000000") as running, running.client() as client:
         assert "tiny: Knows six colours" in running.output
         assert "0 items" in running.output
-        assert "max_body 16777216" in running.output
+        assert "settings    max_body 1000000 (docs/settings.md)" in running.output
         put(client, "one", "a red box")
         put(client, "two", "a blue box")
         running.process.send_signal(signal.SIGTERM)

@@ -11,7 +11,7 @@ from multifold.cli import main
 def test_it_is_filled_once_and_asked_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("SEARCHES", "ASKED", "CHANGES"):
+    for name in ("SEARCHES", "EXACT_QUERIES", "CHANGES"):
         monkeypatch.setattr(largest, name, 5)
     words = ["bench", "largest", "--items", "300", "--dim", "16", "--data", str(tmp_path / "data")]
     told = []

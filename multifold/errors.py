@@ -1,4 +1,4 @@
-"""What a user can be told: every error of this house is a sentence, and says what to do."""
+"""The errors that users see: each is a sentence that says what to do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -21,7 +21,7 @@ from training.retrieval.comparison import RecallDifference
 from training.retrieval.encoder import TorchEncoder
 
 HELD_OUT_SHARE = 0.3  # of the judged texts
-LEAST_TEXTS = 20  # held-out texts, with which a gain can be told from chance
+LEAST_TEXTS = 20  # held-out texts, fewer cannot separate a gain from chance
 PUBLISHED_RATE = 1e-5  # the highest for published towers
 MIX = 0.8  # of the new weights
 RECIPE_SECTIONS = ("loss", "teacher", "train", "validation")  # taken from the recipe `improve`

@@ -1,4 +1,4 @@
-"""What OpenAPI is told beside the routes: the shape of errors, and bodies that routes read themselves."""
+"""What OpenAPI needs beside the routes: the shape of errors, and bodies that routes read themselves."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Times on a machine that others use too: CPU time, taken in turns, and told as medians.
+"""Times on a machine that others use too: CPU time, taken in turns, reported as medians.
 
 In each turn the racers ask different queries, so that none finds rows in the cache that another fetched, and
 answer others just before, so that none pays for what another left there.

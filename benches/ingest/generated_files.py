@@ -111,8 +111,8 @@ def _say(path: Path, number: int, heap: GeneratedFiles, rng: random.Random, brok
         file.write_text(text + "\n")
     elif kind == "json":
         harmed = rng.random() < broken
-        told = json.dumps({"texts": [text], "meta": {"made": 1900 + number % 120}})
-        file.write_text(told[:-5] if harmed else told)
+        sidecar = json.dumps({"texts": [text], "meta": {"made": 1900 + number % 120}})
+        file.write_text(sidecar[:-5] if harmed else sidecar)
         if harmed:
             heap.broken.add(str(file))
     else:

@@ -3,7 +3,7 @@
     MULTIFOLD_CACHE=1 multifold serve --bundle BUNDLE &
     multifold bench peer http://127.0.0.1:8000/v1 http://127.0.0.1:7997
 
-Each client asks for one thing at a time. Both are to give the same vectors: their least cosine is told.
+Each client asks for one thing at a time. Both are to give the same vectors: the least cosine is reported.
 """
 
 import argparse

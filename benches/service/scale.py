@@ -115,9 +115,9 @@ def size_table(figures: MeasuredFigures, thing: ItemKind) -> Iterator[str]:
     yield f"| {thing.name} | " + " | ".join(f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[decade]}" for decade in DECADES) + " |"
     yield "|---|" + "---|" * len(DECADES)
     for name, column in COLUMNS.items():
-        told = [column(figures, thing, 10.0**decade) for decade in DECADES]
-        if any(told):
-            yield f"| {name} | " + " | ".join(map(format_number, told)) + " |"
+        cells = [column(figures, thing, 10.0**decade) for decade in DECADES]
+        if any(cells):
+            yield f"| {name} | " + " | ".join(map(format_number, cells)) + " |"
 
 
 def format_number(number: float) -> str:

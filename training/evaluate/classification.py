@@ -16,10 +16,10 @@ from training.retrieval.features import FeatureBank
 def measure_classes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
     """Classification by the items' labels; of shapes where there are any, else of photos."""
     labels = [measures.category_of(entry, args.label) for entry in test.entries]
-    told = {
+    figures = {
         "zero-shot": zero_shot.classify(subject.encoder, subject.geometry, _classified_bank(test), labels)
     }
-    return told | (_measure_probes(subject, test, args) if args.probe else {})
+    return figures | (_measure_probes(subject, test, args) if args.probe else {})
 
 
 def _classified_bank(test: TestSet) -> FeatureBank:
@@ -43,7 +43,7 @@ def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Nam
     def probed(features: list[np.ndarray]) -> dict[str, Any]:  # each as long as its set
         return linear_probe.fit_probe(*zip(features, right, strict=True))
 
-    told = {"linear probe, after": probed([subject.encoder.vectors(mean.features) for mean in means])}
+    figures = {"linear probe, after": probed([subject.encoder.vectors(mean.features) for mean in means])}
     views = [one.views for one in sets if one.views is not None]
     if isinstance(subject.encoder, TorchEncoder) and len(views) == len(sets):
         live = subject.encoder
@@ -51,8 +51,8 @@ def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Nam
             np.stack([linear_probe.features_before_projection(live, item).mean(axis=0) for item in some])
             for some in views
         ]
-        told["linear probe, before"] = probed(before)
-    return told
+        figures["linear probe, before"] = probed(before)
+    return figures
 
 
 def _split(subject: EvaluatedEncoder, args: argparse.Namespace, split: str) -> TestSet:

@@ -127,8 +127,8 @@ def distances_chart(sides: Mapping[str, DistanceHistogram], width: int = 640, he
             for i, share in enumerate(one.shares)
         )
         lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        told = f"{side}: {one.mean:.3f} ± {one.deviation:.3f}"
-        labels.append(f'<text x="8" y="{16 + 15 * place}" style="fill:{colour}">{html.escape(told)}</text>')
+        text = f"{side}: {one.mean:.3f} ± {one.deviation:.3f}"
+        labels.append(f'<text x="8" y="{16 + 15 * place}" style="fill:{colour}">{html.escape(text)}</text>')
     far = next(iter(sides.values())).edges[-1]
     axis = f'<text x="0" y="{height + 14}">0</text><text x="{width - 30}" y="{height + 14}">{far:.2f}</text>'
     return f'<svg viewBox="0 0 {width} {height + 18}" role="img">{"".join(lines + labels)}{axis}</svg>'
@@ -161,9 +161,9 @@ def words_html(found: WordShares) -> str:
     """Words as HTML, darker the more important they are."""
     most = max((share for _, share in found.words), default=0.0)
     shades = [max(share, 0.0) / most if most > 0 else 0.0 for _, share in found.words]
-    told = zip(found.words, shades, strict=True)
+    words = zip(found.words, shades, strict=True)
     spans = (
         f'<span style="background:rgba(194,86,43,{shade:.2f})">{html.escape(word)}</span>'
-        for (word, _), shade in told
+        for (word, _), shade in words
     )
     return f"<p>{' '.join(spans)}</p>"

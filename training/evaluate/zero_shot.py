@@ -67,8 +67,13 @@ def classify(
     asked = items.pooled()
     right = np.array([classes.index(labels[owner]) for owner in asked.owners])
     scores = class_scores(encoder, geometry, asked.features, classes, prompts)
-    told = {"classes": len(classes), "items": len(right), "prompts": len(prompts), "chance": 1 / len(classes)}
-    return told | accuracy(scores, right)
+    counts = {
+        "classes": len(classes),
+        "items": len(right),
+        "prompts": len(prompts),
+        "chance": 1 / len(classes),
+    }
+    return counts | accuracy(scores, right)
 
 
 def accuracy(scores: Float32[np.ndarray, "b c"], right: Int64[np.ndarray, " b"]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a loss needs to know of a row of logits, computed in one pass with its gradient.
 
 A matrix of logits [rows, columns] comes with the group (item) of each row and column; equal groups are
-positives, and groups may be ragged. A row is told by the logits of its positives (`own`), the log-sum-exp of
+positives, and groups may be ragged. A row has the logits of its positives (`own`), the log-sum-exp of
 its negatives (`others`) and of all its columns (`everyone`), and the sum of its logits weighted by the
 probabilities of a teacher (`taught`). Every loss is a small function of them.
 """

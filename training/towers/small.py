@@ -32,8 +32,8 @@ class TransformerBlock(RowBlock):
     def forward(
         self, x: Float[Tensor, "b t c"], attn_mask: Tensor | None, rows: Int64[Tensor, "b r"] | None = None
     ) -> Float[Tensor, "b r c"]:
-        told = attend(self.qkv(self.before_attention(x)), self.heads, attn_mask, rows)
-        x = (x if rows is None else pick_rows(x, rows)) + self.out(told)
+        attended = attend(self.qkv(self.before_attention(x)), self.heads, attn_mask, rows)
+        x = (x if rows is None else pick_rows(x, rows)) + self.out(attended)
         mixed: Tensor = self.narrow(gelu(self.widen(self.before_mlp(x))))
         return x + mixed
 
@@ -44,7 +44,7 @@ def attend(
     mask: Tensor | None,
     rows: Int64[Tensor, "b r"] | None = None,
 ) -> Float[Tensor, "b r c"]:
-    """What tokens, or these rows of them, are told by all; `mask` is added to the logits."""
+    """Attention of all tokens, or of these rows, to all tokens; `mask` is added to the logits."""
     b, t, c = qkv.shape
     q, k, v = qkv.view(b, t, 3, heads, c // 3 // heads).permute(2, 0, 3, 1, 4).unbind(0)
     if rows is not None:

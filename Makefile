@@ -102,6 +102,7 @@ demo: .venv/.test runs/fresh/manifest.jsonl
 	$(BIN)/multifold train training/recipes/demo.toml --out runs/demo
 	$(BIN)/multifold export runs/demo/checkpoint.pt bundles/furniture --pool furniture
 	$(BIN)/multifold equip bundles/furniture --pool furniture --measure runs/fresh/manifest.jsonl --most 120
+	$(BIN)/multifold reader --manifest runs/cache/furniture-12000-0/manifest.jsonl --split train --bundle bundles/furniture
 
 clean:
 	rm -rf .venv data/demo runs dist

@@ -1,5 +1,6 @@
 """Errors as answers, all in one shape: {"error": {"code", "message", "request_id"}}."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from multifold.bundle.preprocess import ImageError
@@ -23,19 +24,70 @@ from index.store.filters import FilterError
 from index.store.item_rows import ItemError
 from renderers.contracts import MeshError
 
-STATUS_CODES = {
-    400: "bad_request",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    409: "taken",
-    413: "too_large",
-    415: "unsupported_media_type",
-    422: "bad_request",
-    429: "busy",
-    500: "internal",
-    503: "not_ready",
+CODES = {  # of errors, for programs; the description of the API has them
+    "bad_request": "the request is not as described here",
+    "unauthorized": "a key is needed",
+    "forbidden": "the key may not do this",
+    "unknown_host": "the service is not known by this name",
+    "foreign_origin": "pages of other sites may change nothing",
+    "not_found": "there is no such item, picture, file, snapshot or path",
+    "no_such_collection": "there is no collection or alias of this name",
+    "no_such_bundle": "there is no such bundle",
+    "no_such_model": "there is no such model",
+    "no_such_job": "there is no such job",
+    "method_not_allowed": "the method is not possible there",
+    "taken": "the name, or the thing, is in use",
+    "other_vectors": "the bundle makes other vectors now",
+    "too_large": "the body, or a file, is too large",
+    "too_many": "too much for one request; /v1/info has the limits",
+    "too_many_files": "more files than one request may have",
+    "unsupported_media_type": "the body is of a kind that is not understood",
+    "no_query": "a search needs one thing to ask with",
+    "several_queries": "a search takes one thing to ask with; a mix takes several",
+    "bad_query": "the search, or the order, cannot be made",
+    "bad_text": "the text is empty, too long, or a file",
+    "bad_image": "the picture cannot be read",
+    "bad_mesh": "the mesh cannot be read, or its format is not known",
+    "bad_vector": "the vector has another length, or no direction",
+    "bad_filter": "the filter cannot be understood",
+    "bad_id": "the id could not be asked for, or is nothing that can be seen",
+    "bad_item": "the item has nothing to find it by, or too much",
+    "bad_payload": "the payload is not JSON that can be stored",
+    "bad_name": "a collection or alias cannot have this name",
+    "bad_index": "the index cannot be built",
+    "bad_feedback": "the verdict cannot be kept",
+    "bad_dimensions": "vectors cannot be shortened",
+    "no_such_side": "the item has no such side",
+    "no_calibration": "no confidence is known for this pair",
+    "no_cones": "the geometry of the encoder has no cones",
+    "no_feature": "a vector has no feature to walk from",
+    "no_feedback": "the service keeps no feedback",
+    "no_original": "the original of the item is not kept",
+    "no_words": "there is no text whose words could be looked for",
+    "url_refused": "the service fetches nothing from this address",
+    "url_failed": "the file did not come from its address as it should",
+    "refused": "the message says why",
+    "busy": "too much is asked at once; the header Retry-After says when to try again",
+    "internal": "something broke on our side",
+    "not_ready": "the service is not ready",
+    "timeout": "it took too long",
+    "storage": "a disk, a database or a bucket fails",
+    "index_away": "the server of the index does not answer",
+}
+
+STATUSES = {  # the code for programs, and what the description of the API says
+    400: ("bad_request", "the body cannot be read"),
+    401: ("unauthorized", "a key is needed; the message says of which scope"),
+    403: ("forbidden", "the key may not do this"),
+    404: ("not_found", "there is no such thing"),
+    405: ("method_not_allowed", "the method is not possible there"),
+    409: ("taken", "the name, or the thing, is in use"),
+    413: ("too_large", "the body is too large"),
+    415: ("unsupported_media_type", "the body is of a kind that is not understood"),
+    422: ("bad_request", "the request cannot be answered; the message says why"),
+    429: ("busy", "too much is asked at once; the header Retry-After says when to try again"),
+    500: ("internal", "something broke on our side"),
+    503: ("not_ready", "not ready; the message says why"),
 }
 
 RETRY_SECONDS = 1  # after which a client may repeat what answered 503
@@ -68,16 +120,16 @@ class ApiError(MultifoldError):
 
 
 def status_and_code(error: Exception) -> tuple[int, str]:
-    """The status of an answer, and the code for programs."""
     if isinstance(error, ApiError):
         return error.status, error.code
     return next((known for kind, known in ERRORS.items() if isinstance(error, kind)), (422, "refused"))
 
 
-def error_response(request_id: str, status: int, code: str, message: str) -> JSONResponse:
-    """The answer to a refused request."""
+def error_response(
+    request_id: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
     error = {"code": code, "message": message, "request_id": request_id}
-    return JSONResponse({"error": error}, status)
+    return JSONResponse({"error": error}, status, headers)
 
 
 def describe_errors(errors: list[Any]) -> str:
@@ -90,7 +142,6 @@ def describe_errors(errors: list[Any]) -> str:
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Answer every kind of error in this shape."""
     app.add_exception_handler(MultifoldError, _answer_refusal)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
@@ -98,11 +149,9 @@ def install_error_handlers(app: FastAPI) -> None:
 
 async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
     status, code = status_and_code(error)
-    response = error_response(request.state.request_id, status, code, str(error))
     later = error.retry_after if isinstance(error, ApiError) else RETRY_SECONDS if status == 503 else None
-    if later is not None:
-        response.headers["retry-after"] = str(later)
-    return response
+    headers = None if later is None else {"retry-after": str(later)}
+    return error_response(request.state.request_id, status, code, str(error), headers)
 
 
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -117,7 +166,5 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
         message = f"there is nothing at {request.url.path}"
     elif error.status_code == 405:
         message = f"{request.method} is not possible at {request.url.path}"
-    code = STATUS_CODES.get(error.status_code, "refused")
-    response = error_response(request.state.request_id, error.status_code, code, message)
-    response.headers.update(error.headers or {})
-    return response
+    code = STATUSES[error.status_code][0] if error.status_code in STATUSES else "refused"
+    return error_response(request.state.request_id, error.status_code, code, message, error.headers)

@@ -5,17 +5,16 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
+from fastapi import Depends, FastAPI
+from fastapi.routing import iter_route_contexts
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.cors import CORSMiddleware
+
 from app import errors
 from app.collections.collections import Collections, open_collections
+from app.http import middleware
 from app.http.dependencies import collection_name
 from app.http.job_handlers import job_handlers
-from app.http.middleware import (
-    ApiKeyGuard,
-    BodyLimit,
-    ErrorBoundary,
-    RequestIdMiddleware,
-    RequestTimeout,
-)
 from app.http.openapi import describe_models, error_responses
 from app.http.routes import (
     bulk,
@@ -32,23 +31,8 @@ from app.http.routes import (
     search,
     snapshots,
 )
-from app.http.schemas.items import BulkBody
-from app.http.schemas.search import (
-    BatchSearchBody,
-    EmbeddingsBody,
-    ExplainBody,
-    FeedbackBody,
-    SearchBody,
-    TraverseBody,
-)
 from app.runtime.runtime import Runtime
-from app.settings import Settings
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from fastapi import Depends, FastAPI
-    from fastapi.routing import iter_route_contexts
-    from starlette.middleware.cors import CORSMiddleware
+from app.settings import Settings, split_list
 
 CROSS_ORIGIN: dict[str, Any] = {
     "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
@@ -88,14 +72,18 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
         telemetry={"tracing": False, "metrics": False, "logs": False},  # we tell our own
     )
     errors.install_error_handlers(app)
-    app.add_middleware(BodyLimit, limit=settings.max_body)
-    app.add_middleware(RequestTimeout, seconds=settings.patience)
+    app.add_middleware(middleware.BodyLimit, limit=settings.max_body)
+    app.add_middleware(middleware.RequestTimeout, seconds=settings.patience)
     if keys := settings.known_keys():
-        app.add_middleware(ApiKeyGuard, keys=keys, open_read=settings.open_read)
+        app.add_middleware(middleware.ApiKeyGuard, keys=keys, open_read=settings.open_read)
+    else:
+        local = bool(settings.hosts) or middleware.is_loopback(settings.host)
+        hosts = split_list(settings.hosts.lower()) if local else None
+        app.add_middleware(middleware.OriginGuard, hosts=hosts, origins=settings.origins)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
-    app.add_middleware(ErrorBoundary)
-    app.add_middleware(RequestIdMiddleware)
+    app.add_middleware(middleware.ErrorBoundary)
+    app.add_middleware(middleware.RequestIdMiddleware)
     for routes in COLLECTION_ROUTERS:
         app.include_router(routes.router, prefix="/v1")
     for routes in SERVICE_ROUTERS:
@@ -107,8 +95,7 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
             dependencies=[Depends(collection_name)],
             responses=error_responses(404, 422),
         )
-    app.mount("/web", pages.files())
-    own = (SearchBody, BatchSearchBody, BulkBody, EmbeddingsBody, TraverseBody, ExplainBody, FeedbackBody)
-    app.openapi = describe_models(app, *own)  # type: ignore[method-assign]
+    app.mount("/web", StaticFiles(directory=pages.WEB))
+    describe_models(app)
     list(iter_route_contexts(app.routes))  # made here, once; else by whoever asks first
     return app

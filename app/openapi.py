@@ -7,7 +7,6 @@ from app.settings import Settings
 
 
 def openapi_document() -> str:
-    """The description of this version's API, as JSON text."""
     return json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -9,25 +9,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from app.collections.collections import Collections, CollectionService
+import httpx
+import uvicorn
+
+from app.collections.collections import Collections
+from app.http.middleware import TimedProtocol
 from app.main import create_app
 from app.settings import Settings
 from index.registry import DEFAULT
-from multifold.errors import MultifoldError, needs_extra
-
-with needs_extra("serve"):
-    import httpx
-    import uvicorn
+from multifold.errors import MultifoldError
 
 BACKLOG = 2048
 GRACE_SECONDS = 30  # seconds for what was accepted to be finished after a signal
 GC_THRESHOLD = 20_000  # new objects between two collections
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-class AddressError(MultifoldError):
-    """The service cannot listen where it should."""
 
 
 @contextmanager
@@ -39,10 +36,9 @@ def bind_port(settings: Settings) -> Iterator[socket.socket]:
         bound = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise AddressError(
-                f"{where} is in use, perhaps by another multifold; choose another --port"
-            ) from None
-        raise AddressError(f"cannot listen on {where}: {error.strerror or error}") from error
+            sentence = f"{where} is in use, perhaps by another multifold; choose another --port"
+            raise MultifoldError(sentence) from None
+        raise MultifoldError(f"cannot listen on {where}: {error.strerror or error}") from error
     with bound:
         yield bound
 
@@ -50,20 +46,13 @@ def bind_port(settings: Settings) -> Iterator[socket.socket]:
 def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
     """Serve until a signal comes; 0 if all went well."""
     app = create_app(collections.settings, collections)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    server = uvicorn.Server(config)
-    check = StartupCheck(
-        server,
-        collections.settings.url,
-        _known_text(collections.service(DEFAULT)),
-        bool(collections.settings.known_keys()),
-    )
+    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    options["http"] = TimedProtocol
+    server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE_SECONDS, **options))
+    settings, collection = collections.settings, collections.service(DEFAULT).collection
+    captions = [text for item in collection.scroll(limit=1) for text in item.texts]
+    text = [*captions, "anything"][0][: settings.max_text]
+    check = StartupCheck(server, settings.url, text, bool(settings.known_keys()))
     # uvicorn raises the signal again once it has stopped; that is no failure.
     for stop in STOP_SIGNALS:
         signal.signal(stop, lambda *_: None)
@@ -75,10 +64,7 @@ def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
 
 
 def freeze_garbage_collector() -> None:
-    """Exempt the objects that live as long as the service from garbage collection.
-
-    Each full collection would hold up all requests for a tenth of a second.
-    """
+    """Exempt what lives as long as the service: each full collection would hold up all requests for 0.1 s."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
@@ -95,32 +81,21 @@ class StartupCheck:
     failure: str | None = None
 
     def run(self) -> None:
-        """Wait for the server and check it; stop it if it does not answer."""
         while not self.server.started:
             if self.server.should_exit:
                 return
             time.sleep(0.02)
         try:
-            took = self._ask()
+            with httpx.Client(base_url=self.url, trust_env=False, timeout=60) as client:
+                response = client.get("/readyz")
+                if response.status_code == httpx.codes.OK and not self.keyed:
+                    response = client.post("/v1/search", json={"text": self.text})
+            if response.status_code != httpx.codes.OK:
+                raise MultifoldError(response.text)
         except (httpx.HTTPError, MultifoldError) as error:
             if not self.server.should_exit:
                 self.failure = f"it does not answer at {self.url}: {error}"
                 self.server.should_exit = True
             return
-        print(f"ready at {self.url} (a first query took {1000 * took:.0f} ms)", flush=True)
-
-    def _ask(self) -> float:
-        with httpx.Client(base_url=self.url, trust_env=False, timeout=60) as client:
-            response = client.get("/readyz")
-            if response.status_code == httpx.codes.OK and not self.keyed:
-                response = client.post("/v1/search", json={"text": self.text})
-            if response.status_code != httpx.codes.OK:
-                raise AddressError(response.text)
-            return response.elapsed.total_seconds()
-
-
-def _known_text(service: CollectionService) -> str:
-    """A caption of an item, if there is one."""
-    observations = [one for item in service.collection.scroll(limit=1) for one in item.observations]
-    texts = (one.text for one in observations if one.text is not None)
-    return next(texts, "anything")[: service.settings.max_text]
+        took = 1000 * response.elapsed.total_seconds()
+        print(f"ready at {self.url} (a first query took {took:.0f} ms)", flush=True)

@@ -1,13 +1,13 @@
 """The settings of a service: by argument, by environment (MULTIFOLD_PORT=8001 …) or by a TOML file."""
 
 import os
-import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from app.http.keys import ApiKeyError, ApiKeys, parse_keys, read_keys
+from app.operations.keys import ApiKey, ApiKeyError, parse_keys, read_keys, read_toml
 from index.cluster.contracts import MilvusAddress
-from index.registry import CollectionLocation
+from index.contracts import CollectionLocation
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -22,6 +22,10 @@ class SettingsError(MultifoldError):
     """An invalid setting. The message names it and the reason."""
 
 
+def split_list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 class Settings(BaseSettings):
     """One service: its folders and stores, its address, its limits."""
 
@@ -34,6 +38,9 @@ class Settings(BaseSettings):
     """Folder of the collections."""
     database: SecretStr | None = None
     """`postgresql://` address of a database that services share, instead of SQLite in the folder."""
+    connections: Annotated[int, Field(ge=4, le=1000)] = 16
+    """Most connections of this process to PostgreSQL, for all collections together. What waits too long for
+    one gets status 503."""
     bucket: str | None = None
     """`s3://NAME/PREFIX` for originals and views. `AWS_ENDPOINT_URL_S3` names the server."""
     milvus: str | None = None
@@ -80,8 +87,8 @@ class Settings(BaseSettings):
     """Threads that read and write items."""
     patience: Annotated[float, Field(gt=0)] = 60.0
     """Seconds after which a request is cancelled."""
-    renderers: Annotated[int, Field(ge=1)] = 1
-    """Processes that render uploaded meshes."""
+    renderers: Annotated[int, Field(ge=1)] = 2
+    """Processes that render uploaded meshes. Of two or more, one is left to meshes that are quick."""
     render_seconds: Annotated[float, Field(gt=0)] = 20.0
     """Longest time for rendering one mesh, in seconds."""
     lexical: Literal["auto", "off"] = "auto"
@@ -101,6 +108,9 @@ class Settings(BaseSettings):
     """File of hashed API keys, as `multifold keys` writes it."""
     open_read: bool = False
     """Whether reading needs no key where other requests need one."""
+    hosts: str = ""
+    """Names by which clients may call a service without keys, beside this machine's own, separated by commas.
+    Names are checked if the service listens on a loopback address, or if some are given here."""
     cors: str = ""
     """Origins whose pages may call the API, separated by commas."""
 
@@ -110,34 +120,30 @@ class Settings(BaseSettings):
 
     @property
     def items_at(self) -> str | None:
-        """The address of the database that holds the items, if they are not in the folder."""
         return None if self.database is None else self.database.get_secret_value()
 
     @property
     def cluster(self) -> MilvusAddress | None:
         """The Milvus that searches, if this process does not."""
-        if self.milvus is None:
-            return None
-        return MilvusAddress(self.milvus, self.milvus_token.get_secret_value())
+        token = self.milvus_token.get_secret_value()
+        return None if self.milvus is None else MilvusAddress(self.milvus, token)
 
     @property
     def spared(self) -> tuple[Path, ...]:
-        """Folders whose files need no copy."""
-        return tuple(Path(root.strip()).resolve() for root in self.roots.split(",") if root.strip())
+        return tuple(Path(root).resolve() for root in split_list(self.roots))
 
     @property
     def origins(self) -> list[str]:
         """Origins whose pages may send requests."""
-        return [origin.strip() for origin in self.cors.split(",") if origin.strip()]
+        return split_list(self.cors)
 
-    def known_keys(self) -> ApiKeys:
-        """The keys of the environment and of the file."""
+    def known_keys(self) -> list[ApiKey]:
         keys = parse_keys(self.keys.get_secret_value())
         if self.keys_file:
             keys += read_keys(self.keys_file)
             if not keys:
                 raise ApiKeyError(f"{self.keys_file} holds no key: add one, or do not name the file")
-        return ApiKeys(keys)
+        return keys
 
     @property
     def url(self) -> str:
@@ -146,15 +152,13 @@ class Settings(BaseSettings):
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-def read_settings(given: dict[str, Any]) -> Settings:
-    """Settings as given, else by the environment, else by the file MULTIFOLD_CONFIG, else the defaults."""
-    given = dict(given)
+def read_settings(arguments: Mapping[str, Any]) -> Settings:
+    """Settings as given (None is not), else by the environment, else by the file MULTIFOLD_CONFIG."""
+    given = {name: value for name, value in arguments.items() if value is not None}
     file = given.pop("config", None) or os.environ.get("MULTIFOLD_CONFIG")
-    in_environment = {name.upper() for name in os.environ}
-    in_file = _read_file(Path(file)) if file else {}
-    values = {
-        name: value for name, value in in_file.items() if f"MULTIFOLD_{name.upper()}" not in in_environment
-    }
+    in_environment = {name.upper().removeprefix("MULTIFOLD_") for name in os.environ}
+    in_file = read_toml(Path(file), "the settings", SettingsError) if file else {}
+    values = {name: value for name, value in in_file.items() if name.upper() not in in_environment}
     try:
         settings = Settings(**{**values, **given})
     except ValidationError as error:
@@ -167,12 +171,3 @@ def read_settings(given: dict[str, Any]) -> Settings:
             "run one, which batches requests and uses all cores"
         )
     return settings
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"the settings in {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is no TOML: {error}") from error

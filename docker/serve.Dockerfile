@@ -1,5 +1,5 @@
 # The service with its demo bundle: docker build -f docker/serve.Dockerfile .
-# On CUDA: --build-arg EXTRAS=gpu,serve,render,fast,gl,postgres,bucket --build-arg PACKAGES="libegl1 libopengl0"
+# On CUDA: --build-arg EXTRAS=gpu,serve,render,fast,gl,postgres,bucket,milvus --build-arg PACKAGES="libegl1 libopengl0"
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build

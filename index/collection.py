@@ -1,39 +1,52 @@
 """The facade: items in, hits out.
 
 A change is durable in the store before it is acknowledged; then the engines catch up with the store's log.
-Searches of any thread share the engines, a change has them alone for the moment it is applied (see gate.py),
-so a search sees one version. Its hits are then read from the store; if one of them was replaced or deleted
-meanwhile, the search is made again, with changes held off and the store seen as it is at one moment.
+Searches share the engines, a change has them alone for a moment, so a search sees one version. If a hit was
+replaced or deleted before it is read from the store, the search is made again, with changes held off.
 """
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
 
 from index.cluster.contracts import ClusterLostError, MilvusAddress
 from index.contracts import EngineKey, IndexPlan, IndexPlanError, Space
 from index.engine_factory import check_plan, place_engines
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
+from index.engines.served_queries import ServedRecall
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
 from index.search.engine_set import EngineSet, ProgressCallback, check_vectors, ignore_progress
+from index.search.evidence import EvidenceModel, EvidenceScorer, StrangerSample
+from index.search.evidence_fit import fit_collection, read_model
+from index.search.evidence_questions import TextEncoder
 from index.search.filter_cache import FilterCache
-from index.search.search import Calibration, Searcher, SearchRequest, check_query
+from index.search.search import Searcher, SearchRequest, check_query
+from index.search.side_rankings import Calibration
 from index.store import browse, feedback
 from index.store.blobs import Blobs
-from index.store.browse import ItemOrder, NumberSpan, ValueCount
+from index.store.browse import Choice, ItemOrder, NumberSpan, ValueCount
+from index.store.checksums import StoredDamage, find_damage_after
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
-from index.store.item_rows import check_items, read_item
+from index.store.item_rows import check_items
 from index.store.metadata import changed_items, last_change
-from index.store.store import Store, open_blobs
-from multifold.durable import make_folder
-from multifold.errors import MultifoldError
+from index.store.store import Store, make_home, open_blobs
+from index.texts.following import TextIndexes
+from index.texts.readers import reader_options
+from multifold.bundle.text_reader import TextReader
+from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Features, Hit, Item, Kind, Query, Side
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+Asked = ParamSpec("Asked")
+Result = TypeVar("Result")
 
 ATTEMPTS = 100  # moments of the store that a search takes until the engines are of the same version
 
@@ -42,7 +55,7 @@ class CollectionError(MultifoldError):
     """The collection is closed, or open for reading only."""
 
 
-class Collection:
+class Collection(AbstractContextManager["Collection"]):
     """Items of one encoder in one folder; made by `Collection.open`."""
 
     def __init__(
@@ -54,21 +67,18 @@ class Collection:
         planned: Callable[[IndexPlan], EngineSet],
         plan: IndexPlan,
         *,
+        texts: TextIndexes,
         read_only: bool,
     ) -> None:
-        self.blobs = blobs
-        self._space = space
-        self._store = store
-        self._lock = lock
-        self._read_only = read_only
-        self._changing = threading.Lock()
-        self._closed = False
-        self._bitmaps = FilterCache()
-        self.plan = plan
-        self._planned = planned
-        self._derived = planned(plan)
+        self.blobs, self.plan = blobs, plan
+        self._space, self._store, self._lock, self._read_only = space, store, lock, read_only
+        self._changing, self._closed, self._bitmaps = threading.Lock(), False, FilterCache()
+        self._strangers = StrangerSample()
+        self._planned, self._derived = planned, planned(plan)
         self._derived.restore(store)
         self._derived.follow(store)
+        self.texts = texts
+        self.texts.open()
 
     @classmethod
     def open(
@@ -83,6 +93,7 @@ class Collection:
         database: str | None = None,
         bucket: str | None = None,
         cluster: MilvusAddress | None = None,
+        reader: TextReader | None = None,
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others see while we write.
 
@@ -90,6 +101,7 @@ class Collection:
         With a `database` (postgresql://…) the items are there, for any number of processes to write; with a
         `bucket` (s3://…) the pictures are there, else in the folder, which all of those processes then share.
         Where a `cluster` is named, collections that ask for it or for no type are searched there.
+        A `reader` reads names and captions, where the target of a search is the item.
         """
         if database is None:
             refuse_network(folder)
@@ -97,23 +109,24 @@ class Collection:
         with ExitStack() as undo:
             lock = None
             if not read_only:
-                make_folder(folder)
-            if not read_only and database is None:
+                make_home(folder)
+            if not (read_only or database):
                 lock = WriterLock(folder, writer)
                 undo.callback(lock.release)
                 blobs.sweep()
             store = Store(database or folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
+            store.check_pictures(folder, bucket, writes=not read_only)
             plan = plan or store.plan() or IndexPlan()
-            home = folder / "index" if database is None else None
-            writes = not read_only
+            home, writes = folder / "index" if database is None else None, not read_only
 
             def planned(plan: IndexPlan) -> EngineSet:
                 return place_engines(space, store, plan, cluster, home, probes, writes=writes)
 
             if home is not None and writes:
                 remove_unlinked_segments(home)
-            collection = cls(space, store, blobs, lock, planned, plan, read_only=read_only)
+            texts = TextIndexes(store, home and folder / "texts", writes=writes, **reader_options(reader))
+            collection = cls(space, store, blobs, lock, planned, plan, texts=texts, read_only=read_only)
             undo.pop_all()
         return collection
 
@@ -132,6 +145,10 @@ class Collection:
             self._caught_up(len(items))
             return max(version, self.version)
 
+    def differing(self, items: Sequence[Item]) -> list[Item]:
+        """Those of the items that are not stored just so."""
+        return self._readable().differing(items)
+
     def delete(self, ids: Sequence[str]) -> int:
         """Remove items; returns how many of them there were."""
         if isinstance(ids, str):
@@ -146,51 +163,44 @@ class Collection:
 
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
         """One item with its observations, in the order they were given."""
-        with self._readable().moment() as now:
-            return read_item(now, id)
+        return self._read(browse.read_item, id)
 
     def ids(self) -> list[str]:
         """The ids of all items, sorted."""
-        with self._readable().moment() as now:
-            return browse.list_ids(now)
+        return self._read(browse.list_ids)
 
     def count(self, where: Filter | None = None) -> int:
         """How many items there are, or how many of them a filter lets through."""
-        with self._readable().moment() as now:
-            return browse.count(now, where)
+        return self._read(browse.count, where)
 
     def scroll(self, after: str | None = None, limit: int = 100, where: Filter | None = None) -> list[Item]:
         """Items in the order of their ids, from behind the one named: the last of a page begins the next."""
-        browse.check_page(after, limit)
-        with self._readable().moment() as now:
-            return browse.page_by_id(now, after, limit, where)
+        return self._read(browse.page_by_id, after, limit, where)
 
     def sorted(
         self, order: ItemOrder, after: str | None = None, limit: int = 100, where: Filter | None = None
     ) -> tuple[list[Item], str | None]:
         """Items in another order, and the mark that begins the next page, if there may be one."""
-        browse.check_page(after, limit)
-        with self._readable().moment() as now:
-            return browse.page_in_order(now, order, after, limit, where)
+        return self._read(browse.page_in_order, order, after, limit, where)
 
     def facets(
-        self, keys: Sequence[str], where: Filter | None = None, limit: int = 100
+        self, keys: Sequence[str], where: Choice = None, limit: int = 100
     ) -> dict[str, list[ValueCount]]:
-        """For each key the values that most items have, with their counts; items may be filtered."""
-        browse.check_facets(keys, limit)
-        with self._readable().moment() as now:
-            return browse.count_facets(now, keys, where, limit)
+        """For each key the values that most items have, with their counts; of all items, or of some."""
+        return self._read(browse.count_facets, keys, where, limit)
 
-    def spans(self, keys: Sequence[str], where: Filter | None = None) -> dict[str, NumberSpan]:
-        """From the least to the greatest number of each key that has numbers; items may be filtered."""
-        browse.check_facets(keys, 1)
-        with self._readable().moment() as now:
-            return browse.number_spans(now, keys, where)
+    def spans(self, keys: Sequence[str], where: Choice = None) -> dict[str, NumberSpan]:
+        """From the least to the greatest number of each key that has numbers; of all items, or of some."""
+        return self._read(browse.number_spans, keys, where)
 
     def changed(self, since: int) -> tuple[int, list[str] | None]:
         """The last change, and the items changed after an earlier one; None: the log was cut short."""
         with self._readable().moment() as now:
             return last_change(now), changed_items(now, since)
+
+    def damaged(self, after: int, most: int) -> tuple[list[StoredDamage], int]:
+        """What is damaged of the next observations and their items, and where to go on; see checksums.py."""
+        return self._read(find_damage_after, after, most)
 
     def judge(self, judgement: Judgement) -> None:
         """Store a verdict on a hit, in place of its former one."""
@@ -206,19 +216,15 @@ class Collection:
         self, after: str | None = None, limit: int = 100, chosen: FeedbackFilter | None = None
     ) -> list[Judgement]:
         """Verdicts in the order of their ids, from behind the one named."""
-        browse.check_page(after, limit)
-        with self._readable().moment() as now:
-            return feedback.page_of_judgements(now, after, limit, chosen or FeedbackFilter())
+        return self._read(feedback.page_of_judgements, after, limit, chosen or FeedbackFilter())
 
     def judgement(self, name: str) -> Judgement | None:
         """One verdict."""
-        with self._readable().moment() as now:
-            return feedback.get_judgement(now, name)
+        return self._read(feedback.get_judgement, name)
 
     def observations(self) -> dict[Kind, int]:
         """How many observations of each kind there are."""
-        with self._readable().moment() as now:
-            return browse.count_observations(now)
+        return self._read(browse.count_observations)
 
     def search(
         self,
@@ -228,11 +234,7 @@ class Collection:
         exact: bool = False,
         calibration: Calibration | None = None,
     ) -> list[Hit]:
-        """The items whose target side is nearest, best first; ties go to the item that was written first.
-
-        `exact` scores every row. A calibration gives hits their confidence; with the target `any` it merges
-        the sides (see search.py).
-        """
+        """The nearest items, best first; ties go to the first written. `exact` scores every row."""
         return self.search_many([SearchRequest(query, where, exact, calibration)])[0]
 
     def search_many(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
@@ -246,6 +248,7 @@ class Collection:
             if not missed:
                 break
             with self._changing, self._readable().moment():
+                self.texts.catch_up()
                 self._derived.catch_up(self._store)
                 again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
@@ -255,16 +258,26 @@ class Collection:
         return answers
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> SnapshotReport:
-        """All of it as it is now, in one new file; see snapshot.py. Changes go on meanwhile."""
+        """All of it as it is now, in one new file. Changes go on meanwhile."""
         return take_snapshot(self._readable(), self.blobs, path, pictures=pictures)
 
     def settle(self) -> dict[EngineKey, list[SegmentReport]]:
-        """Wait until no index is being built; tells what the sealed parts of each find and cost."""
+        """Wait until no index is being built; what the sealed parts of each find and cost."""
         return self._derived.settle()
 
     def sealed(self) -> dict[EngineKey, tuple[int, list[SegmentReport]]]:
         """How many rows each index has, and what its sealed parts find and cost, without waiting for any."""
         return self._derived.sealed()
+
+    def sealed_rows(self) -> tuple[int, int]:
+        """How many rows of all indexes are sealed, and how many there are; each other one is compared."""
+        every = [(count, sum(one.rows for one in parts)) for count, parts in self.sealed().values()]
+        rows = sum(count for count, _ in every)
+        return min(rows, sum(sealed for _, sealed in every)), rows
+
+    def served(self) -> dict[EngineKey, ServedRecall]:
+        """The recall of searches of late, of a sample that was asked again exactly."""
+        return self._derived.served()
 
     def ask_for(self, plan: IndexPlan) -> None:
         """Every process that opens this collection from now on gets such an index."""
@@ -276,17 +289,15 @@ class Collection:
     ) -> dict[EngineKey, list[SegmentReport]]:
         """Build another index of what is stored, and search it once it finds what the plan asks for.
 
-        The present one is searched and written to meanwhile, so both are in memory for a time. `on_progress`
-        is called with the observations in the new one; what it raises ends the work.
+        Both are in memory meanwhile. `on_progress` is called with the observations in the new one; what it
+        raises ends the work.
         """
         check_plan(plan, self._space.dim)
         with ExitStack() as undo:
             new = self._planned(plan)
             undo.callback(new.close)
             if not type(new) is type(self._derived) is EngineSet:
-                raise IndexPlanError(
-                    "What a cluster holds is indexed there: this collection has no index to build."
-                )
+                raise IndexPlanError("A cluster indexes what it holds: there is no index to build here.")
             new.catch_up(self._readable(), on_progress)
             new.settle()
             on_progress(sum(self.observations().values()))
@@ -300,20 +311,38 @@ class Collection:
             former.close()
         return new.settle()
 
+    def evidence(self) -> EvidenceModel | None:
+        """How the evidence of all legs is weighted, as it was fitted last."""
+        return self._read(read_model)
+
+    def fit_evidence(self, encode: TextEncoder | None = None) -> EvidenceModel:
+        """Fit how the evidence of all legs is weighted, and store it. Short queries need an encoder."""
+        writes = not self._read_only
+        return fit_collection(self._readable(), self._space, self._scoring, encode, writes=writes)
+
+    @contextmanager
+    def _scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
+        """What scores items on all legs, for a moment in which nothing changes."""
+        with self._derived.gate.reading(), self._readable().moment() as now:
+            yield self._searcher().scorer(now), now
+
     def disagreements(self) -> list[str]:
         """What the indexes have that the store does not say, or the other way round; see verify.py."""
         with self._changing, self._readable().moment():
+            self.texts.catch_up()
             self._derived.catch_up(self._store)
-            return list(
-                find_index_problems(self._derived.engines, self._store, self._space, self.plan.recall)
-            )
+            engines = self._derived.engines
+            problems = find_index_problems(engines, self._store, self._space, self.plan.recall)
+            return [*problems, *self.texts.problems()]
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then release everything."""
         with self._changing, self._derived.gate.writing():
             if self._lock is not None and not self._closed:
                 self._derived.keep()
+                self.texts.keep()
             self._closed = True
+            self.texts.close()
             self._derived.close()
             self._store.close()
             if self._lock is not None:
@@ -324,26 +353,35 @@ class Collection:
         self._derived.discard()
         self.close()
 
-    def __enter__(self) -> "Collection":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
         try:
-            return Searcher(self._space, self._readable(), self._derived, self._bitmaps).answers(asks)
+            return self._searcher().answers(asks)
         except ClusterLostError:
             self._derived.lost()
             return [None] * len(asks)
 
+    def _searcher(self) -> Searcher:
+        return Searcher(
+            self._space, self._readable(), self._derived, self._bitmaps, self.texts, self._strangers
+        )
+
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
+        self.texts.catch_up()  # first: what the engines lack as yet is left out of answers
         self._derived.follow(self._store)
         self._derived.save()
+        self.texts.save()
         return changed
+
+    def _read(
+        self, ask: Callable[Concatenate[Connection, Asked], Result], *args: Asked.args, **kw: Asked.kwargs
+    ) -> Result:
+        """What the store answers to a question, as it is at one moment."""
+        with self._readable().moment() as now:
+            return ask(now, *args, **kw)
 
     def _readable(self) -> Store:
         if self._closed:
@@ -356,7 +394,5 @@ class Collection:
         with self._changing:
             self._readable()
             if self._read_only:
-                raise CollectionError(
-                    "The collection is open for reading only: changes go to its writing process."
-                )
+                raise CollectionError("The collection is open for reading only: send changes to its writer.")
             yield

@@ -1,7 +1,4 @@
-"""The interfaces of spaces and engines, and the plan of an index.
-
-Scores are *index scores*, higher is better: `ip` is the dot product, `l2` is minus the squared distance.
-"""
+"""The interfaces of spaces and engines, the place of a collection, and the plan of an index."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,6 +95,25 @@ class IndexEngine(Protocol):
         """Release memory and devices."""
 
 
+@dataclass(frozen=True)
+class CollectionLocation:
+    """Where a collection is: its folder, and the addresses of items and pictures that are not there."""
+
+    folder: Path
+    database: str | None = None
+    bucket: str | None = None
+
+    @property
+    def items(self) -> Path | str:
+        """What a store is opened with: a file, or the address of a database."""
+        return self.database or self.folder / "store.sqlite"
+
+    @property
+    def shown(self) -> str:
+        """For people, without what a database's address may tell."""
+        return "the database" if self.database else str(self.folder)
+
+
 Device: TypeAlias = Literal["cpu", "gpu", "auto"]
 DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
 
@@ -135,7 +151,7 @@ class IndexPlan:
         if self.type == FLAT or (self.type == AUTO and rows < self.flat_below):
             return (FLAT,)
         types = (self.type, FLAT) if self.type != AUTO else GPU_LADDER if gpu else CPU_LADDER
-        return tuple(name.format(cells=cell_count(rows)) for name in types)
+        return tuple(name.replace("{cells}", str(cell_count(rows))) for name in types)
 
 
 def cell_count(rows: int) -> int:

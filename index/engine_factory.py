@@ -4,16 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from index.cluster.contracts import MILVUS_VARIABLE, MilvusAddress
-from index.contracts import (
-    AUTO,
-    EXACT,
-    MILVUS,
-    EngineKey,
-    IndexEngine,
-    IndexPlan,
-    IndexPlanError,
-    Space,
-)
+from index.contracts import AUTO, EXACT, MILVUS, EngineKey, IndexEngine, IndexPlan, IndexPlanError, Space
 from index.engines import faiss_library
 from index.engines.builder import real_queries
 from index.engines.exact_engine import ExactEngine
@@ -43,19 +34,15 @@ class EngineFactory:
 
     def __call__(self, segment: EngineKey) -> IndexEngine:
         """A new, empty engine for the rows of one side and kind."""
-        space, engines = self._space, self._engines
+        space = self._space
         if self._plan.type == EXACT:
-            engines[segment] = ExactEngine(space.dim, space.metric)
+            self._engines[segment] = ExactEngine(space.dim, space.metric)
         else:
-            engines[segment] = FaissEngine(
-                space.dim,
-                space.metric,
-                self._plan,
-                ask=self._asker(segment[0]),
-                signs=space.query_signs,
-                home=self._home,
+            ask, signs = self._asker(segment[0]), space.query_signs
+            self._engines[segment] = FaissEngine(
+                space.dim, space.metric, self._plan, ask=ask, signs=signs, home=self._home
             )
-        return engines[segment]
+        return self._engines[segment]
 
     def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
         return lambda count: real_queries(self._space, side, count, self._probes, self._engines)

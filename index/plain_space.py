@@ -1,5 +1,4 @@
-"""The space of embeddings that users bring themselves: features are index vectors, with no encoder behind
-them.
+"""The space of embeddings that users bring: features are index vectors, with no encoder behind them.
 
 Its `vector_id` describes it completely ("plain-cosine-768"), so a collection opens without a bundle.
 """
@@ -31,24 +30,19 @@ class PlainSpace:
 
     def __post_init__(self) -> None:
         if NAME.fullmatch(self.vector_id) is None:
-            raise PlainSpaceError(
-                f"There is no space {self.vector_id}: compare by {', '.join(PLAIN_METRICS)}, "
-                "and with 1 to 999,999 numbers."
-            )
+            ways = f"compare by {', '.join(PLAIN_METRICS)}, and with 1 to 999,999 numbers"
+            raise PlainSpaceError(f"There is no space {self.vector_id}: {ways}.")
 
     @property
     def vector_id(self) -> str:
-        """The name of the space."""
         return f"plain-{self.comparison}-{self.dim}"
 
     @property
     def metric(self) -> Metric:
-        """How vectors are compared."""
         return "l2" if self.comparison == "l2" else "ip"
 
     @property
     def query_signs(self) -> Vector | None:
-        """Queries are compared as they are."""
         return None
 
     def vectors(self, features: Features) -> Vectors:

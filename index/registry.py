@@ -9,12 +9,15 @@ import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from secrets import token_hex
 
+from index.contracts import CollectionLocation
 from index.store import metadata
 from index.store.database import Database, StoreError
 from index.store.folder_locks import WriterLock
+from index.store.schema import meta
 from index.store.store import database_at, open_blobs
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError, needs_extra
@@ -47,15 +50,6 @@ class CollectionEntry:
     name: str
     place: str  # of its folder, and of its schema
     vector_id: str
-
-
-@dataclass(frozen=True)
-class CollectionLocation:
-    """Where a collection is: its folder, and the addresses of items and pictures that are not there."""
-
-    folder: Path
-    database: str | None = None
-    bucket: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,9 +110,8 @@ class CollectionRegistry:
         self, data: Path, database: str | None = None, bucket: str | None = None, *, read_only: bool = False
     ) -> None:
         self._data, self._url, self._bucket = data, database, bucket
-        self.store: Database = database_at(
-            database or data / "store.sqlite", read_only=read_only, fresh=not read_only
-        )
+        where = database or data / "store.sqlite"
+        self.store: Database = database_at(where, read_only=read_only, fresh=not read_only)
         if not read_only:
             with self.store.writing() as connection:
                 tables.create_all(connection)
@@ -156,9 +149,7 @@ class CollectionRegistry:
             if entry is None:
                 raise NoSuchCollectionError(f"there is no collection {name!r}")
             if called := listing.aliases_of(name):
-                raise NameTakenError(
-                    f"{name!r} is also called {', '.join(called)}; move or remove that first"
-                )
+                raise NameTakenError(f"{name!r} is also called {', '.join(called)}; move that first")
             connection.execute(delete(collections).where(collections.c.name == name))
             if self.shared:
                 connection.exec_driver_sql(f"DROP SCHEMA {entry.place} CASCADE")
@@ -184,32 +175,24 @@ class CollectionRegistry:
                 raise NoSuchCollectionError(f"there is no alias {alias!r}")
             connection.execute(delete(aliases).where(aliases.c.alias == alias))
 
-    def home(self, entry: CollectionEntry) -> Path:
-        """The folder of a collection."""
-        return self._data / FOLDER / entry.place
-
-    def database(self, entry: CollectionEntry) -> str | None:
-        """The address of its items, if they are not in its folder."""
-        if self._url is None:
-            return None
-        from index.store.postgres import within  # its driver is an extra
-
-        return within(self._url, entry.place)
-
-    def bucket(self, entry: CollectionEntry) -> str | None:
-        """The address of its pictures, if they are not in its folder."""
-        return None if self._bucket is None else f"{self._bucket.rstrip('/')}/{FOLDER}/{entry.place}"
-
     def located(self, entry: CollectionEntry) -> CollectionLocation:
         """Where its folder, items and pictures are."""
-        return CollectionLocation(self.home(entry), self.database(entry), self.bucket(entry))
+        database, bucket = self._url, self._bucket
+        if database is not None:
+            from index.store.postgres import within  # its driver is an extra
+
+            database = within(database, entry.place)
+        if bucket is not None:
+            bucket = f"{bucket.rstrip('/')}/{FOLDER}/{entry.place}"
+        return CollectionLocation(self._data / FOLDER / entry.place, database, bucket)
 
     def clear(self, entry: CollectionEntry) -> None:
         """Remove the files of a collection that was dropped."""
-        if bucket := self.bucket(entry):
-            blobs = open_blobs(self.home(entry), bucket)
+        at = self.located(entry)
+        if at.bucket is not None:
+            blobs = open_blobs(at.folder, at.bucket)
             blobs.remove(blobs.all())
-        shutil.rmtree(self.home(entry), ignore_errors=True)
+        shutil.rmtree(at.folder, ignore_errors=True)
 
     def sweep(self) -> None:
         """Remove folders that a crash left behind; for the one process that writes."""
@@ -226,24 +209,19 @@ class CollectionRegistry:
 def _listing(connection: Connection) -> CollectionListing:
     if not inspect(connection).has_table(collections.name):
         return CollectionListing({}, {})
-    entries = [CollectionEntry(**row) for row in connection.execute(select(collections)).mappings()]
+    rows = sorted(connection.execute(select(collections)).mappings(), key=itemgetter("name"))
     called = {row.alias: row.collection for row in connection.execute(select(aliases))}
-    return CollectionListing(
-        {entry.name: entry for entry in sorted(entries, key=lambda one: one.name)}, called
-    )
+    return CollectionListing({row["name"]: CollectionEntry(**row) for row in rows}, called)
 
 
 def locate_collection(main: CollectionLocation, name: str) -> CollectionLocation:
     """Where the collection of a name or alias is."""
     if name == MAIN:
         return main
-    registry = CollectionRegistry(main.folder, main.database, main.bucket, read_only=True)
-    try:
+    with closing(CollectionRegistry(main.folder, main.database, main.bucket, read_only=True)) as registry:
         listing = registry.listing()
         real = listing.resolve(name)
         return main if real == MAIN else registry.located(listing.entries[real])
-    finally:
-        registry.close()
 
 
 def locate_planned_collection(main: CollectionLocation, name: str) -> CollectionLocation:
@@ -265,8 +243,7 @@ def ensure_collection(main: CollectionLocation, name: str, vector_id: str, write
         make_folder(main.folder)
         if main.database is None:
             stack.callback(WriterLock(main.folder, writer).release)
-        registry = CollectionRegistry(main.folder, main.database, main.bucket)
-        stack.callback(registry.close)
+        registry = stack.enter_context(closing(CollectionRegistry(main.folder, main.database, main.bucket)))
         registry.create(name, vector_id)
     return locate_collection(main, name)
 
@@ -274,8 +251,9 @@ def ensure_collection(main: CollectionLocation, name: str, vector_id: str, write
 def stored_vector_id(at: CollectionLocation) -> str | None:
     """The encoder whose features are there, in a store of whatever version; None where there are none."""
     try:
-        database = database_at(at.database or at.folder / "store.sqlite", read_only=True, fresh=False)
+        database = database_at(at.items, read_only=True, fresh=False)
         with closing(database), database.reading() as connection:
-            return metadata.read_note(connection, metadata.VECTOR_ID)
+            there = inspect(connection).has_table(meta.name)
+            return metadata.read_note(connection, metadata.VECTOR_ID) if there else None
     except MultifoldError:
         return None

@@ -48,11 +48,8 @@ def run_command(
     if words[0] not in commands:
         raise MultifoldError(f"no {kind} {words[0]!r}; there are: {', '.join(commands)}")
     module = _load(commands[words[0]])
-    parser = argparse.ArgumentParser(
-        prog=f"{prefix} {words[0]}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    program, plain = f"{prefix} {words[0]}", argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, description=module.__doc__, formatter_class=plain)
     module.add_arguments(parser)
     status: int = module.run(parser.parse_args(words[1:]))
     return status
@@ -77,8 +74,7 @@ def _summary(point: EntryPoint) -> str:
     source = Path(spec.origin).parent.joinpath(*rest).with_suffix(".py")
     if not source.is_file():
         return "(not in this version)"
-    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    return docstring.split("\n")[0]
+    return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split("\n")[0]
 
 
 if __name__ == "__main__":

@@ -102,16 +102,9 @@ def _strings(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _unparse(entry: ManifestEntry, folder: Path) -> dict[str, Any]:
-    raw = {
-        "id": entry.id,
-        "images": [_relative(image, folder) for image in entry.images],
-        "mesh": None if entry.mesh is None else _relative(entry.mesh, folder),
-        "texts": list(entry.texts),
-        "split": entry.split,
-        "meta": dict(entry.meta),
-    }
-    return {name: value for name, value in raw.items() if value not in (None, [], {})}
+    def relative(path: Path) -> str:
+        return Path(os.path.relpath(path.resolve(), folder)).as_posix()
 
-
-def _relative(path: Path, folder: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), folder)).as_posix()
+    mesh, images = entry.mesh and relative(entry.mesh), [relative(image) for image in entry.images]
+    raw = vars(entry) | {"images": images, "mesh": mesh, "meta": dict(entry.meta)}
+    return {name: value for name, value in raw.items() if value}

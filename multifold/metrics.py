@@ -67,7 +67,8 @@ def bootstrap(
 ) -> Interval:
     """The percentile interval of the mean, by drawing queries again and again.
 
-    With `groups`, whole groups are drawn: five captions of one item are no five independent queries.
+    With `groups`, whole groups are drawn: five captions of one item are no five independent queries. To
+    compare two methods, give the differences of their values: an interval without 0 tells them apart.
     """
     if not len(values) or not np.isfinite(values).all():
         raise MetricError("a bootstrap needs values, and finite ones")
@@ -81,24 +82,8 @@ def bootstrap(
     return Interval(float(low), float(high))
 
 
-def paired_bootstrap(
-    first: Float[np.ndarray, " q"],
-    second: Float[np.ndarray, " q"],
-    *,
-    groups: Int[np.ndarray, " q"] | None = None,
-    samples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """The interval of mean(first - second) over the same queries; one that leaves out 0 is a difference."""
-    return bootstrap(first - second, groups=groups, samples=samples, level=level, seed=seed)
-
-
 def _positions(scores: Scores, relevant: Relevant, k: int) -> Int64[np.ndarray, "q k"]:
-    """The places of each query's k best right items, in order; NOWHERE where there are fewer.
-
-    Only wrong items can push a right one back, and no right item beyond the k-th best reaches place k.
-    """
+    """The places of each query's k best right items, in order; NOWHERE where there are fewer."""
     if k < 1:
         raise MetricError(f"the first {k} items are none; k starts at 1")
     if len(relevant) != len(scores):

@@ -19,11 +19,14 @@ Side: TypeAlias = Literal["text", "image", "shape"]
 Kind: TypeAlias = Literal["caption", "photo", "view"]
 Metric: TypeAlias = Literal["ip", "l2"]
 Pooling: TypeAlias = Literal["mean", "max"]
-Target: TypeAlias = Literal["text", "image", "shape", "any"]
+Target: TypeAlias = Literal["item", "text", "image", "shape", "any"]
+Leg: TypeAlias = Literal["text", "image", "shape", "words", "reader"]
 
 Verdict: TypeAlias = Literal["good", "bad"]
 QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
-ConfidenceBasis: TypeAlias = Literal["bundle", "collection", "chance"]  # what a confidence was fitted on
+ConfidenceBasis: TypeAlias = Literal[
+    "bundle", "collection", "chance", "prior"
+]  # what a confidence was fitted on
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
 
@@ -58,6 +61,17 @@ class Item:
     observations: tuple[Observation, ...]
     payload: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()  # keys of the originals that its views are of
+    notes: tuple[str, ...] = ()  # what was lost when its mesh was drawn, such as a texture
+    damaged: tuple[Observation, ...] = ()  # left out of the others: not what was written
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its captions."""
+        return tuple(one.text for one in self.observations if one.text is not None)
+
+    def pictures(self, *kinds: Kind) -> tuple[str, ...]:
+        """The keys of its pictures of these kinds."""
+        return tuple(one.blob for one in self.observations if one.kind in kinds and one.blob is not None)
 
 
 @dataclass(frozen=True)
@@ -69,13 +83,10 @@ class Mix:
 
 @dataclass(frozen=True)
 class LexicalQuery:
-    """A text whose words are looked for as they are written, beside the vector or instead of it.
-
-    `weight` is what a rank by words counts beside one by the vector.
-    """
+    """A text whose words are looked for as they are written, beside the vector or instead of it."""
 
     text: str
-    weight: float = 1.0
+    weight: float = 1.0  # of a rank by words beside one by the vector
     only: bool = False
 
 
@@ -92,6 +103,16 @@ class Query:
 
 
 @dataclass(frozen=True)
+class LegEvidence:
+    """What one leg of a search says of a hit, and what of the item it was that matched."""
+
+    leg: Leg
+    value: float  # a log-likelihood ratio in nats: above 0 it speaks for the item
+    matched: Observation | None = None
+    field: str | None = None  # where words matched that are no caption's: name, path or payload
+
+
+@dataclass(frozen=True)
 class Hit:
     """An item found, and the observation of it that matched best."""
 
@@ -103,10 +124,10 @@ class Hit:
     confidence: float | None = None  # by a calibration, where one was given
     words: tuple[str, ...] = ()  # of the query, that name this item
     same: tuple["Hit", ...] = ()  # others that show the same, if they were folded into this one
-    chance: float | None = (
-        None  # the share of unrelated pairs that score as high, where no confidence is known
-    )
+    chance: float | None = None  # without a confidence: the share of unrelated pairs that score as high
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
+    evidence: tuple[LegEvidence, ...] = ()  # of each leg, where the target is the item as a whole
+    gain: float | None = None  # the evidence, in nats, that anything here is meant; of the whole answer
 
 
 def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:

@@ -25,10 +25,10 @@ class RecordEntry:
     """One mesh in its pictures."""
 
     stamp: str  # of its content and of how it was drawn
-    pictures: tuple[str, ...]
+    pictures: Sequence[str]
     up: str = ""  # the axis that was taken for up
     up_reason: str = ""
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass
@@ -44,12 +44,7 @@ class RenderRecord:
         """The record of a folder, empty if it has none."""
         try:
             raw = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
-            entries = {
-                name: RecordEntry(
-                    **{**one, "pictures": tuple(one["pictures"]), "notes": tuple(one.get("notes", ()))}
-                )
-                for name, one in raw["meshes"].items()
-            }
+            entries = {name: RecordEntry(**one) for name, one in raw["meshes"].items()}
             return cls(folder, entries, dict(raw.get("skipped", {})))
         except FileNotFoundError:
             return cls(folder)
@@ -136,19 +131,21 @@ def render_meshes(
     settings: RenderSettings, meshes: Mapping[str, MeshFile], record: RenderRecord
 ) -> RenderOutcome:
     """Draw what is not yet there; the record is kept even if this is interrupted."""
-    stamps, skipped = _stamps(settings, meshes)
-    missing = [name for name in stamps if not record.holds(name, stamps[name])]
+    stamps, skipped = dict[str, str](), dict[str, str]()
+    for name, mesh in tqdm(meshes.items(), "reading", unit="mesh", delay=2):
+        try:
+            stamps[name] = settings.stamp(name, mesh)
+        except MeshError as error:
+            skipped[name] = str(error)
+    missing = {name: meshes[name] for name in stamps if not record.holds(name, stamps[name])}
     try:
-        for name, refusal in _draw_missing(
-            settings, {name: meshes[name] for name in missing}, stamps, record
-        ):
-            skipped[name] = refusal
+        skipped.update(_draw_missing(settings, missing, stamps, record))
     finally:
         if missing or skipped != record.skipped:
             record.skipped = skipped
             record.write()
     done = tuple(name for name in stamps if name not in skipped)
-    return RenderOutcome(len(set(missing) - skipped.keys()), done, skipped)
+    return RenderOutcome(len(missing.keys() - skipped.keys()), done, skipped)
 
 
 def _search(paths: Iterable[Path]) -> Iterator[tuple[str, MeshFile]]:
@@ -161,20 +158,6 @@ def _search(paths: Iterable[Path]) -> Iterator[tuple[str, MeshFile]]:
             yield path.name, MeshFile(path, path.parent)
         else:
             raise MultifoldError(f"there is no file or folder {path}")
-
-
-def _stamps(
-    settings: RenderSettings, meshes: Mapping[str, MeshFile]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The stamps of the meshes, and the reasons against those that cannot be read."""
-    stamps: dict[str, str] = {}
-    skipped: dict[str, str] = {}
-    for name, mesh in tqdm(meshes.items(), "reading", unit="mesh", delay=2):
-        try:
-            stamps[name] = settings.stamp(name, mesh)
-        except MeshError as error:
-            skipped[name] = str(error)
-    return stamps, skipped
 
 
 def _draw_missing(

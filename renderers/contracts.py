@@ -25,6 +25,10 @@ class MeshError(MultifoldError):
     """A mesh file that cannot or will not be drawn."""
 
 
+class MissingFileError(MeshError):
+    """A file that the mesh names does not lie beside it."""
+
+
 @dataclass(frozen=True)
 class MeshLimits:
     """The largest file that is drawn; the defaults are generous for a machine with a few gigabytes."""
@@ -52,6 +56,14 @@ Axis: TypeAlias = Literal["y", "z"]
 Up: TypeAlias = Literal["auto", "y", "z"]
 Background: TypeAlias = Literal["white", "black", "transparent"]
 
+Points: TypeAlias = Float64[np.ndarray, "n 3"]
+Normals: TypeAlias = Float32[np.ndarray, "n 3"]
+TextureCoordinates: TypeAlias = Float32[np.ndarray, "n 2"]
+Colors: TypeAlias = Float32[np.ndarray, "n 4"]
+Triangles: TypeAlias = Int64[np.ndarray, "f 3"]
+Matrix: TypeAlias = Float64[np.ndarray, "4 4"]
+RgbaPixels: TypeAlias = UInt8[np.ndarray, "h w 4"]
+
 BARE_ALBEDO = 0.45  # linear grey of meshes that say nothing about their colour
 
 
@@ -70,8 +82,7 @@ class Texture:
     def starts(self) -> Int64[np.ndarray, " l"]:
         """Where each level begins in `texels`."""
         areas = self.sizes.prod(axis=1)
-        starts: Int64[np.ndarray, " l"] = np.cumsum(areas) - areas
-        return starts
+        return np.asarray(np.cumsum(areas) - areas)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +107,25 @@ class MeshMaterial:
 class MeshPart:
     """One primitive of a file, placed in the world and not yet normalised."""
 
-    vertices: Float64[np.ndarray, "n 3"]
-    faces: Int64[np.ndarray, "f 3"]
+    vertices: Points
+    faces: Triangles
     material: MeshMaterial
-    normals: Float32[np.ndarray, "n 3"] | None = None
-    uv: Float32[np.ndarray, "n 2"] | None = None
-    colors: Float32[np.ndarray, "n 4"] | None = None
-    uv1: Float32[np.ndarray, "n 2"] | None = None
+    normals: Normals | None = None
+    uv: TextureCoordinates | None = None
+    colors: Colors | None = None
+    uv1: TextureCoordinates | None = None
+
+    @classmethod
+    def unshared(
+        cls,
+        corners: Points,
+        material: MeshMaterial,
+        normals: Normals | None = None,
+        uv: TextureCoordinates | None = None,
+        colors: Colors | None = None,
+    ) -> "MeshPart":
+        """Faces of three vertices each that no other face has: what is given belongs to corners."""
+        return cls(corners, np.arange(len(corners)).reshape(-1, 3), material, normals, uv, colors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,24 +16,14 @@ from renderers.sandbox import Sandbox
 SECONDS = 120.0  # some compile themselves first
 _RIG, _SIZE = "ring6", 96
 _CLOSE = 3.0  # mean difference, of 255, to the plain engine's views
-_CRYSTAL = """ply
-format ascii 1.0
-element vertex 6
-property float x
-property float y
-property float z
-property uchar red
-property uchar green
-property uchar blue
-element face 8
-property list uchar int vertex_indices
-end_header
-1 0 0 255 0 0
--1 0 0 0 255 255
-0 1 0 0 255 0
-0 -1 0 255 0 255
-0 0 1 0 0 255
-0 0 -1 255 255 0
+_CRYSTAL = """OFF
+6 8 0
+1 0 0
+-1 0 0
+0 1 0
+0 -1 0
+0 0 1
+0 0 -1
 3 0 2 4
 3 2 1 4
 3 1 3 4
@@ -62,7 +52,7 @@ class EngineCheck:
 def check_engines() -> Iterator[EngineCheck]:
     """Try every engine, the plain one first, since the others are compared with it."""
     with tempfile.TemporaryDirectory(prefix="multifold-doctor-") as folder:
-        crystal = Path(folder, "crystal.ply")
+        crystal = Path(folder, "crystal.off")
         crystal.write_text(_CRYSTAL)
         plain: Views | None = None
         for one in sorted(ENGINES, key=lambda one: one.name != "numpy"):

@@ -6,6 +6,10 @@
 Any number of threads may ask at once. A crash, a time-out or a lack of memory is a `MeshError` for that mesh
 alone; its worker is replaced. Uploads are written into folders of their own, so no other file lies beside.
 
+A mesh that takes longer than `QUICK_SECONDS` is slow. Callers who draw for others in turn use the lanes
+`quick` and `slow`: slow meshes then leave one worker to quick ones. One that is found to be slow while the
+others are taken is a `SlowMeshError`, and drawn anew in the slow lane.
+
 Pool and worker exchange frames: 4 bytes of length, then JSON. The bytes of the views follow their answer.
 """
 
@@ -19,12 +23,13 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -44,6 +49,8 @@ from renderers.contracts import (
 from renderers.mesh.formats.mesh_file import suffix_of
 
 DEFAULT_SECONDS = 60.0
+QUICK_SECONDS = 1.0
+RenderLane: TypeAlias = Literal["any", "quick", "slow"]
 DEFAULT_MEMORY = 3 << 30
 STARTING_SECONDS = 600.0  # the first worker compiles its engine, perhaps beside others
 FRAME_LENGTH = struct.Struct("<I")
@@ -60,6 +67,10 @@ class SandboxClosedError(RuntimeError):
 
 class WorkerLostError(MeshError):
     """The worker died or gave no answer in time; it cannot be asked again."""
+
+
+class SlowMeshError(WorkerLostError):
+    """The mesh is slow, and so are those that are drawn already: ask again in the slow lane."""
 
 
 class WorkerKilledError(WorkerLostError):
@@ -95,12 +106,6 @@ def message_frame(message: dict[str, Any]) -> bytes:
     return FRAME_LENGTH.pack(len(data)) + data
 
 
-def decode_request(data: bytes) -> RenderRequest:
-    """The request in a frame."""
-    fields = json.loads(data)
-    return RenderRequest(**{**fields, "limits": MeshLimits(**fields["limits"])})
-
-
 class Sandbox:
     """Draws meshes in processes with limits, by the engine of this name."""
 
@@ -115,22 +120,15 @@ class Sandbox:
     ) -> None:
         self.workers, self.seconds, self.memory_bytes, self.limits = workers, seconds, memory_bytes, limits
         self.engine = engines.engine(engine)
+        self._slow_turns = threading.Semaphore(max(1, workers - 1))
         self._closed = False
         self._idle: queue.Queue[Worker | None] = queue.Queue()
         for _ in range(workers):
             self._idle.put(Worker(memory_bytes, self.engine.name))
 
-    def render(
-        self,
-        mesh: bytes | Path,
-        suffix: str | None = None,
-        rig: str = "ring6",
-        size: int = 224,
-        background: Background = "white",
-        up: Up = "auto",
-    ) -> Views:
-        """The views of one mesh: an uploaded file's bytes with their suffix, or a file in place."""
-        return self.draw(mesh, suffix, rig, size, background, up).views
+    def render(self, *mesh: Any, **style: Any) -> Views:  # noqa: ANN401 (those of `draw`)
+        """The views of one mesh."""
+        return self.draw(*mesh, **style).views
 
     def draw(
         self,
@@ -141,42 +139,31 @@ class Sandbox:
         background: Background = "white",
         up: Up = "auto",
         within: Path | None = None,
+        lane: RenderLane = "any",
     ) -> RenderedMesh:
-        """The same, with what a user should know; a file in place may name others in the folder `within`."""
+        """An uploaded file's bytes and suffix, or a file in place, which may name others in `within`."""
         check_view_size(size)
+        style = rig, size, background, up, self.limits
         if isinstance(mesh, Path):
             folder = None if within is None else str(within.resolve())
-            request = RenderRequest(str(mesh.resolve()), rig, size, background, up, self.limits, folder)
-            return self._draw(request)
+            return self._draw(RenderRequest(str(mesh.resolve()), *style, folder), lane)
         name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
         with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as upload:
             path = Path(upload, name)
             path.write_bytes(mesh)
-            return self._draw(RenderRequest(str(path), rig, size, background, up, self.limits))
-
-    def render_many(
-        self,
-        paths: Iterable[Path],
-        rig: str = "ring6",
-        size: int = 224,
-        background: Background = "white",
-        up: Up = "auto",
-    ) -> Iterator[Views | MeshError]:
-        """Views or the reason against them, for each file in order, drawn by all workers."""
-        results = self.draw_many(((path, up, None) for path in paths), rig, size, background)
-        return (one if isinstance(one, MeshError) else one.views for one in results)
+            return self._draw(RenderRequest(str(path), *style), lane)
 
     def draw_many(
         self,
-        meshes: Iterable[tuple[Path, Up, Path | None]],
+        meshes: Iterable[Path | tuple[Path, Up, Path | None]],
         rig: str = "ring6",
         size: int = 224,
         background: Background = "white",
     ) -> Iterator[RenderedMesh | MeshError]:
-        """The same as `draw` for files that each have an up axis and a folder they may read from."""
+        """The same for files in order, by all workers; each may have an up axis and a folder to read from."""
 
-        def attempt(mesh: tuple[Path, Up, Path | None]) -> RenderedMesh | MeshError:
-            path, up, within = mesh
+        def attempt(mesh: Path | tuple[Path, Up, Path | None]) -> RenderedMesh | MeshError:
+            path, up, within = (mesh, "auto", None) if isinstance(mesh, Path) else mesh
             try:
                 return self.draw(path, None, rig, size, background, up, within)
             except MeshError as error:
@@ -198,23 +185,29 @@ class Sandbox:
     def __enter__(self) -> "Sandbox":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _draw(self, request: RenderRequest) -> RenderedMesh:
+    def _draw(self, request: RenderRequest, lane: RenderLane) -> RenderedMesh:
         views = len(cameras.rig(request.rig))
+        deadline = _Deadline(self.seconds, self._slow_turns if lane == "quick" else None)
+        try:
+            with self._slow_turns if lane == "slow" else nullcontext():
+                return self._draw_by_idle(request, views, deadline)
+        finally:
+            deadline.end()
+
+    def _draw_by_idle(self, request: RenderRequest, views: int, deadline: "_Deadline") -> RenderedMesh:
         worker = self._idle.get()
         if worker is None:
             self._idle.put(None)
             raise SandboxClosedError("this sandbox is closed")
         try:
             try:
-                return worker.draw(request, views, self.seconds)
+                return worker.draw(request, views, deadline)
             except WorkerKilledError:  # perhaps while it was idle: one more attempt
                 worker = self._replacement(worker)
-                return worker.draw(request, views, self.seconds)
+                return worker.draw(request, views, deadline)
         except BaseException as error:
             if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
                 worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
@@ -248,12 +241,12 @@ class Worker:
         """The number of the process."""
         return self._process.pid
 
-    def draw(self, request: RenderRequest, views: int, seconds: float) -> RenderedMesh:
+    def draw(self, request: RenderRequest, views: int, deadline: "_Deadline") -> RenderedMesh:
         """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
         if not self._ready:
             self._receive(_Deadline(STARTING_SECONDS))
             self._ready = True
-        deadline = _Deadline(seconds)
+        deadline.start()
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(message_frame(asdict(request)))
@@ -295,9 +288,8 @@ class Worker:
             selector.register(pipe, selectors.EVENT_READ)
             while len(data) < count:
                 if not selector.select(max(deadline.moment - time.monotonic(), 0.0)):
-                    raise WorkerLostError(
-                        f"the mesh took longer than {deadline.seconds:g} seconds. Simplify it first."
-                    )
+                    deadline.pass_on()
+                    continue
                 piece = os.read(pipe.fileno(), min(count - len(data), 1 << 20))
                 if not piece:
                     raise self._crash()
@@ -313,10 +305,29 @@ class Worker:
 
 
 class _Deadline:
-    """A moment in the future, and how far away it was in the beginning."""
+    """A moment in the future; for a mesh in the quick lane a nearer one first."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.moment = seconds, time.monotonic() + seconds
+    def __init__(self, seconds: float, slow_turns: threading.Semaphore | None = None) -> None:
+        self._seconds, self._slow_turns, self._is_slow = seconds, slow_turns, slow_turns is None
+        self.start()
+
+    def start(self) -> None:
+        self._begun = time.monotonic()
+        self.moment = self._begun + (self._seconds if self._is_slow else min(QUICK_SECONDS, self._seconds))
+
+    def pass_on(self) -> None:
+        """The moment is over: go on as a slow mesh if there is a turn for one, else give up."""
+        sentence = f"the mesh took longer than {self._seconds:g} seconds. Simplify it first."
+        if self._is_slow or self._slow_turns is None or self._seconds <= QUICK_SECONDS:
+            raise WorkerLostError(sentence)
+        if not self._slow_turns.acquire(blocking=False):
+            raise SlowMeshError(sentence)
+        self._is_slow, self.moment = True, self._begun + self._seconds
+
+    def end(self) -> None:
+        """Give the turn back."""
+        if self._is_slow and self._slow_turns is not None:
+            self._slow_turns.release()
 
 
 def _worker_environment() -> dict[str, str]:

@@ -9,6 +9,7 @@ process, open no connection and write nothing. Our readers keep to the folder by
 a library that does not. What Python's own libraries need is open to reading.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -18,9 +19,9 @@ from typing import BinaryIO
 
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
-from renderers.contracts import MeshModel, RenderEngineError, Renderer, Views
+from renderers.contracts import MeshLimits, RenderEngineError, Renderer
 from renderers.mesh.load import load_model
-from renderers.sandbox import FRAME_LENGTH, RenderRequest, decode_request, message_frame
+from renderers.sandbox import FRAME_LENGTH, RenderRequest, message_frame
 
 _FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
 _FORBIDDEN_CHANGES = ("os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.chmod")
@@ -81,9 +82,15 @@ def main(memory_bytes: int, engine_name: str) -> None:
     _answer(answers, {"ready": True})
     guard = FileAccessGuard()
     while header := requests.read(FRAME_LENGTH.size):
-        request = decode_request(requests.read(FRAME_LENGTH.unpack(header)[0]))
+        fields = json.loads(requests.read(FRAME_LENGTH.unpack(header)[0]))
+        request = RenderRequest(**{**fields, "limits": MeshLimits(**fields["limits"])})
         try:
-            model, views = draw_mesh(request, engine, guard)
+            if isinstance(engine, RenderEngineError):
+                raise RenderEngineError(str(engine))
+            path, within = Path(request.path), None if request.within is None else Path(request.within)
+            with guard.reading(within or path.parent):
+                model = load_model(path, request.limits, request.up, within)
+            views = engine.render(model, cameras.rig(request.rig), request.size, request.background)
             about = {"up": model.up, "up_reason": model.up_reason[:200]}
             notes = [note[:200] for note in model.notes[:20]]
             _answer(answers, {"shape": views.shape, **about, "notes": notes}, views.tobytes())
@@ -95,18 +102,6 @@ def main(memory_bytes: int, engine_name: str) -> None:
             _answer(answers, {"error": str(error), "engine": isinstance(error, RenderEngineError)})
         except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
-
-
-def draw_mesh(
-    request: RenderRequest, engine: Renderer | RenderEngineError, guard: FileAccessGuard
-) -> tuple[MeshModel, Views]:
-    """One mesh and its views."""
-    if isinstance(engine, RenderEngineError):
-        raise RenderEngineError(str(engine))
-    path, within = Path(request.path), None if request.within is None else Path(request.within)
-    with guard.reading(within or path.parent):
-        model = load_model(path, request.limits, request.up, within)
-    return model, engine.render(model, cameras.rig(request.rig), request.size, request.background)
 
 
 def _answer(answers: BinaryIO, message: dict[str, object], data: bytes = b"") -> None:

@@ -1,12 +1,41 @@
 """What several rooms are tested with."""
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
+from types import FrameType
 
 import pytest
+from hypothesis import settings
 
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
+
+FRESH = os.environ.get("MULTIFOLD_DRAWS") == "fresh"  # else every run draws the same examples
+settings.register_profile("fixed", derandomize=not FRESH, deadline=None)
+settings.load_profile("fixed")
+TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Interrupt a test that takes too long where it waits."""
+    if threading.current_thread() is not threading.main_thread():
+        return (yield)
+    seconds = SLOW_TEST_SECONDS if item.get_closest_marker("slow") else TEST_SECONDS
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"{item.nodeid} took longer than {seconds} s; it waits where this was raised")
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(seconds)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
 
 
 @pytest.fixture(scope="session")

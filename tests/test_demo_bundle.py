@@ -37,7 +37,7 @@ def test_it_is_whole_and_answers_its_canaries() -> None:
 
 
 def test_it_is_small_and_tells_no_folder() -> None:
-    files = [path.read_bytes() for path in FOLDER.iterdir()]
+    files = [path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()]
     assert sum(map(len, files)) <= MOST_BYTES
     assert not any(b"site-packages" in content for content in files)
 
@@ -54,6 +54,23 @@ def test_it_explains_and_brings_captions() -> None:
     explainer = Explainer(encoder)
     assert explainer.methods("image") == explainer.methods("text") == ("occlusion", "grad-cam")
     assert "a chair" in encoder.bundle.pool()
+
+
+def test_its_reader_finds_fresh_furniture_by_other_captions() -> None:
+    """Each caption asks, and the four others of its piece are known."""
+    reader = open_encoder(FOLDER).reader
+    assert reader is not None
+    captions = [caption.text for index in range(FRESH_ITEMS) for caption in make(FRESH_SEED, index).captions]
+    vectors = reader.encode(captions).reshape(FRESH_ITEMS, 5, -1)
+    firsts = []
+    for asked in range(5):
+        known = np.delete(vectors, asked, axis=1)
+        scores = np.einsum("qd,ikd->qik", vectors[:, asked], known).max(axis=2)
+        firsts.append(scores.argmax(axis=1) == np.arange(FRESH_ITEMS))
+    assert np.mean(firsts) > 0.8
+    sofa, couch, lamp = reader.encode(["sofa", "couch", "lamp"])
+    assert sofa @ couch > 0.9 > 0.3 > sofa @ lamp
+    assert not reader.encode(["zxqv 77 kllp"]).any()
 
 
 @pytest.mark.slow

@@ -58,7 +58,8 @@ def test_from_shapes_to_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[
     explainer = Explainer(open_encoder(Path(bundle)))
     assert explainer.methods("image") == explainer.methods("text") == ("grad-cam", "occlusion")
     assert "a chair" in explainer.encoder.bundle.pool()
-    with TestClient(create_app(Settings(data=Path(data), bundle=Path(bundle)))) as client:
+    app = create_app(Settings(data=Path(data), bundle=Path(bundle)))
+    with TestClient(app, base_url="http://localhost") as client:
         found = client.post("/v1/search", json={"text": "a chair", "limit": 10}).json()
         assert {hit["id"] for hit in found["hits"]} == set(made)
         mesh = next(iter(made.values()))

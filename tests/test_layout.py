@@ -28,7 +28,7 @@ CONTRACTS = {
     "types",
 }  # modules that both a folder and its subfolders may import
 SAME_NAME: Mapping[str, str] = {}  # public classes of one name, at most five, each with the reason
-MOST_FILES = {"search": 25, "upsert": 28, "ingest": 40}  # of the repository, on the way of one call
+MOST_FILES = {"search": 30, "upsert": 33, "ingest": 45}  # of the repository, on the way of one call
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -64,7 +64,14 @@ def test_no_file_is_too_long() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["app.main", "index.collection", "renderers.sandbox", "training.data.furniture.dataset"]
+    "module",
+    [
+        "app.main",
+        "index.collection",
+        "renderers.sandbox",
+        "training.data.furniture.dataset",
+        "training.commands.reader",
+    ],
 )
 def test_serving_imports_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"

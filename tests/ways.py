@@ -59,7 +59,11 @@ def main(folder: Path, bundle: Path) -> dict[str, list[str]]:
             for colour in BOXES:
                 served.put(f"{colour}-{number}", colour)
         served.service.confidence.fit()  # else the first search starts it in the background
-        searches = [partial(served.search, text=f"a {colour} box {n}") for n, colour in enumerate(BOXES)]
+        served.service.evidence.fit()
+        searches = [
+            partial(served.search, target="item", text=f"a {colour} box {n}")
+            for n, colour in enumerate(BOXES)
+        ]
         ways["search"] = shortest(counter, searches)
         ways["upsert"] = shortest(counter, [partial(put_photo, served, f"box {n}") for n in range(4)])
         served.settle()

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from multifold.errors import MultifoldError
-from training.data.views import LazyViews
+from training.data.views import ItemViews, LazyViews
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.recipes.schema import AugmentSection, TrainSection
 
@@ -45,13 +45,14 @@ def apply_maps(pixels: UInt8[Tensor, "b h w 3"], where: Float32[Tensor, "b 2 3"]
 class TrainingItems:
     """Items in memory: their views, and their captions as padded token rows."""
 
-    pixels: UInt8[np.ndarray, "i v h w 3"] | LazyViews
+    pixels: ItemViews | LazyViews
     tokens: Int64[np.ndarray, "c t"]  # all captions of all items
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
     ids: Sequence[str] = ()  # what the items are called, for messages
     places: Int64[np.ndarray, " p"] | None = None  # items as often as a pass takes them; none: each once
     rivals: Mapping[int, Sequence[int]] = field(default_factory=dict)  # items that are mistaken for others
     judged: Mapping[int, Sequence[int]] = field(default_factory=dict)  # rows of `tokens` that people judged
+    cut: int = 0  # captions that are longer than the text tower reads
 
     def fingerprint(self) -> str:
         """A digest of items and captions: a run continues with the data that it began with."""
@@ -94,9 +95,8 @@ class BatchStream(Iterator[TrainingBatch]):
         self.order = np.empty(0, np.int64)  # of this pass
         self.at = 0  # how much of it has been seen
         if train.items > (count := len(groups.captions)):
-            raise MultifoldError(
-                f"a step takes {train.items} items, and there are {count}; set items = {count}"
-            )
+            needs = f"a step takes {train.items} items, and there are {count}"
+            raise MultifoldError(f"{needs}; set items = {count}")
 
     def __next__(self) -> TrainingBatch:
         if self.at + self.train.items > len(self.order):
@@ -106,17 +106,40 @@ class BatchStream(Iterator[TrainingBatch]):
         items = self.order[self.at - self.train.items : self.at]
         if self.groups.places is not None:
             items = add_rivals(np.unique(items), self.groups.rivals, self.train.items, self.rng)
-        return _batch(self.groups, items, self.train, self.rng, self.ranks)
+        return self._batch(items)
 
     def state(self) -> dict[str, Any]:
-        """The position in the data, for `restore`."""
         rng = json.dumps(self.rng.bit_generator.state)
         return {"rng": rng, "order": torch.from_numpy(self.order), "at": self.at}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a position."""
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.order, self.at = state["order"].numpy(), state["at"]
+
+    def _batch(self, items: Int64[np.ndarray, " i"]) -> TrainingBatch:
+        groups, train, rng = self.groups, self.train, self.rng
+        views = [self._some(np.arange(groups.pixels.shape[1]), train.views) for _ in items]
+        rows = [self._captions(int(item)) for item in items]
+        view_items, text_items = (np.repeat(items, [len(each) for each in some]) for some in (views, rows))
+        view_share, text_share = self.ranks.share(len(view_items)), self.ranks.share(len(text_items))
+        corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
+        maps = augmentation_maps(train.augment, len(view_items), rng)
+        pixels = groups.pixels[view_items[view_share], np.concatenate(views)[view_share]]
+        if corners is not None:
+            pixels = _shift(pixels, train.shift, corners[view_share])
+        tokens = groups.tokens[np.concatenate(rows)[text_share]]
+        seen, seen_items, read, read_items = map(torch.from_numpy, (pixels, view_items, tokens, text_items))
+        return TrainingBatch(seen, seen_items, read, read_items, None if maps is None else maps[view_share])
+
+    def _captions(self, item: int) -> Int64[np.ndarray, " _"]:
+        rows, judged = np.arange(*self.groups.captions[item]), self.groups.judged.get(item)
+        if judged is None:
+            return self._some(rows, self.train.captions)
+        return np.concatenate([judged, self.rng.permutation(np.setdiff1d(rows, judged))[: len(judged)]])
+
+    def _some(self, places: Int64[np.ndarray, " n"], most: int) -> Int64[np.ndarray, " some"]:
+        """At most so many of them, each once, in random order; 0: all."""
+        return self.rng.permutation(places)[: most or None]
 
 
 def add_rivals(
@@ -129,47 +152,6 @@ def add_rivals(
     new = [item for item in dict.fromkeys(chosen) if item not in first][: most - len(first)]
     rest = [item for item in mixed[len(first) :] if item not in new]
     return np.array([*first, *new, *rest][:most], np.int64)
-
-
-def _batch(
-    groups: TrainingItems,
-    items: Int64[np.ndarray, " i"],
-    train: TrainSection,
-    rng: np.random.Generator,
-    ranks: ProcessRank,
-) -> TrainingBatch:
-    views = [_some(np.arange(groups.pixels.shape[1]), train.views, rng) for _ in items]
-    rows = [_captions(groups, int(item), train.captions, rng) for item in items]
-    view_items, text_items = (np.repeat(items, [len(each) for each in chosen]) for chosen in (views, rows))
-    view_share, text_share = ranks.share(len(view_items)), ranks.share(len(text_items))
-    corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
-    maps = augmentation_maps(train.augment, len(view_items), rng)
-    pixels = groups.pixels[view_items[view_share], np.concatenate(views)[view_share]]
-    if corners is not None:
-        pixels = _shift(pixels, train.shift, corners[view_share])
-    tokens = groups.tokens[np.concatenate(rows)[text_share]]
-    return TrainingBatch(
-        torch.from_numpy(pixels),
-        torch.from_numpy(view_items),
-        torch.from_numpy(tokens),
-        torch.from_numpy(text_items),
-        None if maps is None else maps[view_share],
-    )
-
-
-def _captions(
-    groups: TrainingItems, item: int, most: int, rng: np.random.Generator
-) -> Int64[np.ndarray, " _"]:
-    rows = np.arange(*groups.captions[item])
-    if item not in groups.judged:
-        return _some(rows, most, rng)
-    judged = np.asarray(groups.judged[item], np.int64)
-    return np.concatenate([judged, rng.permutation(np.setdiff1d(rows, judged))[: len(judged)]])
-
-
-def _some(places: Int64[np.ndarray, " n"], most: int, rng: np.random.Generator) -> Int64[np.ndarray, " some"]:
-    """At most so many of them, each once, in random order; 0: all."""
-    return rng.permutation(places)[: most or None]
 
 
 def _shift(

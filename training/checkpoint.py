@@ -39,7 +39,6 @@ class CheckpointContent:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] | None = None) -> None:
-    """Write the checkpoint atomically."""
     content: dict[str, Any] = {
         "recipe": checkpoint.recipe.model_dump(mode="json"),
         "tokenizer": asdict(checkpoint.tokenizer),
@@ -52,9 +51,8 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, run: Mapping[str, Any] |
 
 
 def copy_checkpoint(source: Path, path: Path) -> None:
-    """Copy a checkpoint atomically."""
-    with open(source, "rb") as given, replace_file(path) as file:
-        shutil.copyfileobj(given, file)
+    with open(source, "rb") as original, replace_file(path) as file:
+        shutil.copyfileobj(original, file)
 
 
 def read_checkpoint(path: Path) -> CheckpointContent:
@@ -66,9 +64,8 @@ def read_checkpoint(path: Path) -> CheckpointContent:
     except (RuntimeError, EOFError, UnpicklingError) as error:
         raise MultifoldError(f"{path} is no checkpoint, or not a whole one") from error
     recipe = recipes.parse_recipe(content["recipe"], str(path))
-    return CheckpointContent(
-        recipe, TrainedTokenizer(**content["tokenizer"]), content["model"], content.get("run")
-    )
+    tokenizer = TrainedTokenizer(**content["tokenizer"])
+    return CheckpointContent(recipe, tokenizer, content["model"], content.get("run"))
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -87,29 +84,24 @@ def starting_tokenizer(recipe: Recipe, texts: Iterable[str]) -> TrainedTokenizer
 
 
 def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
+    """A fresh model, or the checkpoint's; the geometry's parameters only where it is the same geometry."""
     if recipe.train.start is None:
         return build_model(recipe, vocabulary)
     fresh = build_model(recipe, vocabulary, pretrained=False)
-    _fill(fresh, read_checkpoint(Path(recipe.train.start)), recipe)
-    return fresh
-
-
-def _fill(fresh: TwoTowerModel, stored: CheckpointContent, recipe: Recipe) -> None:
-    """All weights of the towers; the geometry's parameters only where it is the same geometry."""
-    wanted, given = fresh.state_dict(), stored.weights
+    stored = read_checkpoint(Path(recipe.train.start))
+    wanted, weights = fresh.state_dict(), stored.weights
     if recipe.geometry != stored.recipe.geometry:
-        given = {name: weight for name, weight in given.items() if "geometry." not in name}
-        given |= {name: weight for name, weight in wanted.items() if "geometry." in name}
-    wrong = sorted(
-        name for name in wanted.keys() | given.keys() if _shape(wanted, name) != _shape(given, name)
-    )
-    if wrong:
-        raise MultifoldError(
-            f"{recipe.train.start} holds other towers than this recipe: {wrong[0]} is "
-            f"{_shape(given, wrong[0])} there and {_shape(wanted, wrong[0])} here; "
-            f"take [image], [text] and dim from its recipe, {stored.recipe.name}"
-        )
-    fresh.load_state_dict(given)
+        weights = {name: weight for name, weight in weights.items() if "geometry." not in name}
+        weights |= {name: weight for name, weight in wanted.items() if "geometry." in name}
+    for name in sorted(wanted.keys() | weights.keys()):
+        there, here = _shape(weights, name), _shape(wanted, name)
+        if there != here:
+            raise MultifoldError(
+                f"{recipe.train.start} holds other towers than this recipe: {name} is {there} there and "
+                f"{here} here; take [image], [text] and dim from its recipe, {stored.recipe.name}"
+            )
+    fresh.load_state_dict(weights)
+    return fresh
 
 
 def _shape(weights: Mapping[str, Tensor], name: str) -> str:

@@ -13,9 +13,7 @@ from torch import Tensor, nn
 
 from multifold.errors import MultifoldError
 
-COLLECTIVE_TIMEOUT = timedelta(
-    hours=12
-)  # for the first rank, which renders and measures while the others wait
+COLLECTIVE_TIMEOUT = timedelta(hours=12)  # others wait while the first rank renders and measures
 
 
 class ProcessRank:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
 
 from multifold import manifest
 from multifold.errors import MultifoldError
@@ -14,6 +13,7 @@ from multifold.manifest import ManifestEntry
 from training import checkpoint, loop, prepare
 from training.checkpoint import Checkpoint
 from training.data import feedback
+from training.data.views import ItemViews
 from training.recipes import library
 from training.recipes.schema import Recipe, parse_recipe
 from training.retrieval import comparison, directions
@@ -50,23 +50,30 @@ class ImprovementOutcome:
     path: Path
     gain: list[RecallDifference]
     rest: list[RecallDifference]
+    judged: RecallDifference | None = None  # the first among the hits that people judged, where some were bad
 
     @property
     def reasons(self) -> list[str]:
-        """Why it should not be taken; none: it should."""
-        chance = [one for one in self.gain if one.cut == GAIN_CUT and one.interval.low <= 0]
-        worse = [one for one in (*self.gain, *self.rest) if one.worse]
-        return [f"no gain beyond chance in what was kept apart of the feedback: {one}" for one in chance] + [
-            f"it finds less than before, beyond chance: {one}" for one in worse
-        ]
+        """Why it should not be taken; none: it should.
+
+        People judge what the old encoder shows them, and what it never showed counts as wrong. So a better
+        order of the judged hits is a gain as well, and then the recalls among all items decide nothing.
+        """
+        better = self.judged is not None and self.judged.interval.low > 0
+        gain = [] if better else self.gain
+        chance = [one for one in gain if one.cut == GAIN_CUT and one.interval.low <= 0]
+        worse = [one for one in (*gain, *self.rest, self.judged) if one is not None and one.worse]
+        none = "no gain beyond chance in what was kept apart of the feedback"
+        reasons = [f"{none}: {one}" for one in chance]
+        return reasons + [f"it finds less than before, beyond chance: {one}" for one in worse]
 
 
 def prepare_lesson(
     collection: Sequence[ManifestEntry], base: Recipe, cache: Path, held_out_share: float = HELD_OUT_SHARE
 ) -> FeedbackLesson:
     """Divide the feedback into training and held-out texts, and add the former training data."""
-    kept, held_out = feedback.hold_out_texts(collection, held_out_share)
-    good = sum(len(feedback.good_texts(entry)) for entry in kept)
+    remaining, held_out = feedback.hold_out_texts(collection, held_out_share)
+    good = sum(len(feedback.good_texts(entry)) for entry in remaining)
     if sum(map(len, held_out)) < LEAST_TEXTS or not good:
         raise NothingLearnedError(
             f"people found {good} texts good that can be learned from, and {sum(map(len, held_out))} that "
@@ -78,13 +85,13 @@ def prepare_lesson(
         source = "the test split of what it was trained on"
     except MultifoldError:
         former = []
-        reference = [entry for entry in kept if entry.texts and not feedback.good_texts(entry)]
+        reference = [entry for entry in remaining if entry.texts and not feedback.good_texts(entry)]
         source = "the collection's own captions, of items that nobody judged"
     if not reference:
         raise NothingLearnedError("there is nothing to tell by whether the rest is kept; name --held-out")
-    train = [replace(entry, split=TRAIN) for entry in kept if entry.texts]
+    train = [replace(entry, split=TRAIN) for entry in remaining if entry.texts]
     train += [replace(entry, id=REFERENCE_PREFIX + entry.id, split=TRAIN, meta={}) for entry in former]
-    return FeedbackLesson(train, list(kept), held_out, reference, source)
+    return FeedbackLesson(train, list(remaining), held_out, reference, source)
 
 
 def recipe_for(base: Recipe, start: Path, data: Path, changes: Sequence[str] = ()) -> Recipe:
@@ -134,8 +141,8 @@ def blend(new: Checkpoint, old: Checkpoint, mix: float) -> None:
 
 def compare_encoders(
     lesson: FeedbackLesson, new: Checkpoint, old: Checkpoint, cache: Path
-) -> tuple[list[RecallDifference], list[RecallDifference]]:
-    """The recalls of both, on the held-out texts and on what the old one was measured on."""
+) -> tuple[list[RecallDifference], list[RecallDifference], RecallDifference | None]:
+    """Both on the held-out texts, on what the old one was measured on, and among the judged hits."""
     views = np.asarray(prepare.views(old.recipe, lesson.collection, cache))
     reference = np.asarray(prepare.views(old.recipe, lesson.reference, cache))
     encoders = [TorchEncoder(one.model, prepare.reader(one.recipe, one.tokenizer)) for one in (new, old)]
@@ -143,11 +150,28 @@ def compare_encoders(
     gain = [comparison.recall_difference("text_to_shape", ours, theirs, cut) for cut in directions.CUTS]
     captions = [entry.texts for entry in lesson.reference]
     rest = [directions.directions(one, directions.encode(one, reference, captions)) for one in encoders]
-    return gain, comparison.compare_recalls(*rest)
+    return gain, comparison.compare_recalls(*rest), compare_judged(lesson, ours, theirs)
+
+
+def compare_judged(
+    lesson: FeedbackLesson, new: directions.RetrievalDirection, old: directions.RetrievalDirection
+) -> RecallDifference | None:
+    """Which puts a good item first, of those that were judged good or bad for a held-out text."""
+    texts = [text for texts in lesson.held_out for text in texts]
+    bad_texts = [set(feedback.bad_texts(entry)) for entry in lesson.collection]
+    bad = np.array([[text in some for some in bad_texts] for text in texts]) & ~new.relevant
+    mixed = bad.any(axis=1)
+    if not mixed.any():
+        return None
+    ours, theirs = (
+        replace(one, scores=np.where(bad | one.relevant, one.scores, one.scores.min() - 1)).only(mixed)
+        for one in (new, old)
+    )
+    return comparison.recall_difference("text_to_judged", ours, theirs, 1)
 
 
 def find_recalls(
-    encoder: TorchEncoder, views: UInt8[np.ndarray, "i v h w 3"], queries: Sequence[Sequence[str]]
+    encoder: TorchEncoder, views: ItemViews, queries: Sequence[Sequence[str]]
 ) -> directions.RetrievalDirection:
     """Texts search all items of a collection; an item is relevant if it has the very same text."""
     observed = directions.encode(encoder, views, queries)
@@ -163,15 +187,12 @@ def improvement_report(lesson: FeedbackLesson, outcome: ImprovementOutcome) -> s
     judged, texts = _count_judged(lesson.train), sum(map(len, lesson.held_out))
     reasons = outcome.reasons
     verdict = "It takes the old one's place." if not reasons else "It is not taken:"
-    return "\n".join(
-        [
-            "# Improved by use\n",
-            f"Learned from {len(lesson.train):,} items, {judged} of them judged. {verdict}\n",
-            *(f"- {reason}" for reason in reasons),
-            f"\n## What was kept apart of the feedback\n\n{texts} texts that people found items good for, of "
-            f"{len(lesson.collection):,} items.\n",
-            comparison.recall_table(outcome.gain),
-            f"## What it knew\n\n{len(lesson.reference)} items: {lesson.reference_source}.\n",
-            comparison.recall_table(outcome.rest),
-        ]
-    )
+    lines = ["# Improved by use\n"]
+    lines += [f"Learned from {len(lesson.train):,} items, {judged} of them judged. {verdict}\n"]
+    lines += [f"- {reason}" for reason in reasons]
+    lines += ["\n## What was kept apart of the feedback\n"]
+    lines += [f"{texts} texts that people found items good for, of {len(lesson.collection):,} items.\n"]
+    judged_hits = [] if outcome.judged is None else [outcome.judged]
+    lines += [comparison.recall_table([*outcome.gain, *judged_hits])]
+    lines += [f"## What it knew\n\n{len(lesson.reference)} items: {lesson.reference_source}.\n"]
+    return "\n".join([*lines, comparison.recall_table(outcome.rest)])

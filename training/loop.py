@@ -5,6 +5,7 @@ the best step on the val split so far; in the end `checkpoint.pt`.
 """
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -12,16 +13,17 @@ from torch import nn
 
 from multifold.durable import remove_temporary_files
 from multifold.errors import MultifoldError
-from training import checkpoint, prepare, validation
+from training import checkpoint, prepare, towers, validation
 from training.batches import TrainingBatch, TrainingItems
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.recipes.schema import Recipe, with_steps_for
 from training.run import TrainingRun
-from training.run_log import RunLog, SilentRunLog
+from training.run_log import RunLog
 from training.towers.tokenizers import TrainedTokenizer
 from training.validation import ValidationSet
 
 LAST, BEST, DONE = "last.pt", "best.pt", "checkpoint.pt"
+PROBLEMS = "problems.txt"
 
 
 class DivergedError(MultifoldError):
@@ -29,24 +31,39 @@ class DivergedError(MultifoldError):
 
 
 def train_recipe(
-    recipe: Recipe, out: Path, cache: Path, resume: bool, device: str, ranks: ProcessRank
+    recipe: Recipe,
+    out: Path,
+    cache: Path,
+    resume: bool,
+    device: str,
+    ranks: ProcessRank,
+    strict: bool = False,
 ) -> Path:
-    """Prepare the data and train; the path of the checkpoint."""
+    """Prepare the data and train; the path of the checkpoint. Items that cannot be seen are left out."""
     with ranks.first_alone():
-        items = prepare.entries(recipe, cache, recipe.data.train_split)
+        if ranks.is_first and not resume and recipe.train.start is None:
+            towers.fetch_weights(recipe)
+        seen = prepare.training_set(recipe, cache, strict, out / PROBLEMS if ranks.is_first else None)
+        items = seen.entries
         recipe = with_steps_for(recipe, len(items))
         texts = [text for entry in items for text in entry.texts]
         stored = checkpoint.read_checkpoint(out / LAST) if resume else None
         tokenizer = checkpoint.starting_tokenizer(recipe, texts) if stored is None else stored.tokenizer
         if ranks.is_first:
             print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
-        groups = prepare.groups(recipe, items, tokenizer, cache)
+        groups = prepare.groups(recipe, items, tokenizer, cache, seen.views)
         held_out = validation.load_validation_set(recipe, tokenizer, cache) if ranks.is_first else None
+    if groups.cut and ranks.is_first:
+        context = recipe.text.context
+        print(f"{groups.cut} texts are longer than [text] context = {context} tokens, and are cut there")
     if ranks.is_first:
         steps = recipe.train.steps - (0 if stored is None or stored.run is None else stored.run["step"])
         shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
         print(f"training for {steps} steps of {recipe.train.items} items on {device}{shared}")
-    return train(recipe, groups, tokenizer, out, held_out, resume, device, ranks)
+    path = train(recipe, groups, tokenizer, out, held_out, resume, device, ranks)
+    if seen.problems and ranks.is_first:
+        print(f"left out {len(seen.problems)} items that cannot be seen, named in {out / PROBLEMS}")
+    return path
 
 
 def train(
@@ -72,7 +89,7 @@ def train(
     if recipe.train.compile:
         run.model.image.compile()
         run.model.text.compile()
-    with RunLog(out, run) if ranks.is_first else SilentRunLog() as log:
+    with RunLog(out, run) if ranks.is_first else nullcontext() as log:
         while run.step < recipe.train.steps:
             batch = next(run.batches)
             run.step += 1
@@ -80,10 +97,15 @@ def train(
                 loss = step(run, batch)
             except DivergedError as error:
                 raise DivergedError(f"{error}; {_blame(run, groups, batch, out)}") from None
-            log.step(run, loss)
             due = run.step == recipe.train.steps or run.step % max(1, recipe.validation.every) == 0
-            if held_out is not None and ranks.is_first and due:
-                _validate(run, held_out, log, out)
+            if log is not None:
+                log.step(run, loss)
+                if held_out is not None and due:
+                    numbers = held_out.measure(run.model)
+                    log.validation(run.step, numbers)
+                    if (score := validation.score(numbers, recipe.validation.measure)) > run.best:
+                        run.best = score
+                        checkpoint.save_checkpoint(out / BEST, run.checkpoint)
             if run.step % recipe.train.save_every == 0:
                 run.save(out / LAST)
     return _finish(run, out)
@@ -94,30 +116,27 @@ def step(run: TrainingRun, batch: TrainingBatch) -> float:
     train = run.recipe.train
     run.ranks.begin(train.seed, run.step)
     run.model.geometry.resample(run.draws)
-    with torch.autocast(run.device.type, torch.bfloat16, enabled=train.precision == "bf16"):
+    half = torch.float16 if train.precision == "fp16" else torch.bfloat16
+    with torch.autocast(run.device.type, half, enabled=train.precision != "fp32"):
         loss = run.objective(run.model, batch.on(run.device), run.step / train.steps)
     whole = run.ranks.total(loss)
     if not torch.isfinite(whole):
         raise DivergedError(f"the loss became {whole.item()} at step {run.step}; try a smaller rate")
     run.optimizer.zero_grad()
-    loss.backward()
+    run.scaler.scale(loss).backward()
     run.ranks.add_gradients(run.model)
+    run.scaler.unscale_(run.optimizer)
     norm = nn.utils.clip_grad_norm_(run.model.parameters(), train.clip)
-    if not torch.isfinite(norm):
+    if (
+        not torch.isfinite(norm) and not run.scaler.is_enabled()
+    ):  # fp16: the step is left out, the scale halved
         raise DivergedError(f"the gradient became {norm.item()} at step {run.step}; try a smaller rate")
-    run.optimizer.step()
+    run.scaler.step(run.optimizer)
+    run.scaler.update()
     run.schedule.step()
     run.model.geometry.clamp()
     run.objective.after_step(run.model)
     return whole.item()
-
-
-def _validate(run: TrainingRun, held_out: ValidationSet, log: RunLog | SilentRunLog, out: Path) -> None:
-    numbers = held_out.measure(run.model)
-    log.validation(run.step, numbers)
-    if (score := validation.score(numbers, run.recipe.validation.measure)) > run.best:
-        run.best = score
-        checkpoint.save_checkpoint(out / BEST, run.checkpoint)
 
 
 def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: Path) -> str:

@@ -1,5 +1,8 @@
 """What a step minimises: a recipe's loss over the four ways to compare views and captions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -13,13 +16,35 @@ from training.batches import TrainingBatch
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
-from training.losses.rows import occurrence
-from training.recipes.schema import EntailmentSection, Recipe
-from training.recipes.schema import LossSection as Options
+from training.recipes.schema import EntailmentSection, Recipe, TeacherSection
 from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
-from training.teacher import Teacher
-from training.tiled_loss import FeaturePair, Logits, tiled_loss
+from training.tiled_loss import FeaturePair, Logits, direction_loss
 from training.towers import TwoTowerModel
+
+
+class Teacher:
+    """t = m·t + (1 − m)·s after every step, s the student; BatchNorm's buffers are copied or averaged."""
+
+    def __init__(self, model: TwoTowerModel, options: TeacherSection) -> None:
+        self.model = deepcopy(model).eval().requires_grad_(False)
+        self.options = options
+
+    @torch.no_grad()
+    def follow(self, model: TwoTowerModel) -> None:
+        """Move towards the student's weights."""
+        for weight, new in zip(self.model.parameters(), model.parameters(), strict=True):
+            weight.lerp_(new, 1 - self.options.momentum)
+        for buffer, seen in zip(self.model.buffers(), model.buffers(), strict=True):
+            if self.options.buffers == "average" and buffer.is_floating_point():
+                buffer.lerp_(seen, 1 - self.options.momentum)
+            else:
+                buffer.copy_(seen)
+
+    @contextmanager
+    def teaching(self) -> Iterator[TwoTowerModel]:
+        with torch.no_grad():
+            self.model.train(self.options.mode == "train")
+            yield self.model
 
 
 class Objective:
@@ -43,7 +68,10 @@ class Objective:
             with self.teacher.teaching() as teacher:
                 taught = encode_batch(teacher, batch, train.text_parts, train.chunk, self.ranks)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
-        total = sum_comparisons(compare, options, student, taught, self.memory)
+        if self.memory is None or self.memory.past is None:
+            total = compare.sum_all(student, taught)
+        else:
+            total = options.text_image * compare(student, taught, self.memory.past)
         if self.memory is not None:
             self.memory.keep(student if taught is None else taught)
         if options.entailment.weight:
@@ -65,40 +93,42 @@ class BatchComparison:
     progress: float
     ranks: ProcessRank = SINGLE_PROCESS
 
-    def __call__(self, seen: BatchFeatures, taught: BatchFeatures | None) -> Float[Tensor, ""]:
-        """All images with all texts, as one matrix or in blocks of it."""
-        student = _pair(seen, self.geometry.logits)
-        teacher = None if taught is None else _pair(taught, self._taught_logits)
-        rows, columns = seen.images.items, seen.texts.items
-        block = self.recipe.loss.block
-        if block or self.ranks.count > 1:
-            return tiled_loss(self.loss, student, rows, columns, block, teacher, self.progress, self.ranks)
-        return self.loss(
-            student.matrix(), rows, columns, None if teacher is None else teacher.matrix(), self.progress
+    def sum_all(self, seen: BatchFeatures, taught: BatchFeatures | None) -> Float[Tensor, ""]:
+        """Views and captions, each alone or pooled by item: every comparison with its weight."""
+        options = self.recipe.loss
+        ways = (
+            (options.text_image, False, False),
+            (options.agg_image, True, False),
+            (options.agg_text, False, True),
+            (options.agg_both, True, True),
         )
+        total = seen.images.features.new_zeros(())
+        for weight, images, texts in ways:
+            if weight:
+                theirs = taught and self._pooled(taught, images, texts)
+                total = total + weight * self(self._pooled(seen, images, texts), theirs)
+        return total
 
-    def with_past(
-        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures
+    def __call__(
+        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures | None = None
     ) -> Float[Tensor, ""]:
-        """The same, with past features as more columns in both directions."""
-        there = self._beside(seen, taught, past)
-        back = self._beside(seen.swapped, None if taught is None else taught.swapped, past.swapped)
+        """All images with all texts; past features are more columns in both directions."""
+        if past is None and not self.recipe.loss.block and self.ranks.count == 1:
+            teacher = None if taught is None else _pair(taught, self._taught_logits).matrix()
+            logits = _pair(seen, self.geometry.logits).matrix()
+            return self.loss(logits, seen.images.items, seen.texts.items, teacher, self.progress)
+        there = self._direction(seen, taught, past)
+        back = self._direction(seen.swapped, taught and taught.swapped, past and past.swapped)
         return self.loss.forward * there + (1 - self.loss.forward) * back
 
-    def _beside(
-        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures
+    def _direction(
+        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures | None
     ) -> Float[Tensor, ""]:
-        query, gallery = seen.images, seen.texts.before(past.texts)
-        mine = self.ranks.share(len(query.items))
-        logits = self.geometry.logits(query.features[mine], gallery.features)
-        teacher = None
-        if taught is not None:
-            teacher = self._taught_logits(
-                taught.images.features[mine], taught.texts.before(past.texts).features
-            )
-        places = occurrence(query.items)[mine]
-        terms = self.loss.direction(logits, query.items[mine], gallery.items, teacher, self.progress, places)
-        return terms.total / self.ranks.total(terms.counted.sum()).clamp(min=1)
+        teacher = None if taught is None else _pair(taught.with_columns(past), self._taught_logits)
+        seen = seen.with_columns(past)
+        pair, block = _pair(seen, self.geometry.logits), self.recipe.loss.block
+        rows, columns = seen.images.items, seen.texts.items
+        return direction_loss(self.loss, pair, rows, columns, block, teacher, self.progress, self.ranks)
 
     @torch.no_grad()
     def _taught_logits(self, query: Tensor, gallery: Tensor) -> Tensor:
@@ -107,57 +137,25 @@ class BatchComparison:
             return self.geometry.logits(query, gallery)
         return self.geometry.similarity(query, gallery) * scale
 
-
-def sum_comparisons(
-    compare: BatchComparison,
-    options: Options,
-    seen: BatchFeatures,
-    taught: BatchFeatures | None,
-    memory: FeatureMemory | None,
-) -> Float[Tensor, ""]:
-    """Views and captions, each alone or pooled by item: every comparison with its weight."""
-    if memory is not None and memory.past is not None:
-        return options.text_image * compare.with_past(seen, taught, memory.past)
-    ways = (
-        (options.text_image, False, False),
-        (options.agg_image, True, False),
-        (options.agg_text, False, True),
-        (options.agg_both, True, True),
-    )
-    total = seen.images.features.new_zeros(())
-    for weight, images, texts in ways:
-        if weight:
-            ours, theirs = (_joined(sides, images, texts, options) for sides in (seen, taught))
-            assert ours is not None
-            total = total + weight * compare(ours, theirs)
-    return total
+    def _pooled(self, sides: BatchFeatures, images: bool, texts: bool) -> BatchFeatures:
+        options = self.recipe.loss
+        return BatchFeatures(
+            pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
+            pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
+        )
 
 
 def entailment(
-    geometry: Geometry,
-    seen: BatchFeatures,
-    options: EntailmentSection,
-    progress: float,
-    ranks: ProcessRank = SINGLE_PROCESS,
+    geometry: Geometry, seen: BatchFeatures, options: EntailmentSection, progress: float, ranks: ProcessRank
 ) -> Float[Tensor, ""]:
     """The mean distance of pictures outside the cones of their own texts."""
     assert isinstance(geometry, EntailmentGeometry)
     end = options.k if options.k_end is None else options.k_end
     mine = ranks.share(len(seen.texts.items))
-    energy = geometry.entail(
-        seen.texts.features[mine], seen.images.features, options.k + (end - options.k) * progress
-    )
+    k = options.k + (end - options.k) * progress
+    energy = geometry.entail(seen.texts.features[mine], seen.images.features, k)
     same = seen.texts.items[mine, None] == seen.images.items[None, :]
     return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
-
-
-def _joined(sides: BatchFeatures | None, images: bool, texts: bool, options: Options) -> BatchFeatures | None:
-    if sides is None:
-        return None
-    return BatchFeatures(
-        pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
-        pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
-    )
 
 
 def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
@@ -167,12 +165,8 @@ def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
 def _check(recipe: Recipe, geometry: Geometry) -> None:
     options = recipe.loss
     if not (options.text_image or options.agg_image or options.agg_text or options.agg_both):
-        raise MultifoldError(
-            "[loss] compares nothing: give text_image, agg_image, agg_text or agg_both a weight"
-        )
+        raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
     if options.memory and (options.agg_image or options.agg_text or options.agg_both or options.block):
-        raise MultifoldError(
-            "a memory goes with text_image alone, in one piece: set agg_image = 0, block = 0"
-        )
+        raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")
     if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
 
 from multifold import manifest
 from multifold.bundle.bundle import ViewSpec
@@ -19,56 +18,82 @@ from training import towers
 from training.batches import TrainingItems
 from training.data import feedback
 from training.data.furniture.dataset import FurnitureOrder, write_furniture
+from training.data.sources.imported import MOST_BROKEN
 from training.data.sources.webdataset import is_shard_pattern, shard_manifest
-from training.data.views import load_views, training_views
+from training.data.views import (
+    ItemViews,
+    LazyViews,
+    VisibleItems,
+    load_views,
+    training_items,
+    visible_items,
+)
 from training.recipes.schema import Recipe
 from training.towers.tokenizers import TrainedTokenizer
 
 
 def entries(recipe: Recipe, cache: Path, split: str) -> list[ManifestEntry]:
     path = manifest_path(recipe, cache)
-    found = [entry for entry in manifest.read(path, split) if entry.texts]
-    if not found:
+    items = [entry for entry in manifest.read(path, split) if entry.texts]
+    if not items:
         raise MultifoldError(f"{path} has no item with texts in the split {split!r}")
-    return found
+    return items
 
 
-def held_out(
-    recipe: Recipe, cache: Path, split: str, most: int
-) -> tuple[list[ManifestEntry], UInt8[np.ndarray, "i v h w 3"]]:
-    """Held-out items of a split, and their views."""
+def held_out(recipe: Recipe, cache: Path, split: str, most: int) -> tuple[list[ManifestEntry], ItemViews]:
     items = entries(recipe, cache, split)[:most]
-    return items, views(recipe, items, cache)
+    seen = visible_items(items, view_spec(recipe), image_spec(recipe), cache)
+    for problem in seen.problems.values():
+        print(f"left out of {split}: {problem}")
+    return [*seen.entries], np.asarray(seen.views)
 
 
-def views(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
+def training_set(recipe: Recipe, cache: Path, strict: bool, problems: Path | None) -> VisibleItems:
+    """The items to learn from; the others are named in a file, and refused if they are many or `strict`."""
+    items = entries(recipe, cache, recipe.data.train_split)
+    seen = training_items(items, view_spec(recipe), image_spec(recipe), cache)
+    if count := len(seen.problems):
+        first = next(iter(seen.problems.values()))
+        if strict or count > MOST_BROKEN * len(items):
+            raise MultifoldError(f"{count} of {len(items)} items cannot be seen. The first: {first}")
+        if problems is not None:
+            problems.write_text("\n".join(seen.problems.values()) + "\n", encoding="utf-8")
+    return seen
+
+
+def views(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemViews:
     return load_views(items, view_spec(recipe), image_spec(recipe), cache)
 
 
 def reader(recipe: Recipe, tokenizer: TrainedTokenizer) -> Tokenizer:
-    """The tokenizer of the recipe's text tower."""
     return Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
 
 
 def groups(
-    recipe: Recipe, items: Sequence[ManifestEntry], tokenizer: TrainedTokenizer, cache: Path
+    recipe: Recipe,
+    items: Sequence[ManifestEntry],
+    tokenizer: TrainedTokenizer,
+    cache: Path,
+    views: ItemViews | LazyViews | None = None,
 ) -> TrainingItems:
     """The items and tokens that the loop draws its batches from."""
     tokens = reader(recipe, tokenizer)
     ends = np.cumsum([len(entry.texts) for entry in items]).tolist()
     rows = list(zip([0, *ends[:-1]], ends, strict=True))
     ids = [entry.id for entry in items]
-    texts = tokens([text for entry in items for text in entry.texts]).ids
-    pixels = training_views(items, view_spec(recipe), image_spec(recipe), cache)
+    texts = tokens([text for entry in items for text in entry.texts])
+    if views is None:
+        views = training_items(items, view_spec(recipe), image_spec(recipe), cache).all_views()
     if not recipe.train.judged:
-        return TrainingItems(pixels, texts, rows, ids)
+        return TrainingItems(views, texts.ids, rows, ids, cut=sum(texts.cut))
     judged = {
         place: [first + row for row, text in enumerate(entry.texts) if text in feedback.good_texts(entry)]
         for place, (entry, (first, _)) in enumerate(zip(items, rows, strict=True))
         if feedback.good_texts(entry)
     }
     often = feedback.sample_places(items, recipe.train.judged)
-    return TrainingItems(pixels, texts, rows, ids, often, feedback.rival_places(items), judged)
+    rivals = feedback.rival_places(items)
+    return TrainingItems(views, texts.ids, rows, ids, often, rivals, judged, sum(texts.cut))
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:
@@ -80,24 +105,15 @@ def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
 
 
 def view_spec(recipe: Recipe) -> ViewSpec:
-    wanted = recipe.views
-    return ViewSpec(
-        rig=wanted.rig,
-        size=wanted.size,
-        background=wanted.background,
-        up=wanted.up,
-        views=len(rig(wanted.rig).poses),
-        renderer=LOOK,
-    )
+    return ViewSpec(**recipe.views.model_dump(), views=len(rig(recipe.views.rig).poses), renderer=LOOK)
 
 
 def manifest_path(recipe: Recipe, cache: Path) -> Path:
     """The recipe's manifest; that of shards, and the furniture set, are generated on demand."""
     data = recipe.data
     if data.manifest is not None:
-        return (
-            shard_manifest(data.manifest, cache) if is_shard_pattern(data.manifest) else Path(data.manifest)
-        )
+        shards = is_shard_pattern(data.manifest)
+        return shard_manifest(data.manifest, cache) if shards else Path(data.manifest)
     name = ["furniture", data.furniture_items, data.furniture_seed, *sorted(data.furniture_unsaid)]
     folder = cache / "-".join(map(str, name))
     path = folder / "manifest.jsonl"

@@ -3,7 +3,6 @@
 import math
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -35,10 +34,8 @@ class TrainingRun:
         fresh: bool = True,
         ranks: ProcessRank = SINGLE_PROCESS,
     ) -> None:
-        if recipe.train.items < ranks.count:
-            raise MultifoldError(
-                f"a step of {recipe.train.items} items cannot be shared by {ranks.count} processes"
-            )
+        if (items := recipe.train.items) < ranks.count:
+            raise MultifoldError(f"a step of {items} items cannot be shared by {ranks.count} processes")
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
@@ -49,9 +46,10 @@ class TrainingRun:
         self.ranks = ranks
         self.objective = Objective(recipe, self.model, ranks)
         self.optimizer = make_optimizer(self.model, recipe.train)
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: learning_rate(step, recipe.train)
-        )
+        rate = partial(learning_rate, train=recipe.train)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, rate)
+        scaled = recipe.train.precision == "fp16"
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=2.0**10, enabled=scaled)
         self.batches = BatchStream(groups, recipe.train, ranks)
         self.device = device
         self.step, self.seconds, self.best = 0, 0.0, -math.inf
@@ -73,6 +71,7 @@ class TrainingRun:
             "batches": self.batches.state(),
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
+            "scaler": self.scaler.state_dict(),
             "teacher": None if teacher is None else teacher.model.state_dict(),
             "memory": None if memory is None or memory.past is None else memory.past.tensors(),
             "random": torch.get_rng_state(),
@@ -88,19 +87,18 @@ class TrainingRun:
             raise MultifoldError(f"{path} holds a model, and no run that could go on; name it as train.start")
         ours, theirs = self.recipe.model_dump(), stored.recipe.model_dump()
         if differing := [name for name in ours if ours[name] != theirs[name]]:
-            raise MultifoldError(
-                f"{path} follows another recipe: [{differing[0]}] differs; begin in a new folder"
-            )
+            other = f"{path} follows another recipe: [{differing[0]}] differs"
+            raise MultifoldError(f"{other}; begin in a new folder")
         if stored.run["data"] != self.data:
             raise MultifoldError(f"{path} has learned from other items or captions; begin in a new folder")
         self.model.load_state_dict(stored.weights)
-        self._restore(stored.run)
-
-    def _restore(self, state: Any) -> None:  # noqa: ANN401 (a table of many types)
+        state = stored.run
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
         self.batches.restore(state["batches"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(state["scaler"])
         if self.objective.teacher is not None:
             self.objective.teacher.model.load_state_dict(state["teacher"])
         if self.objective.memory is not None:
@@ -134,10 +132,8 @@ def parameter_groups(model: nn.Module, train: TrainSection) -> list[dict[str, ob
 
 
 def _check_chunks(model: nn.Module, train: TrainSection, ranks: ProcessRank) -> None:
-    """Batch statistics of a chunk, or of a rank's share, are not those of the batch."""
     learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
     if (train.chunk or ranks.count > 1) and any(part.training for part in learning):
         shared, instead = ("chunks", ", or chunk = 0") if train.chunk else ("several processes", "")
-        raise MultifoldError(
-            f"{shared} are exact without BatchNorm only: set still = true in [image]{instead}"
-        )
+        exact = f"{shared} are exact without BatchNorm only"
+        raise MultifoldError(f"{exact}: set still = true in [image]{instead}")

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -27,7 +26,7 @@ class RunLog:
         self.lines = _opened(folder / "metrics.jsonl", run.step)
         self.board = _board(folder, run.step)
         total, done = train.steps * train.items, run.step * train.items
-        self.bar = tqdm(total=total, initial=done, unit="item", unit_scale=True, desc=run.recipe.name)
+        self.bar = tqdm(total=total, initial=done, unit="item", unit_scale=True, desc=folder.name)
         self.marked = (run.seconds, run.step)
 
     def step(self, run: TrainingRun, loss: float) -> None:
@@ -40,11 +39,8 @@ class RunLog:
         self.marked = (run.seconds, run.step)
         memory = peak_memory()
         self.bar.set_postfix(loss=f"{loss:.3f}", memory=f"{memory / 1024:.1f}G")
-        numbers = {
-            "loss": round(loss, 6),
-            "rate": float(run.schedule.get_last_lr()[0]),
-            **run.model.geometry.learned(),
-        }
+        rate = float(run.schedule.get_last_lr()[0])
+        numbers = {"loss": round(loss, 6), "rate": rate, **run.model.geometry.learned()}
         cost = {"items_per_second": round(speed, 1), "memory_mb": memory, "seconds": round(run.seconds, 1)}
         self._write(run.step, {**numbers, **cost})
 
@@ -60,29 +56,11 @@ class RunLog:
     def __enter__(self) -> "RunLog":
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.lines.close()
         self.bar.close()
         if self.board:
             self.board.close()
-
-
-class SilentRunLog:
-    """The log of the other processes of a run: nothing."""
-
-    def step(self, run: TrainingRun, loss: float) -> None:
-        """After each step."""
-
-    def validation(self, step: int, numbers: Mapping[str, float]) -> None:
-        """What was measured on the held-out items."""
-
-    def __enter__(self) -> "SilentRunLog":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing was opened."""
 
 
 def peak_memory() -> int:

@@ -44,15 +44,16 @@ class BatchFeatures:
         """This, followed by the other."""
         return BatchFeatures(self.images.before(other.images), self.texts.before(other.texts))
 
+    def with_columns(self, past: "BatchFeatures | None") -> "BatchFeatures":
+        """The same images, with past texts after these."""
+        return self if past is None else BatchFeatures(self.images, self.texts.before(past.texts))
+
     @property
     def swapped(self) -> "BatchFeatures":
-        """Texts in the place of images, for the other direction."""
         return BatchFeatures(self.texts, self.images)
 
     def first(self, count: int) -> "BatchFeatures":
-        return BatchFeatures(
-            *(SideFeatures(s.features[:count], s.items[:count]) for s in (self.images, self.texts))
-        )
+        return BatchFeatures.of([tensor[:count] for tensor in self.tensors()])
 
 
 class FeatureMemory:
@@ -64,9 +65,7 @@ class FeatureMemory:
 
     def keep(self, seen: BatchFeatures) -> None:
         """Newest first, without gradient, up to the length."""
-        fresh = BatchFeatures(
-            *(SideFeatures(side.features.detach(), side.items) for side in (seen.images, seen.texts))
-        )
+        fresh = BatchFeatures.of([tensor.detach() for tensor in seen.tensors()])
         longer = fresh if self.past is None else fresh.before(self.past)
         self.past = longer.first(self.length)
 

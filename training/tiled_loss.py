@@ -35,8 +35,8 @@ class FeaturePair:
 def tiled_loss(
     loss: Loss,
     pair: FeaturePair,
-    row_groups: Int64[Tensor, " q"],
-    column_groups: Int64[Tensor, " g"],
+    rows: Int64[Tensor, " q"],
+    columns: Int64[Tensor, " g"],
     block: int,
     teacher: FeaturePair | None = None,
     progress: float = 1.0,
@@ -45,30 +45,31 @@ def tiled_loss(
     """The loss of the whole matrix, from blocks of rows; 0: all rows of this rank at once."""
     if loss.target == "swapped":
         raise ValueError("a loss that learns from the other direction's softmax needs the whole matrix")
-    there = _direction(loss, pair, row_groups, column_groups, block, teacher, progress, ranks)
-    turned = None if teacher is None else teacher.swapped
-    back = _direction(loss, pair.swapped, column_groups, row_groups, block, turned, progress, ranks)
+    there = direction_loss(loss, pair, rows, columns, block, teacher, progress, ranks)
+    turned = teacher and teacher.swapped
+    back = direction_loss(loss, pair.swapped, columns, rows, block, turned, progress, ranks)
     return loss.forward * there + (1 - loss.forward) * back
 
 
-def _direction(
+def direction_loss(
     loss: Loss,
     pair: FeaturePair,
-    row_groups: Int64[Tensor, " q"],
-    column_groups: Int64[Tensor, " g"],
+    rows: Int64[Tensor, " q"],
+    columns: Int64[Tensor, " g"],
     block: int,
     teacher: FeaturePair | None,
     progress: float,
     ranks: ProcessRank,
 ) -> Float[Tensor, ""]:
-    places, mine = occurrence(row_groups), ranks.share(len(row_groups))
+    """The mean over rows that look for columns."""
+    places, mine = occurrence(rows), ranks.share(len(rows))
 
     def part(begin: int) -> tuple[Tensor, Tensor]:
         at = slice(begin, min(begin + step, mine.stop))
         logits = pair.logits(pair.query[at], pair.gallery)
         with torch.no_grad():
             taught = None if teacher is None else teacher.logits(teacher.query[at], teacher.gallery)
-        terms = loss.direction(logits, row_groups[at], column_groups, taught, progress, places[at])
+        terms = loss.direction(logits, rows[at], columns, taught, progress, places[at])
         return terms.total, terms.counted.sum()
 
     step = block or mine.stop - mine.start

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
 
 from multifold.bundle.tokenizer import Tokenizer
 from multifold.metrics import ranks, recall_at_k
 from training import prepare
+from training.data.views import ItemViews
 from training.recipes.schema import Recipe
 from training.retrieval.directions import CUTS, directions, encode
 from training.retrieval.encoder import TorchEncoder
@@ -21,7 +21,7 @@ CHOOSES = ("text_to_shape", "shape_to_text")
 
 @dataclass(frozen=True)
 class ValidationSet:
-    views: UInt8[np.ndarray, "i v h w 3"]
+    views: ItemViews
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
 
@@ -39,13 +39,11 @@ class ValidationSet:
 
 
 def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> ValidationSet | None:
-    """The recipe's validation items, if it wants any."""
     if not recipe.validation.every:
         return None
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
-    return ValidationSet(
-        np.asarray(views), [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
-    )
+    captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
+    return ValidationSet(np.asarray(views), captions, reader)
 
 
 def score(numbers: Mapping[str, float], measure: str) -> float:

@@ -1,33 +1,25 @@
-"""The collections of a service: what each does with its items, and all of them by name.
-
-Each is opened once, with the encoder that made its vectors."""
+"""The collections of a service: what each does with its items, and all of them by name."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from app.collections.confidence import ConfidenceFitter
+from app.collections.evidence import EvidenceFitter
 from app.encoding.encoders import OpenEncoders
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
-from app.ingest.pipeline import (
-    EncodedItem,
-    ItemPreparer,
-    OriginalFiles,
-    PreparedItem,
-    WrittenItem,
-    encode_items,
-    write_items,
-)
+from app.ingest import pipeline
+from app.ingest.pipeline import EncodedItem, OriginalFiles, PreparedItem, Written, WrittenItem
 from app.ingest.sources import ItemSource
 from app.ingest.thumbnails import read_thumbnail
 from app.settings import Settings
 from index.collection import Collection
-from index.contracts import IndexPlan
+from index.contracts import CollectionLocation, IndexPlan
 from index.engine_factory import check_plan
 from index.jobs import JobList
 from index.registry import (
@@ -35,18 +27,17 @@ from index.registry import (
     MAIN,
     CollectionEntry,
     CollectionListing,
-    CollectionLocation,
     CollectionRegistry,
     NameTakenError,
     NoSuchCollectionError,
     check_name,
 )
 from index.store.filters import Filter
+from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.types import Item
-from renderers.contracts import Views
-from renderers.sandbox import Sandbox
+from multifold.types import SIDE_OF, Feature, Item, Observation
+from renderers.sandbox import RenderedMesh, Sandbox
 
 DISK_WRITERS = 4  # pictures of one item that are made durable at once
 
@@ -74,60 +65,92 @@ class CollectionService:
     home: Path  # the folder of the collection
     writing: threading.Lock = field(default_factory=threading.Lock)
     confidence: ConfidenceFitter = field(init=False)
+    evidence: EvidenceFitter = field(init=False)
 
     def __post_init__(self) -> None:
-        """Confidence is fitted with the first searches."""
         object.__setattr__(self, "confidence", ConfidenceFitter(self.observer, self.collection))
+        object.__setattr__(self, "evidence", EvidenceFitter(self.observer, self.collection))
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder in use; bundles may be reloaded."""
         return self.observer.encoder
+
+    def item(self, name: str) -> Item:
+        item = self.collection.get(name)
+        if item is None:
+            raise ApiError(404, "not_found", f"there is no item {name!r}")
+        return item
 
     def make(
         self,
         source: ItemSource,
         originals: OriginalFiles,
-        views: Views | None = None,
-        files: Sequence[MeshData] = (),
+        drawn: RenderedMesh | None,
+        files: Sequence[MeshData],
     ) -> EncodedItem:
-        """An item ready to be written, of uploads and the views of its mesh; `files` are kept with it."""
+        """An item ready to be written, of uploads and its mesh as it was drawn; `files` are kept with it."""
         with ThreadPoolExecutor(DISK_WRITERS) as disk:
-            return self._encode(ItemPreparer(self.observer, originals, disk).prepare(source, views, files))
+            preparer = pipeline.ItemPreparer(self.observer, originals, disk)
+            return self._encode(preparer.prepare(source, drawn, files))
 
-    def put(self, items: Sequence[EncodedItem]) -> list[WrittenItem | MultifoldError]:
-        """Write items together or, if one is refused, one by one, so that the others are written."""
+    def put(self, items: Sequence[EncodedItem]) -> list[Written]:
         with self.writing:
-            return write_items(self.collection, items)
+            return pipeline.write_items(self.collection, items)
 
     def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
         """Change captions or payload of an item; the rest of it stays."""
         captions = None if texts is None else self._encode(PreparedItem(name, tuple(texts)))
         with self.writing:
-            former = self.collection.get(name)
-            if former is None:
-                raise ApiError(404, "not_found", f"there is no item {name!r}")
-            observations = former.observations
+            former = self.item(name)
+            if captions is not None:  # the former ones are no longer needed, be they damaged
+                former = replace(former, damaged=tuple(o for o in former.damaged if o.kind != "caption"))
+            former = self.repaired(former)
+            item = replace(former, payload=merge_patch(former.payload, payload or {}))
             if captions is not None:
-                others = (one for one in observations if one.kind != "caption")
-                observations = (*captions.item.observations, *others)
-            item = Item(name, observations, merge_patch(former.payload, payload or {}), former.files)
+                others = (one for one in former.observations if one.kind != "caption")
+                item = replace(item, observations=(*captions.item.observations, *others))
             warnings = captions.warnings if captions else ()
             return WrittenItem(item, warnings, self.collection.upsert([item]))
 
+    def repair(self, name: str) -> None:
+        """Make the damaged features of an item anew, from its texts and pictures."""
+        with self.writing:
+            item = self.collection.get(name)
+            if item is not None and item.damaged:
+                self.collection.upsert([self.repaired(item)])
+
+    def repaired(self, item: Item) -> Item:
+        """An item with its damaged features made anew."""
+        if not item.damaged:
+            return item
+        remade = [replace(one, feature=self._encode_again(item.id, one)) for one in item.damaged]
+        order = list(SIDE_OF)
+        every = sorted((*item.observations, *remade), key=lambda one: (order.index(one.kind), one.index))
+        return replace(item, observations=tuple(every), damaged=())
+
+    def _encode_again(self, name: str, damaged: Observation) -> Feature:
+        if damaged.text is not None:
+            features = self.encoder.texts([damaged.text]).features
+        elif damaged.blob is not None:
+            features = self.encoder.pixels(self.observer.look(self.collection.blobs.get(damaged.blob))[None])
+        else:
+            raise ItemError(
+                f"Item {name!r}: {damaged.kind} {damaged.index} is damaged: write the item again."
+            )
+        feature: Feature = features[0]
+        return feature
+
     def _encode(self, prepared: PreparedItem) -> EncodedItem:
-        (encoded,) = encode_items(self.observer, [prepared])
+        (encoded,) = pipeline.encode_items(self.observer, [prepared])
         if isinstance(encoded, MultifoldError):
             raise encoded
         return encoded
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove items; returns how many there were."""
         with self.writing:
             return self.collection.delete(ids)
 
     def delete_where(self, where: Filter) -> int:
-        """Remove the items that a filter lets through; returns how many there were."""
         with self.writing:
             return self.collection.delete_where(where)
 
@@ -145,14 +168,8 @@ MAIN_PLACE = ""
 class Collections:
     """All collections of a service; see `open_collections`. May be used from several threads."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        encoders: OpenEncoders,
-        main: CollectionService,
-        registry: CollectionRegistry,
-    ) -> None:
-        self.settings, self.encoders, self.main = settings, encoders, main
+    def __init__(self, encoders: OpenEncoders, main: CollectionService, registry: CollectionRegistry) -> None:
+        self.settings, self.encoders, self.main = main.settings, encoders, main
         self._registry, self.shared = registry, registry.shared  # with other processes that write here
         self.jobs = JobList(registry.store)
         self._services = {MAIN_PLACE: main}
@@ -162,14 +179,17 @@ class Collections:
 
     @property
     def default(self) -> str:
-        """The collection that is meant where none is named."""
         return self._listing.resolve(DEFAULT)
+
+    @property
+    def store_is_away(self) -> bool:
+        """Whether the database has failed, and not worked since."""
+        return self._registry.store.is_away
 
     def services(self) -> list[CollectionService]:
         return list(self._services.values())
 
     def listing(self) -> CollectionListing:
-        """All names now."""
         if self.shared:
             self._listing = self._registry.listing()
         return self._listing
@@ -182,14 +202,13 @@ class Collections:
 
     def service(self, name: str) -> CollectionService:
         """The collection of a name or alias; it is opened if it is not yet."""
-        service = self._services.get(self.place(name))
-        if service is not None:
+        if (service := self._services.get(self.place(name))) is not None:
             return service
         with self._changing:
             listing = self.listing()
             entry = listing.entries[listing.resolve(name)]
             if entry.place not in self._services:
-                self._services[entry.place] = self._open(entry, self.encoders.of(entry.vector_id))
+                self._open(entry, self.encoders.of(entry.vector_id))
                 self.errors.pop(entry.name, None)
             return self._services[entry.place]
 
@@ -209,13 +228,12 @@ class Collections:
         with self._changing:
             with self._change():
                 entry = self._registry.create(name, observer.encoder.vector_id)
-            service = self._services[entry.place] = self._open(entry, observer, plan)
+            service = self._open(entry, observer, plan)
         if plan is not None:
             service.collection.ask_for(plan)
         return service
 
     def ensure(self, name: str, bundle: str | None, plan: IndexPlan | None) -> CollectionService:
-        """The collection of that name, made if it is not there."""
         try:
             service = self.service(name)
         except NoSuchCollectionError:
@@ -225,7 +243,6 @@ class Collections:
         return service
 
     def check_alias(self, alias: str) -> None:
-        """Refuse what cannot become an alias."""
         check_name(alias)
         if alias == MAIN or alias in self.listing().entries:
             raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
@@ -239,8 +256,7 @@ class Collections:
 
     def discard(self, entry: CollectionEntry) -> None:
         """Close a forgotten collection, and remove its files."""
-        service = self._services.pop(entry.place, None)
-        if service is not None:
+        if (service := self._services.pop(entry.place, None)) is not None:
             service.collection.discard()
         self._registry.clear(entry)
 
@@ -268,19 +284,26 @@ class Collections:
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None
     ) -> CollectionService:
-        return _open_service(self.settings, observer, entry.name, self._registry.located(entry), plan)
+        place = self._registry.located(entry)
+        service = _open_service(self.settings, observer, entry.name, place, plan)
+        self._services[entry.place] = service
+        return service
 
 
 @contextmanager
 def open_collections(settings: Settings) -> Iterator[Collections]:
     """All collections of a service: bundles verified, collections locked for writing, workers started."""
+    if settings.database is not None:
+        from index.store.postgres import limit_connections  # its driver is an extra
+
+        limit_connections(settings.connections)
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(workers=settings.renderers, seconds=settings.render_seconds))
         encoders = OpenEncoders(settings, sandbox)
         main = _open_service(settings, encoders.first, MAIN, settings.place)
         stack.callback(main.collection.close)
         registry = CollectionRegistry(settings.data, settings.items_at, settings.bucket)
-        collections = Collections(settings, encoders, main, registry)
+        collections = Collections(encoders, main, registry)
         stack.callback(collections.close)
         if not collections.shared:
             registry.sweep()
@@ -304,5 +327,6 @@ def _open_service(
         bucket=place.bucket,
         plan=plan,
         cluster=settings.cluster,
+        reader=observer.encoder.reader,
     )
     return CollectionService(settings, collection, observer, name, place.folder)

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float32, Int64
 
 from app.encoding.observations import ObservationEncoder
 from index.collection import Collection
-from index.search.search import Calibration, Values
+from index.search.side_rankings import Calibration, Values
 from multifold.bundle import calibration
 from multifold.bundle.calibration import CalibrationCurve, CalibrationError, pair_name
 from multifold.bundle.encoder import Encoder
@@ -59,6 +59,9 @@ class ConfidenceModel:
         return (len(scores) - bisect_left(scores, hit.score) + 1) / (len(scores) + 1)
 
 
+UNCALIBRATED = ConfidenceModel()
+
+
 class ConfidenceFitter:
     """The confidence model of a collection, fitted in the background whenever the collection has doubled."""
 
@@ -84,8 +87,8 @@ class ConfidenceFitter:
         try:
             self._next_version = 2 * self._collection.version + FEWEST_ITEMS
             self._fitted = fit_confidence(self._observer.encoder, sample_items(self._collection))
-        except MultifoldError:
-            log.exception("no confidence can be fitted")  # such as: closed meanwhile
+        except MultifoldError as error:
+            log.warning("no confidence can be fitted: %s", error)  # such as: closed meanwhile
         finally:
             self._fitting.release()
 

@@ -20,7 +20,6 @@ from multifold.errors import MultifoldError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The action and the collection."""
     parser.add_argument("action", choices=["list", "export"])
     parser.add_argument("out", type=Path, nargs="?", help="of an export: the folder of its manifest")
     parser.add_argument("--collection", default=DEFAULT, help="its name or an alias; default: %(default)s")
@@ -29,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    given = {name: getattr(args, name) for name in ("data", "config")}
-    settings = read_settings({name: value for name, value in given.items() if value is not None})
+    settings = read_settings({"data": args.data, "config": args.config})
     if args.action == "list":
         with open_store(settings, args.collection) as (store, _):
             for judgement in read_judgements(store):

@@ -70,10 +70,7 @@ class Batcher(Generic[Request, Answer]):
             raise QueueFullError(len(self._queue), len(self._queue) * self._each)
 
     async def ask(self, request: Request, *, admitted: bool = False) -> Answer:
-        """Wait for the answer; a caller that is cancelled takes its request back.
-
-        A request that another queue has `admitted` is not refused by a full queue.
-        """
+        """The answer; what another queue has `admitted` is not refused. Who is cancelled waits no more."""
         if not admitted:
             self.refuse_if_full()
         job = _Waiting[Request, Answer](request, self._loop.create_future())

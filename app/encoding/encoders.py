@@ -30,7 +30,6 @@ class OpenEncoders:
         self.first = self._open(settings.bundle)
 
     def of(self, vector_id: str) -> ObservationEncoder:
-        """The encoder that makes these vectors."""
         if (opened := self._opened.get(vector_id)) is not None:
             return opened
         sentence = f"no bundle here makes the vectors of {vector_id}; put it into the folder of bundles"
@@ -42,10 +41,7 @@ class OpenEncoders:
         return self._open(self._folder(lambda one: name in (one.name, one.folder.name), sentence, name))
 
     def reload(self) -> list[tuple[Bundle, Bundle]]:
-        """Read the open bundles again from their folders, all or none; returns each before and after.
-
-        A changed bundle is verified as at a start, and used from the next batch on.
-        """
+        """Read the open bundles again, all or none, for the next batches; returns each before and after."""
         with self._opening:
             reloaded = [(observer, self._reload(observer.encoder)) for observer in self._opened.values()]
             pairs = [(observer.encoder.bundle, encoder.bundle) for observer, encoder in reloaded]
@@ -54,7 +50,6 @@ class OpenEncoders:
         return pairs
 
     def _reload(self, encoder: Encoder) -> Encoder:
-        """The encoder as its folder has it now; itself if nothing changed."""
         before, now = encoder.bundle, bundles.load(encoder.bundle.folder)
         if now.vector_id != before.vector_id:
             sentence = f"the bundle {before.name} makes other vectors now; rebuild its collections for it"
@@ -63,8 +58,12 @@ class OpenEncoders:
         return encoder if same else open_drawing_encoder(before.folder, self._settings.threads)
 
     def at_hand(self, first: str = "") -> Iterator[tuple[Path, Bundle | BundleError]]:
-        """Every bundle, or what is wrong with it; the one in a folder called `first` before others."""
-        for folder in sorted(self._folders(), key=lambda folder: folder.name != first):
+        """Every bundle, or what is wrong with it: the folder called `first`, our own, those of the others."""
+        own, shared = self._settings.bundle, self._settings.bundles
+        others = sorted(shared.iterdir()) if shared and shared.is_dir() else []
+        described = [one for one in others if (one / bundles.DESCRIPTION_FILE).is_file()]
+        folders = [own, *(one for one in described if one.resolve() != own.resolve())]
+        for folder in sorted(folders, key=lambda folder: folder.name != first):
             try:
                 yield folder, bundles.load(folder)
             except BundleError as error:
@@ -75,13 +74,6 @@ class OpenEncoders:
             if isinstance(bundle, Bundle) and fits(bundle):
                 return folder
         raise ApiError(404, "no_such_bundle", sentence)
-
-    def _folders(self) -> list[Path]:
-        """The service's own bundle first, then those that the folder of bundles holds now."""
-        own, shared = self._settings.bundle, self._settings.bundles
-        others = sorted(shared.iterdir()) if shared and shared.is_dir() else []
-        is_bundle = [folder for folder in others if (folder / bundles.DESCRIPTION_FILE).is_file()]
-        return [own, *(folder for folder in is_bundle if folder.resolve() != own.resolve())]
 
     def _open(self, folder: Path) -> ObservationEncoder:
         with self._opening:

@@ -18,7 +18,7 @@ from multifold.bundle.preprocess import decode, pixels
 from multifold.types import Features, Metric, Pixels, Vector, Vectors
 from renderers.cameras import rig
 from renderers.contracts import LOOK, Views
-from renderers.sandbox import Sandbox
+from renderers.sandbox import RenderedMesh, RenderLane, Sandbox
 
 ViewPixels: TypeAlias = UInt8[np.ndarray, "v s s 3"]
 
@@ -30,6 +30,10 @@ class MeshData:
     data: bytes
     suffix: str
 
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
 
 @dataclass(frozen=True)
 class MeshPath:
@@ -37,6 +41,10 @@ class MeshPath:
 
     path: Path
     within: Path | None = None
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
 
 
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
@@ -55,10 +63,7 @@ def ignore_duration(_: float) -> None:
 
 
 class ObservationEncoder:
-    """Encodes observations as the bundle says, and is the space of its collections. For several threads.
-
-    Its encoder may be replaced by another one of the same `vector_id` at any time.
-    """
+    """Encodes observations as the bundle says, and is the space of its collections. For several threads."""
 
     def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
         self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
@@ -95,26 +100,23 @@ class ObservationEncoder:
         return scores
 
     def look(self, data: bytes) -> Pixels:
-        """A picture as the encoder takes it."""
         return self.square(self.picture(data))
 
     def picture(self, data: bytes) -> Image.Image:
-        """A picture, if it is not too large."""
         return decode(data, self._max_pixels)
 
     def square(self, picture: Image.Image) -> Pixels:
         return pixels(picture, self.encoder.bundle.image)
 
-    def draw(self, mesh: MeshData | MeshPath) -> Views:
-        """The views of a mesh, rendered as the bundle says."""
+    def draw(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> RenderedMesh:
+        """The views of a mesh, rendered as the bundle says, and notes about what was lost."""
         spec = self.encoder.bundle.views
         style = spec.rig, spec.size, spec.background, spec.up
         if isinstance(mesh, MeshPath):
-            return self._sandbox.draw(mesh.path, None, *style, mesh.within).views
-        return self._sandbox.draw(mesh.data, mesh.suffix, *style).views
+            return self._sandbox.draw(mesh.path, None, *style, mesh.within, lane)
+        return self._sandbox.draw(mesh.data, mesh.suffix, *style, lane=lane)
 
     def look_at_views(self, views: Views) -> ViewPixels:
-        """Views as the encoder takes them."""
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
 
     def cut_warnings(self, cut: tuple[bool, ...]) -> tuple[str, ...]:

@@ -6,15 +6,16 @@ the hardest negatives. The majority of verdicts counts; a tie is left out.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from app.ingest.sources import find_original
+from app.ingest.sources import find_original_mesh
 from app.settings import Settings
-from index.registry import CollectionLocation, locate_collection
+from index.contracts import CollectionLocation
+from index.registry import locate_collection
 from index.store import browse, feedback
 from index.store.blobs import BlobError, Blobs
 from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
@@ -23,11 +24,11 @@ from multifold import manifest
 from multifold.durable import make_folder, write_file
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
-from multifold.types import Item, Kind
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from multifold.types import Item
 
 PAGE_SIZE = 500
 MANIFEST_FILE = "manifest.jsonl"
+T = TypeVar("T", Item, Judgement)
 FeedbackQuery = tuple[str, str]  # text or image, and the text or the key of the picture
 
 
@@ -62,10 +63,15 @@ def open_store(settings: Settings, name: str) -> Iterator[tuple[Store, Collectio
 
 def read_judgements(store: Store) -> Iterator[Judgement]:
     with store.moment() as now:
-        after: str | None = None
-        while page := feedback.page_of_judgements(now, after, PAGE_SIZE, FeedbackFilter()):
-            yield from page
-            after = page[-1].id
+        every = FeedbackFilter()
+        yield from _read_pages(lambda after: feedback.page_of_judgements(now, after, PAGE_SIZE, every))
+
+
+def _read_pages(read: Callable[[str | None], Sequence[T]]) -> Iterator[T]:
+    after: str | None = None
+    while page := read(after):
+        yield from page
+        after = page[-1].id
 
 
 def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
@@ -79,16 +85,15 @@ def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
         files = ExportFiles(open_blobs(place.folder, place.bucket), place.folder, out / "files")
         rivals = find_rivals(opinions)
         ids = set(browse.list_ids(now))
-        report.left_out["whose item is gone"] += sum(
-            len(one.good) + len(one.bad) for item, one in opinions.items() if item not in ids
-        )
-        entries = (
-            _manifest_entry(
-                item, opinions.get(item.id, ItemOpinion()), sorted(rivals[item.id] & ids), files, report
-            )
-            for item in _read_items(store)
-        )
-        manifest.write(out / MANIFEST_FILE, filter(None, entries))
+        lost = [one for item, one in opinions.items() if item not in ids]
+        report.left_out["whose item is gone"] += sum(len(one.good) + len(one.bad) for one in lost)
+
+        def describe(item: Item) -> ManifestEntry | None:
+            opinion, bad = opinions.get(item.id, ItemOpinion()), sorted(rivals.get(item.id, set()) & ids)
+            return _manifest_entry(item, opinion, bad, files, report)
+
+        items = _read_pages(lambda after: browse.page_by_id(now, after, PAGE_SIZE))
+        manifest.write(out / MANIFEST_FILE, filter(None, map(describe, items)))
     return report
 
 
@@ -112,34 +117,21 @@ def weigh_judgements(judgements: Iterable[Judgement], report: ExportReport) -> d
 
 def find_rivals(opinions: Mapping[str, ItemOpinion]) -> Mapping[str, set[str]]:
     """For each item those that were judged bad where it was good."""
-    good, bad = defaultdict(set), defaultdict(set)
+    bad = defaultdict(set)
     for item, opinion in opinions.items():
-        for query in opinion.good:
-            good[query].add(item)
         for query in opinion.bad:
             bad[query].add(item)
-    rivals: dict[str, set[str]] = defaultdict(set)
-    for query, items in good.items():
-        for item in items:
-            rivals[item] |= bad[query] - items
-    return rivals
+    rivals = {item: set().union(*(bad[query] for query in one.good)) for item, one in opinions.items()}
+    return {item: others for item, others in rivals.items() if others}
 
 
 def _feedback_query(parts: Sequence[FeedbackQueryPart]) -> FeedbackQuery | None:
-    if len(parts) != 1 or parts[0].weight <= 0:
-        return None
-    (part,) = parts
-    if part.means == "text" and part.text is not None:
-        return "text", part.text
-    return ("image", part.blob) if part.means == "image" and part.blob is not None else None
-
-
-def _read_items(store: Store) -> Iterator[Item]:
-    with store.moment() as now:
-        after: str | None = None
-        while page := browse.page_by_id(now, after, PAGE_SIZE):
-            yield from page
-            after = page[-1].id
+    match parts:
+        case [FeedbackQueryPart(means="text", weight=weight, text=str(text))] if weight > 0:
+            return "text", text
+        case [FeedbackQueryPart(means="image", weight=weight, blob=str(key))] if weight > 0:
+            return "image", key
+    return None
 
 
 class ExportFiles:
@@ -159,30 +151,27 @@ class ExportFiles:
     def mesh(self, item: Item) -> Path | None:
         if item.files:
             return self.path(item.files[0])
-        original = find_original(self._home, item.payload)
-        return original.path if original is not None and original.path.suffix.lower() in EXTENSIONS else None
-
-    def pictures(self, item: Item, kind: Kind) -> tuple[Path, ...]:
-        return tuple(self.path(one.blob) for one in item.observations if one.kind == kind and one.blob)
+        original = find_original_mesh(self._home, item.payload)
+        return None if original is None else original.path
 
 
 def _manifest_entry(
     item: Item, opinion: ItemOpinion, rivals: Sequence[str], files: ExportFiles, report: ExportReport
 ) -> ManifestEntry | None:
     try:
-        mesh, photos = files.mesh(item), files.pictures(item, "photo")
+        mesh, photos = files.mesh(item), item.pictures("photo")
         if mesh is None and not photos:
-            photos = files.pictures(item, "view")  # its original is not here any more
-        queries = tuple(files.path(key) for means, key in opinion.good if means == "image")
+            photos = item.pictures("view")  # its original is not here any more
+        queries = (key for means, key in opinion.good if means == "image")
+        pictures = tuple(map(files.path, (*photos, *queries)))
     except BlobError:
         report.left_out["whose pictures are lost"] += 1
         return None
-    captions = [one.text for one in item.observations if one.text is not None]
     good, bad = ([text for means, text in some if means == "text"] for some in (opinion.good, opinion.bad))
     report.items += 1
     report.good += len(opinion.good)
     report.bad += len(opinion.bad)
     verdicts: dict[str, Any] = {"good": good, "bad": bad, "rivals": list(rivals)}
     meta = {**item.payload, "feedback": verdicts} if any(verdicts.values()) else item.payload
-    texts = tuple(dict.fromkeys([*captions, *good]))
-    return ManifestEntry(item.id, (*photos, *queries), mesh, texts, None, meta)
+    texts = tuple(dict.fromkeys([*item.texts, *good]))
+    return ManifestEntry(item.id, pictures, mesh, texts, None, meta)

@@ -2,18 +2,15 @@
 
 from typing import Annotated
 
+from fastapi import Depends, Path, Request
+
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.registry import DEFAULT
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from fastapi import Depends, Path, Request
 
 
 async def collection_runtime(request: Request) -> CollectionRuntime:
     """The runtime of the collection that a request names in its path, else of the default one."""
-    runtime: Runtime = request.app.state.runtime
-    return await runtime.collection(request.path_params.get("collection", DEFAULT))
+    return await service_runtime(request).collection(request.path_params.get("collection", DEFAULT))
 
 
 def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:

@@ -1,7 +1,4 @@
-"""Writes many items at once, and maps each kind of job to its handler.
-
-A handler reports its progress, and may be cancelled at any `await`.
-"""
+"""Writes many items at once, and maps each kind of job to its handler."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,7 +7,7 @@ from typing import Any
 
 from app.concurrency.batching import QueueFullError
 from app.http.parsing import parse_item
-from app.ingest.pipeline import EncodedItem, WrittenItem
+from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, run_rebuild, run_reindex
@@ -20,25 +17,21 @@ from multifold.errors import MultifoldError
 
 ITEMS_AT_ONCE = 4  # items of one request that are prepared side by side, so that others wait less
 ITEMS_A_STEP = 16  # items of a job that are written together
+MOST_NOTES = 100  # that the result of a job shows
 INGEST_JOB = "ingest"
 
 
-async def write_many(
-    runtime: CollectionRuntime, raws: Sequence[Mapping[str, Any]]
-) -> list[WrittenItem | MultifoldError]:
+async def write_many(runtime: CollectionRuntime, raws: Sequence[Mapping[str, Any]]) -> list[Written]:
     """Write items, each on its own: one that is refused does not keep the others out."""
     turns = asyncio.Semaphore(ITEMS_AT_ONCE)
-    items = await asyncio.gather(*(_prepare_item(runtime, raw, turns) for raw in raws))
+    items = await asyncio.gather(*(_prepare(runtime, raw, turns) for raw in raws))
     outcomes = await runtime.put(items)
-    written = [outcome.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]
-    if written:
+    if written := [outcome.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]:
         runtime.audit("put", written, len(written))
     return outcomes
 
 
-async def _prepare_item(
-    runtime: CollectionRuntime, raw: Mapping[str, Any], turns: asyncio.Semaphore
-) -> EncodedItem | MultifoldError:
+async def _prepare(runtime: CollectionRuntime, raw: Mapping[str, Any], turns: asyncio.Semaphore) -> Encoded:
     settings = runtime.service.settings
     async with turns:
         try:
@@ -49,7 +42,6 @@ async def _prepare_item(
 
 
 def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
-    """The handler of each kind of job."""
     return {
         INGEST_JOB: partial(_ingest, runtime),
         REBUILD_JOB: partial(run_rebuild, runtime),
@@ -69,6 +61,8 @@ async def _ingest(runtime: Runtime, job: JobRecord, progress: JobProgress) -> No
         for raw, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, WrittenItem):
                 progress.result["written"] = progress.result.get("written", 0) + 1
+                notes = progress.result.setdefault("warnings", []) if outcome.warnings else []
+                notes += [f"{raw.get('id')!r}: {one}" for one in outcome.warnings][: MOST_NOTES - len(notes)]
             else:
                 progress.error(f"{raw.get('id')!r}: {outcome}")
         progress.done += len(batch)

@@ -1,27 +1,28 @@
-"""ASGI middleware: request ids, API keys, time and size limits, and the answer to unexpected errors."""
+"""ASGI middleware: request ids, keys, origins, limits, and the answer to errors; and the wait for a head."""
 
 import asyncio
 import logging
 import re
 import secrets
 import time
+from collections.abc import Collection, Sequence
+from ipaddress import ip_address
 from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.errors import error_response
-from app.http.keys import ApiKey, ApiKeys, KeyScope
 from app.operations import logs
+from app.operations.keys import ApiKey, KeyScope, find_key
 from app.operations.logs import key_name
 from app.operations.telemetry import Telemetry
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    import anyio
-    from starlette.datastructures import Headers, MutableHeaders
-    from starlette.exceptions import HTTPException
-    from starlette.requests import ClientDisconnect
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 
 SECURITY_HEADERS = {
     "content-security-policy": (
@@ -35,24 +36,34 @@ SECURITY_HEADERS = {
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
+HEAD_SECONDS = 10.0  # for a request line and headers to come
 DRAIN_FACTOR, DRAIN_SECONDS = 4, 5.0
 _log = logging.getLogger("multifold.app")
 
 
-class RequestIdMiddleware:
-    """Gives a request its id, sends it and security headers with every answer, and counts the request."""
+class HttpMiddleware:
+    """Middleware that handles requests; other connections pass."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.handle if scope["type"] == "http" else self.app)(scope, receive, send)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+
+class RequestIdMiddleware(HttpMiddleware):
+    """Gives a request its id, sends it and security headers with every answer, and counts the request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app)
         # one random number at the start: asking the system each time would release the interpreter's lock
         start = secrets.token_hex(8)
         self._ids = (f"{start}{number:016x}" for number in count())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         wanted = headers.get("x-request-id", "")
         request_id = wanted if CLIENT_REQUEST_ID.fullmatch(wanted) else next(self._ids)
@@ -75,28 +86,17 @@ class RequestIdMiddleware:
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
-                route = _route_template(scope)
+                # FastAPI keeps the whole path of an included router's route beside the route itself
+                found = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+                route = getattr(found, "path", "none")
                 telemetry.request(scope["method"], route, status, time.perf_counter() - start)
                 answered(route, status)
 
 
-def _route_template(scope: Scope) -> str:
-    """The path of the route that answered, with its parameters in braces.
-
-    FastAPI keeps the whole path of an included router's route beside the route itself.
-    """
-    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
-    return getattr(route, "path", "none")
-
-
-class ErrorBoundary:
+class ErrorBoundary(HttpMiddleware):
     """Turns an unexpected exception into a 500 without details; the log has them."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def note_start(message: Message) -> None:
@@ -107,7 +107,7 @@ class ErrorBoundary:
         try:
             await self.app(scope, receive, note_start)
         except Exception:
-            if scope["type"] != "http" or started:
+            if started:
                 raise
             request_id = scope["state"]["request_id"]
             _log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
@@ -115,17 +115,14 @@ class ErrorBoundary:
             await error_response(request_id, 500, "internal", sentence)(scope, receive, send)
 
 
-class RequestTimeout:
+class RequestTimeout(HttpMiddleware):
     """Cancels a request that takes too long, or whose client has left."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
-        self.app, self.seconds = app, seconds
+        super().__init__(app)
+        self.seconds = seconds
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = gone = False
         watcher: asyncio.Task[None] | None = None
 
@@ -156,12 +153,11 @@ class RequestTimeout:
                     watcher.cancel()
         if limit.cancelled_caught and not (started or gone):
             sentence = f"it was given up after {self.seconds:g} s; try again, or ask for less"
-            response = error_response(scope["state"]["request_id"], 503, "timeout", sentence)
-            response.headers["retry-after"] = "1"
-            await response(scope, receive, send)
+            request_id, later = scope["state"]["request_id"], {"retry-after": "1"}
+            await error_response(request_id, 503, "timeout", sentence, later)(scope, receive, send)
 
 
-class BodyLimit:
+class BodyLimit(HttpMiddleware):
     """Refuses bodies above a size, announced or not.
 
     The rest of a refused body is read and dropped (within bounds): a client that is still
@@ -169,13 +165,10 @@ class BodyLimit:
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
-        self.app, self.limit = app, limit
+        super().__init__(app)
+        self.limit = limit
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         announced = headers.get("content-length", "0")
         read = 0
@@ -224,10 +217,8 @@ ADMIN_PATHS = re.compile(r"/v1/snapshots(/.*)?", re.DOTALL)
 
 
 def required_scope(method: str, path: str) -> KeyScope | None:
-    """The scope that a request needs, None for none. A path that is not listed needs admin.
-
-    The routes of a named collection need what their short forms need.
-    """
+    """The scope that a request needs, None for none. A path that is not listed needs admin."""
+    # the routes of a named collection need what their short forms need
     if named := COLLECTION_PREFIX.match(path):
         path = f"/v1{path[named.end() :]}"
     if OPEN_PATHS.fullmatch(path):
@@ -241,38 +232,115 @@ def required_scope(method: str, path: str) -> KeyScope | None:
     return "write" if WRITE_PATHS.fullmatch(path) else "admin"
 
 
-class ApiKeyGuard:
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+OWN_BODY_TYPES = ("", "application/json", "multipart/form-data")  # "": no body
+
+
+class OriginGuard(HttpMiddleware):
+    """Refuses what a page of another site makes a browser send, where no key tells who is asking.
+
+    With `hosts`, a request must call the service by one of these names or by one of this machine's own: else
+    a page could call it by a name of its own that leads here.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] | None, origins: Collection[str]) -> None:
+        super().__init__(app)
+        self._hosts, self._origins = hosts, origins
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
+        answer = self.app if refusal is None else error_response(scope["state"]["request_id"], *refusal)
+        await answer(scope, receive, send)
+
+    def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str, str] | None:
+        """The status, code and sentence for a request that is refused."""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        name = host_name(host)
+        if host and self._hosts is not None and not (is_loopback(name) or name in self._hosts):
+            sentence = f"this service is not known as {name!r}; its setting 'hosts' can name it"
+            return 403, "unknown_host", sentence
+        if method in SAFE_METHODS:
+            return None
+        if origin is None:
+            ours = headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+        else:
+            ours = origin in self._origins or origin.partition("://")[2] == host.lower()
+        if not ours:
+            sentence = "pages of other sites may change nothing here; the setting 'cors' can name them"
+            return 403, "foreign_origin", sentence
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if origin is None and kind not in OWN_BODY_TYPES and required_scope(method, path) != "read":
+            return 415, "unsupported_media_type", "send application/json or multipart/form-data"
+        return None
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; nothing if it has none."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a name or an address is this machine's own."""
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+class ApiKeyGuard(HttpMiddleware):
     """Lets requests through that have the right key. With `open_read`, reading needs none."""
 
-    def __init__(self, app: ASGIApp, keys: ApiKeys, *, open_read: bool) -> None:
-        self.app, self._keys, self._open_read = app, keys, open_read
+    def __init__(self, app: ASGIApp, keys: Sequence[ApiKey], *, open_read: bool) -> None:
+        super().__init__(app)
+        self._keys, self._open_read = keys, open_read
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        needed = required_scope(scope["method"], scope["path"])
-        key = self._keys.find(_presented_key(Headers(scope=scope)))
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        needed, sent = required_scope(scope["method"], scope["path"]), Headers(scope=scope)
+        scheme, _, token = sent.get("authorization", "").partition(" ")
+        presented = token.strip() if scheme.lower() == "bearer" else sent.get("x-api-key", "")
+        key = find_key(self._keys, presented)
         key_name.set(key.name if key else None)
         if needed is None or (needed == "read" and self._open_read) or (key and key.may(needed)):
             await self.app(scope, receive, send)
             return
-        response = _key_refusal(scope["state"]["request_id"], key, needed)
+        if key is not None:
+            status, code, headers = 403, "forbidden", {}
+            sentence = f"the key {key.name} may {key.scope}; this needs {needed}"
+        else:
+            status, code, headers = 401, "unauthorized", {"www-authenticate": "Bearer"}
+            sentence = f"this needs a key that may {needed}: send it as 'Authorization: Bearer KEY'"
+        response = error_response(scope["state"]["request_id"], status, code, sentence, headers)
         await response(scope, receive, send)
 
 
-def _key_refusal(request_id: str, key: ApiKey | None, needed: KeyScope) -> Response:
-    if key is not None:
-        return error_response(
-            request_id, 403, "forbidden", f"the key {key.name} may {key.scope}; this needs {needed}"
-        )
-    sentence = f"this needs a key that may {needed}: send it as 'Authorization: Bearer KEY'"
-    response = error_response(request_id, 401, "unauthorized", sentence)
-    response.headers["www-authenticate"] = "Bearer"
-    return response
+class TimedProtocol(HttpToolsProtocol):
+    """One connection, which is closed if the head of a request does not come whole in time."""
 
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 (uvloop's is not asyncio's)
+        super().connection_made(transport)
+        self._expect_head()
 
-def _presented_key(headers: Headers) -> str:
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_timer.cancel()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_timer.cancel()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_unless_busy)
+
+    def _close_unless_busy(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:  # the request before is still being answered
+            self._expect_head()

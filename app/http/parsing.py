@@ -1,56 +1,42 @@
 """Parses searches and items from JSON and forms, and checks them against the limits."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
 
 from app.errors import ApiError, describe_errors
 from app.http.schemas.items import ItemBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
 from app.ingest.sources import ItemSource
 from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
-from app.search.query import (
-    ImageQueryPart,
-    ItemQueryPart,
-    MeshQueryPart,
-    QueryPart,
-    TextQueryPart,
-    VectorQueryPart,
-    WeightedParts,
-)
+from app.search import query
+from app.search.query import QueryPart, WeightedParts
 from app.settings import Settings
 from index.store import filters
 from index.store.filters import Filter
-from multifold.errors import needs_extra
 from multifold.types import Side, Target
-
-with needs_extra("serve"):
-    from pydantic import BaseModel, ValidationError
-    from starlette.datastructures import FormData, UploadFile
-    from starlette.requests import Request
-
 
 SMALL_BODY = 64 * 1024  # bytes that are read faster than a thread is woken
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 FORM_QUERY_FIELDS = QUERY_FIELDS[:3]
 FORM_EXTRA_FIELDS = ("filter", "mesh_format")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
 B = TypeVar("B", bound=BaseModel)
 
 
 def validate(model: type[B], values: Any) -> B:  # noqa: ANN401 (any JSON)
-    """Values as a model, or a 422."""
+    """JSON text or its values as a model, or a 422."""
     try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise ApiError(422, "bad_request", describe_errors(list(error.errors()))) from None
-
-
-def validate_json(model: type[B], body: bytes) -> B:
-    """JSON text as a model, or a 422."""
-    try:
-        return model.model_validate_json(body)
+        read = model.model_validate_json if isinstance(values, bytes) else model.model_validate
+        return read(values)
     except ValidationError as error:
         raise ApiError(422, "bad_request", describe_errors(list(error.errors()))) from None
 
@@ -60,39 +46,33 @@ async def read_body(request: Request, model: type[B], run: Callable[[Callable[[]
     if media_type(request.headers) != "application/json":
         raise ApiError(415, "unsupported_media_type", "send application/json")
     body = await request.body()
-    if len(body) <= SMALL_BODY:
-        return validate_json(model, body)
-    return await run(lambda: validate_json(model, body))
+    return validate(model, body) if len(body) <= SMALL_BODY else await run(partial(validate, model, body))
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """The media type of a body, without its parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def parse_parts(body: SearchBody, max_text: int) -> WeightedParts:
-    """The parts of a search in JSON."""
     if body.mix is None:
         return ((parse_query_part(body, body.target, max_text), 1.0),)
-    alone = _given_fields(body)
-    if alone:
-        raise _several_queries_error(["mix", *alone])
+    if alone := _given_fields(body):
+        raise _query_error(["mix", *alone])
     return tuple((parse_query_part(part, body.target, max_text), part.weight) for part in body.mix)
 
 
 async def parse_search_form(form: FormData, max_text: int) -> tuple[WeightedParts, SearchOptions]:
     """The parts and options of a search in multipart/form-data."""
-    fields = {
-        name: value for name, value in form.items() if name not in (*FORM_QUERY_FIELDS, *FORM_EXTRA_FIELDS)
-    }
+    others = (*FORM_QUERY_FIELDS, *FORM_EXTRA_FIELDS)
+    fields = {name: value for name, value in form.items() if name not in others}
     raw = read_plain_field(form.get("filter"))
     options = validate(SearchOptions, {**fields, "filter": _json_object(raw, "filter") if raw else None})
     given = [(name, value) for name, value in form.multi_items() if name in FORM_QUERY_FIELDS]
     if len(given) != 1:
-        raise _several_queries_error([name for name, _ in given]) if given else _no_query_error()
+        raise _query_error([name for name, _ in given])
     ((name, value),) = given
     mesh_format = read_plain_field(form.get("mesh_format"))
-    return ((_content_part(name, await read_field(value), mesh_format, max_text), 1.0),), options
+    return ((parse_content(name, await read_field(value), mesh_format, max_text), 1.0),), options
 
 
 def parse_filter(raw: Mapping[str, Any] | None) -> Filter | None:
@@ -112,26 +92,22 @@ def check_text(value: str | UploadedFile, most: int) -> str:
 
 
 def read_file(value: str | UploadedFile, what: str) -> UploadedFile:
-    """A file, whichever way it came."""
     return value if isinstance(value, UploadedFile) else read_data_uri(value, what)
 
 
 async def read_field(value: UploadFile | str) -> str | UploadedFile:
-    """A field of a form."""
     if isinstance(value, str):
         return value
     return UploadedFile(await value.read(), value.filename or "", value.content_type or "")
 
 
 def read_plain_field(value: UploadFile | str | None) -> str | None:
-    """A plain field of a form."""
     if isinstance(value, UploadFile):
         raise ApiError(422, "bad_request", f"{value.filename!r} is a file where a plain field is wanted")
     return value
 
 
 def parse_payload(raw: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """A payload that can be stored."""
     payload = _json_object(raw or "{}", "payload") if not isinstance(raw, Mapping) else dict(raw)
     try:
         json.dumps(payload, allow_nan=False, ensure_ascii=False).encode()
@@ -155,104 +131,93 @@ def _given_fields(asked: QueryBody) -> list[str]:
 
 
 def parse_query_part(asked: QueryBody, target: Target, max_text: int) -> QueryPart:
-    """The one thing that is asked with."""
     given = _given_fields(asked)
     if len(given) != 1:
-        raise _several_queries_error(given) if given else _no_query_error()
+        raise _query_error(given)
     if asked.vector is not None:
-        return VectorQueryPart(tuple(asked.vector))
+        return query.VectorQueryPart(tuple(asked.vector))
     if asked.id is not None:
-        return ItemQueryPart(asked.id, choose_sides(asked.side, target))
-    return _content_part(given[0], getattr(asked, given[0]), asked.mesh_format, max_text)
+        return query.ItemQueryPart(asked.id, choose_sides(asked.side, target))
+    return parse_content(given[0], getattr(asked, given[0]), asked.mesh_format, max_text)
 
 
 def choose_sides(side: Side | None, target: Target) -> tuple[Side, ...]:
     """Which side of an item is asked with: this one, else the target's, else the first that it has."""
-    if side is not None:
-        return (side,)
-    return (
-        PREFERRED_SIDES if target == "any" else (target, *(one for one in PREFERRED_SIDES if one != target))
-    )
+    return tuple(sorted(PREFERRED_SIDES, key=lambda one: one != target)) if side is None else (side,)
 
 
-def _content_part(name: str, value: str | UploadedFile, mesh_format: str | None, max_text: int) -> QueryPart:
+def parse_content(name: str, value: str | UploadedFile, mesh_format: str | None, max_text: int) -> QueryPart:
     if name == "text":
-        return TextQueryPart(check_text(value, max_text))
+        return query.TextQueryPart(check_text(value, max_text))
     if name == "image":
-        return ImageQueryPart(read_file(value, name).data)
-    return MeshQueryPart(read_mesh_file(read_file(value, name), mesh_format))
+        return query.ImageQueryPart(read_file(value, name).data)
+    return query.MeshQueryPart(read_mesh_file(read_file(value, name), mesh_format))
 
 
-def _no_query_error() -> ApiError:
+def _query_error(given: Sequence[str]) -> ApiError:
+    """For a search with none, or several, of the things that can be asked with."""
+    if given:
+        sentence = f"ask with exactly one of text, image, mesh, id, vector and mix, not {' and '.join(given)}"
+        return ApiError(422, "several_queries", sentence)
     sentence = "ask with exactly one of 'text', 'image', 'mesh', 'id', 'vector' and 'mix'; there is none"
     return ApiError(422, "no_query", sentence)
-
-
-def _several_queries_error(names: list[str]) -> ApiError:
-    sentence = f"ask with exactly one of text, image, mesh, id, vector and mix, not {' and '.join(names)}"
-    return ApiError(422, "several_queries", sentence)
 
 
 ITEM_FIELDS = ("texts", "images", "mesh", "mesh_format", "payload")
 
 
 @dataclass(frozen=True)
-class MeshUpload:
-    """A mesh as it was handed in, and the format that was said."""
+class ItemForm:
+    """What a form says of an item; the same fields as in JSON."""
 
-    file: str | UploadedFile
-    form: str | None
+    id: str
+    texts: list[str | UploadedFile]
+    images: list[str | UploadedFile]
+    mesh: str | UploadedFile | None
+    mesh_format: str | None
+    payload: str | None
 
 
 async def parse_item_form(item_id: str, form: FormData, files: ItemFiles, settings: Settings) -> ItemSource:
-    """An item in multipart/form-data."""
     unknown = sorted(set(form) - set(ITEM_FIELDS))
     if unknown:
-        raise ApiError(
-            422, "bad_request", f"unknown field {unknown[0]!r}; fields are {', '.join(ITEM_FIELDS)}"
-        )
-    texts = [await read_field(value) for value in form.getlist("texts")]
-    images = [await read_field(value) for value in form.getlist("images")]
-    meshes = [await read_field(value) for value in form.getlist("mesh")]
+        sentence = f"unknown field {unknown[0]!r}; fields are {', '.join(ITEM_FIELDS)}"
+        raise ApiError(422, "bad_request", sentence)
+    texts, images, meshes = [
+        [await read_field(value) for value in form.getlist(name)] for name in ("texts", "images", "mesh")
+    ]
     if len(meshes) > 1:
         raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")
-    mesh = MeshUpload(meshes[0], read_plain_field(form.get("mesh_format"))) if meshes else None
-    payload = parse_payload(read_plain_field(form.get("payload")))
-    return await _item_upload(item_id, texts, images, mesh, payload, files, settings)
+    mesh_format, payload = (read_plain_field(form.get(name)) for name in ("mesh_format", "payload"))
+    item = ItemForm(item_id, texts, images, meshes[0] if meshes else None, mesh_format, payload)
+    return await _load_item(item, files, settings)
 
 
 async def parse_item(raw: Mapping[str, Any], files: ItemFiles, settings: Settings) -> ItemSource:
-    """An item in JSON."""
-    body = validate(ItemBody, raw)
-    mesh = MeshUpload(body.mesh, body.mesh_format) if body.mesh is not None else None
-    return await _item_upload(
-        body.id, body.texts, body.images, mesh, parse_payload(body.payload), files, settings
-    )
+    return await _load_item(validate(ItemBody, raw), files, settings)
 
 
 def check_item_id(item_id: str) -> None:
-    """Refuse an id that could be written, but never asked for."""
+    """Refuse an id that could be written, but never asked for, or that nobody sees."""
     if item_id in (".", ".."):
         raise ApiError(422, "bad_id", f"an address cannot hold the id {item_id!r}; choose another")
+    if not item_id.strip() or CONTROL.search(item_id):
+        sentence = "an id has a character that can be seen, and no control characters such as a line break"
+        raise ApiError(422, "bad_id", f"{sentence}; not {item_id[:40]!r}")
 
 
-async def _item_upload(
-    item_id: str,
-    texts: Sequence[str | UploadedFile],
-    images: Sequence[str | UploadedFile],
-    mesh: MeshUpload | None,
-    payload: Mapping[str, Any],
-    files: ItemFiles,
-    settings: Settings,
-) -> ItemSource:
-    check_item_id(item_id)
-    if len(images) + (mesh is not None) > settings.max_files:
+async def _load_item(item: ItemBody | ItemForm, files: ItemFiles, settings: Settings) -> ItemSource:
+    payload = parse_payload(item.payload)
+    check_item_id(item.id)
+    if len(item.images) + (item.mesh is not None) > settings.max_files:
         sentence = f"an item has {settings.max_files} files at most in one request"
         raise ApiError(422, "too_many_files", sentence)
-    captions = tuple(check_text(text, settings.max_text) for text in texts)
-    shape = read_mesh_file(await _load_file(mesh.file, "mesh", files), mesh.form) if mesh else None
-    photos = tuple([(await _load_file(image, "image", files)).data for image in images])
-    return ItemSource(item_id, captions, photos, shape, payload)
+    captions = tuple(check_text(text, settings.max_text) for text in item.texts)
+    shape = None
+    if item.mesh is not None:
+        shape = read_mesh_file(await _load_file(item.mesh, "mesh", files), item.mesh_format)
+    photos = tuple([(await _load_file(image, "image", files)).data for image in item.images])
+    return ItemSource(item.id, captions, photos, shape, payload)
 
 
 async def _load_file(value: str | UploadedFile, what: str, files: ItemFiles) -> UploadedFile:

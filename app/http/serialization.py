@@ -12,7 +12,7 @@ from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, Hit, Item, Observation
 from multifold.wire.administration import JobAnswer, JobStatus
 from multifold.wire.items import ItemFile, ItemWriteAnswer, ObservationInfo, Refusal, StoredItem
-from multifold.wire.search import DuplicateItem, SearchAnswer, SearchHit, SearchTimings
+from multifold.wire.search import DuplicateItem, EvidenceShare, SearchAnswer, SearchHit, SearchTimings
 
 PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12
@@ -20,7 +20,6 @@ HASH_LENGTH = 64
 
 
 def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAnswer:
-    """The answer to a search."""
     encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
     return SearchAnswer(
         hits=tuple(serialize_hit(hit, runtime.address) for hit in found.hits),
@@ -28,6 +27,7 @@ def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAns
         version=found.version,
         bundle=runtime.service.encoder.bundle.name,
         calibrated_by=found.basis,
+        matches_well=found.matches_well,
         warnings=found.warnings,
     )
 
@@ -44,12 +44,20 @@ def serialize_hit(hit: Hit, address: str) -> SearchHit:
         payload=dict(hit.payload),
         sides=None if hit.sides is None else dict(hit.sides),
         words=tuple(hit.words),
+        evidence=tuple(
+            EvidenceShare(
+                one.leg,
+                one.value,
+                None if one.matched is None else serialize_observation(hit.id, one.matched, address),
+                one.field,
+            )
+            for one in hit.evidence
+        ),
         duplicates=tuple(DuplicateItem(one.id, dict(one.payload)) for one in hit.same),
     )
 
 
 def serialize_item(item: Item, address: str) -> StoredItem:
-    """An item with all its observations."""
     files = f"{address}/items/{quote(item.id, safe='')}/files"
     return StoredItem(
         id=item.id,
@@ -59,35 +67,29 @@ def serialize_item(item: Item, address: str) -> StoredItem:
             ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", key[HASH_LENGTH:].lstrip("."))
             for index, key in enumerate(item.files)
         ),
+        notes=item.notes,
     )
 
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
-    """An item that was just stored."""
     kinds = [observation.kind for observation in written.item.observations]
     counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
     return ItemWriteAnswer(written.item.id, written.version, counts, tuple(written.warnings))
 
 
 def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:
-    """An observation with the address of its picture, which changes when the picture does.
-
-    `address` is that of the collection.
-    """
-    url = None
-    if observation.blob is not None:
-        path = f"{PICTURE_FOLDERS[observation.kind]}/{observation.index}"
-        url = f"{address}/items/{quote(owner, safe='')}/{path}?v={observation.blob[:TAG_LENGTH]}"
-    return ObservationInfo(observation.kind, observation.index, url, observation.text)
+    """An observation with the address of its picture, which changes when the picture does."""
+    kind, index, blob = observation.kind, observation.index, observation.blob
+    picture = f"{address}/items/{quote(owner, safe='')}/{PICTURE_FOLDERS.get(kind)}/{index}"
+    url = f"{picture}?v={blob[:TAG_LENGTH]}" if blob is not None else None
+    return ObservationInfo(kind, index, url, observation.text)
 
 
 def serialize_refusal(error: MultifoldError) -> Refusal:
-    """Why one of several things could not be done."""
     return Refusal(status_and_code(error)[1], str(error))
 
 
 def serialize_job(job: JobRecord) -> JobStatus:
-    """A job as it stands."""
     progress = job.progress
     return JobStatus(
         id=job.id,
@@ -104,5 +106,4 @@ def serialize_job(job: JobRecord) -> JobStatus:
 
 
 def job_answer(job: JobRecord) -> JobAnswer:
-    """The job that does what was asked."""
     return JobAnswer(serialize_job(job))

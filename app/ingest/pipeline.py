@@ -4,13 +4,11 @@
            -> encoded item (observations with features)
            -> written
 
-A request takes these steps for one item. `IngestPipeline` takes them for many: some items are drawn and
-decoded while others are encoded, in batches by as many threads as there are cores for, and others are written
-in transactions by one thread. Each stage is at most a batch or two ahead of the next, so memory does not grow
-with the number of items.
+A request takes these steps for one item. `IngestPipeline` takes them for many: some are drawn and decoded
+while others are encoded in batches by several threads, and others written in transactions by one thread. Each
+stage is at most a batch or two ahead of the next, so memory does not grow with the number of items.
 """
 
-import io
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -18,14 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image
 
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.ingest.sources import IngestTask, ItemSource, ViewCache
-from app.ingest.thumbnails import write_thumbnail
+from app.ingest.thumbnails import encode_webp, write_thumbnail
 from app.settings import Settings
 from index.collection import Collection
 from index.store.blobs import Blobs, FolderBlobs, key_of
@@ -37,7 +35,7 @@ from multifold.machine import cores, map_ahead
 from multifold.types import Item, Observation, Pixels, captions_of, pictures_of
 from renderers.contracts import Views
 from renderers.mesh.formats.mesh_file import content_hash, digest_content
-from renderers.sandbox import Sandbox
+from renderers.sandbox import RenderedMesh, Sandbox
 
 WRITE_BATCH = 64  # items that are written together
 ENCODE_BATCH = 16  # items that are encoded together
@@ -65,10 +63,10 @@ class PreparedItem:
     payload: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()  # keys of the mesh and of the files it names
     encoded: tuple[Observation, ...] = ()
+    notes: tuple[str, ...] = ()  # of the renderer
 
     @property
     def pictures(self) -> tuple[DecodedPicture, ...]:
-        """All that the image encoder takes."""
         return (*self.photos, *self.views)
 
 
@@ -85,6 +83,11 @@ class WrittenItem(EncodedItem):
     """An item that was written, and the version of the collection with it."""
 
     version: int = 0
+
+
+Encoded: TypeAlias = EncodedItem | MultifoldError  # which an item became, each on its own
+Written: TypeAlias = WrittenItem | MultifoldError
+Outcome: TypeAlias = EncodedItem | FileProblem
 
 
 class OriginalFiles:
@@ -124,9 +127,7 @@ class OriginalFiles:
     def move(self, task: IngestTask, stored: Item) -> tuple[str, ...]:
         """Note the present place of a stored item's originals; the keys of its mesh."""
         if self._places is not None:
-            photos = [one.blob for one in stored.observations if one.kind == "photo"]
-            places = zip(photos, task.images, strict=False)
-            self._refer([(key, path) for key, path in places if key is not None])
+            self._refer(list(zip(stored.pictures("photo"), task.images, strict=False)))
         return self.put_mesh(task) or stored.files
 
     def offer(self, task: IngestTask, images: Sequence[bytes]) -> None:
@@ -138,7 +139,6 @@ class OriginalFiles:
         self.flush()
 
     def flush(self) -> None:
-        """Write down the references that are new."""
         with self._lock:
             new, self._new = self._new, []
         if new and self._places is not None:
@@ -150,10 +150,7 @@ class OriginalFiles:
 
 
 class ItemPreparer:
-    """Decodes the pictures of items, and stores them on the threads of `disk`. Any thread may call.
-
-    With the folder of the collection, large photos get their thumbnails there at once.
-    """
+    """Decodes pictures, and stores them on the threads of `disk`; large ones get thumbnails in `home`."""
 
     def __init__(
         self, observer: ObservationEncoder, originals: OriginalFiles, disk: Executor, home: Path | None = None
@@ -161,13 +158,13 @@ class ItemPreparer:
         self._observer, self._originals, self._disk, self._home = observer, originals, disk, home
 
     def prepare(
-        self, source: ItemSource, views: Views | None = None, files: Sequence[MeshData] = ()
+        self, source: ItemSource, drawn: RenderedMesh | None, files: Sequence[MeshData]
     ) -> PreparedItem:
-        """An item with the views of its mesh; `files` are originals that are kept with it."""
+        """An item with its mesh as it was drawn; `files` are originals that are kept with it."""
         photos = tuple(map(self._photo, source.images))
-        drawn = () if views is None else tuple(self._views(views))
+        views, notes = ((), ()) if drawn is None else (tuple(self._views(drawn.views)), drawn.notes)
         keys = tuple(self._originals.put(file.data, file.suffix) for file in files)
-        return PreparedItem(source.id, source.texts, photos, drawn, source.payload, keys)
+        return PreparedItem(source.id, source.texts, photos, views, source.payload, keys, notes=notes)
 
     def _photo(self, image: bytes | Path) -> DecodedPicture:
         data, path = (image.read_bytes(), image) if isinstance(image, Path) else (image, None)
@@ -180,20 +177,18 @@ class ItemPreparer:
 
     def _views(self, views: Views) -> Iterator[DecodedPicture]:
         put = self._originals.blobs.put
-        blobs = [self._disk.submit(put, encode_webp(view), ".webp") for view in views]
+        blobs = [self._disk.submit(put, encode_webp(Image.fromarray(view), 90), ".webp") for view in views]
         return map(DecodedPicture, self._observer.look_at_views(views), blobs)
 
 
-def encode_items(
-    observer: ObservationEncoder, batch: Sequence[PreparedItem]
-) -> list[EncodedItem | MultifoldError]:
+def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) -> list[Encoded]:
     """All pictures and all texts of a batch at once; an error for each item whose blobs cannot be stored."""
     pixels = [picture.pixels for prepared in batch for picture in prepared.pictures]
     pictures = iter(observer.encoder.pixels(np.stack(pixels)) if pixels else ())
     texts = observer.encoder.texts([text for prepared in batch for text in prepared.texts])
     features, cut = iter(texts.features), iter(texts.cut)
 
-    def encode(prepared: PreparedItem) -> EncodedItem | MultifoldError:
+    def encode(prepared: PreparedItem) -> Encoded:
         captions = captions_of(prepared.texts, islice(features, len(prepared.texts)))
         warnings = observer.cut_warnings(tuple(islice(cut, len(prepared.texts))))
         of_photos = list(islice(pictures, len(prepared.photos)))
@@ -204,25 +199,19 @@ def encode_items(
         except MultifoldError as error:
             return error
         observations = (*captions, *photos, *views, *prepared.encoded)
-        return EncodedItem(Item(prepared.id, observations, prepared.payload, prepared.files), warnings)
+        item = Item(prepared.id, observations, prepared.payload, prepared.files, prepared.notes)
+        return EncodedItem(item, (*prepared.notes, *warnings))
 
     return [encode(prepared) for prepared in batch]
 
 
-def write_items(collection: Collection, items: Sequence[EncodedItem]) -> list[WrittenItem | MultifoldError]:
+def write_items(collection: Collection, items: Sequence[EncodedItem]) -> list[Written]:
     """Write items in one transaction or, if one is refused, each on its own, so that the others get in."""
     try:
         version = collection.upsert([encoded.item for encoded in items])
     except MultifoldError as error:
         return [error] if len(items) == 1 else [write_items(collection, [one])[0] for one in items]
     return [WrittenItem(encoded.item, encoded.warnings, version) for encoded in items]
-
-
-def encode_webp(view: Pixels) -> bytes:
-    """A view as it is stored for people."""
-    out = io.BytesIO()
-    Image.fromarray(view).save(out, "WEBP", quality=90, method=2)
-    return out.getvalue()
 
 
 class IngestPipeline:
@@ -241,13 +230,12 @@ class IngestPipeline:
         home = home or settings.data
         self._collection, self._renderers, self._lanes = collection, sandbox.workers, encoder.lanes
         self._observer = ObservationEncoder(encoder, sandbox, settings)
-        self._originals, self._disk = (
-            OriginalFiles(collection.blobs, copy=copy),
-            ThreadPoolExecutor(DISK_WRITERS),
-        )
+        self._originals = OriginalFiles(collection.blobs, copy=copy)
+        self._disk = ThreadPoolExecutor(DISK_WRITERS)
         self._preparer = ItemPreparer(self._observer, self._originals, self._disk, home)
         self._views = ViewCache(home, encoder.bundle.views)
         self.skipped: list[FileProblem] = []
+        self.warnings: list[FileProblem] = []
 
     def run(self, tasks: Iterable[IngestTask]) -> Iterator[int]:
         """Carry out the tasks; yields how many more are done."""
@@ -267,28 +255,28 @@ class IngestPipeline:
         """Items drawn and decoded by many threads and worker processes at once, in order."""
         return map_ahead(self._prepare, tasks, 2 * self._renderers + cores(), PREPARE_AHEAD)
 
-    def encode(
-        self, prepared: Iterator[PreparedItem | FileProblem]
-    ) -> Iterator[list[EncodedItem | FileProblem]]:
+    def encode(self, prepared: Iterator[PreparedItem | FileProblem]) -> Iterator[list[Outcome]]:
         """Items in batches, as many at once as keep the cores busy, in order."""
         batches = iter(lambda: list(islice(prepared, ENCODE_BATCH)), [])
         return map_ahead(self._encode, batches, self._lanes, self._lanes + 1)
 
     def write(self, items: Sequence[EncodedItem]) -> None:
-        """Write a batch."""
         self._originals.flush()
         for encoded, outcome in zip(items, write_items(self._collection, items), strict=True):
             if isinstance(outcome, MultifoldError):
                 self.skipped.append(FileProblem(encoded.item.id, str(outcome)))
+            else:
+                self.warnings += [FileProblem(encoded.item.id, one) for one in outcome.warnings]
 
     def _prepare(self, task: IngestTask) -> PreparedItem | FileProblem:
         try:
             if task.keeps_pictures and (stored := self._collection.get(task.id)) is not None:
                 pictures = tuple(one for one in stored.observations if one.kind != "caption")
                 files = self._originals.move(task, stored)
-                return PreparedItem(task.id, task.texts, payload=task.payload, files=files, encoded=pictures)
-            views = None if task.mesh is None else self._observer.draw(task.mesh)
-            prepared = self._preparer.prepare(task, views)
+                kept = PreparedItem(task.id, task.texts, payload=task.payload, files=files, encoded=pictures)
+                return replace(kept, notes=stored.notes)
+            drawn = None if task.mesh is None else self._observer.draw(task.mesh)
+            prepared = self._preparer.prepare(task, drawn, ())
             if task.mesh is not None and task.mesh.within is None:
                 self._views.put(content_hash(task.mesh.path), [view.blob.result() for view in prepared.views])
             prepared = replace(prepared, files=self._originals.put_mesh(task))
@@ -297,9 +285,9 @@ class IngestPipeline:
             return FileProblem(task.id, str(error))
         return prepared
 
-    def _encode(self, batch: Sequence[PreparedItem | FileProblem]) -> list[EncodedItem | FileProblem]:
+    def _encode(self, batch: Sequence[PreparedItem | FileProblem]) -> list[Outcome]:
         ready = [one for one in batch if isinstance(one, PreparedItem)]
-        outcomes: list[EncodedItem | FileProblem] = [one for one in batch if isinstance(one, FileProblem)]
+        outcomes: list[Outcome] = [one for one in batch if isinstance(one, FileProblem)]
         for prepared, outcome in zip(ready, encode_items(self._observer, ready), strict=True):
             if isinstance(outcome, MultifoldError):
                 outcomes.append(FileProblem(prepared.id, str(outcome)))

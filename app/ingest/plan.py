@@ -20,16 +20,10 @@ from index.collection import Collection
 from index.store.blobs import Blobs, FolderBlobs
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
-from multifold.files.folder import (
-    HEIF_SUFFIXES,
-    PICTURE_SUFFIXES,
-    FileProblem,
-    FolderContents,
-    files_of,
-    printable_path,
-)
+from multifold.files import folder
+from multifold.files.folder import FileProblem, FolderContents
 from multifold.manifest import ManifestEntry
-from multifold.types import Item, Kind
+from multifold.types import Item
 from renderers.mesh.formats.mesh_file import EXTENSIONS, GLB_MAGIC
 
 PAGE_SIZE = 500
@@ -72,7 +66,6 @@ def plan_manifest(
 
 
 def _is_unchanged(stored: Item, entry: ManifestEntry, cache: ViewCache, contents: ContentCache) -> bool:
-    """Whether the collection holds just what this entry would make."""
     if dict(stored.payload) != dict(entry.meta):
         return False
     try:
@@ -80,23 +73,14 @@ def _is_unchanged(stored: Item, entry: ManifestEntry, cache: ViewCache, contents
         views = () if entry.mesh is None else cache.get(contents.of(entry.mesh).hash)
     except (MultifoldError, OSError):
         return False  # the pipeline reports why
-    stored_photos = tuple(key[:HASH_LENGTH] for key in _blobs_of_kind(stored, "photo"))
-    wanted = (entry.texts, photos, views)
-    return (_captions_of(stored), stored_photos, _blobs_of_kind(stored, "view")) == wanted
-
-
-def _captions_of(item: Item) -> tuple[str, ...]:
-    return tuple(one.text or "" for one in item.observations if one.kind == "caption")
-
-
-def _blobs_of_kind(item: Item, kind: Kind) -> tuple[str, ...]:
-    return tuple(one.blob for one in item.observations if one.kind == kind and one.blob is not None)
+    stored_photos = tuple(key[:HASH_LENGTH] for key in stored.pictures("photo"))
+    return (stored.texts, stored_photos, stored.pictures("view")) == (entry.texts, photos, views)
 
 
 def _has_all_blobs(item: Item, blobs: Blobs) -> bool:
     """Whether its pictures and originals are there, as far as that is cheap to find out."""
-    pictures = (one.blob for one in item.observations if one.blob is not None)
-    return not isinstance(blobs, FolderBlobs) or all(map(blobs.exists, (*pictures, *item.files)))
+    keys = (*item.pictures("photo", "view"), *item.files)
+    return not isinstance(blobs, FolderBlobs) or all(map(blobs.exists, keys))
 
 
 @dataclass(frozen=True)
@@ -106,7 +90,7 @@ class SourceItem:
     id: str
     texts: tuple[str, ...]
     payload: Mapping[str, Any]
-    complete: bool  # its pictures and originals are there
+    complete: bool  # its pictures and originals are there, and nothing of it is damaged
 
 
 def plan_folder(
@@ -121,9 +105,8 @@ def plan_folder(
     watching: Callable[[Sequence[ManifestEntry]], Iterable[ManifestEntry]] = iter,
 ) -> IngestPlan:
     """Compare; items whose files are gone are deleted if these were below `scope`."""
-    plan = IngestPlan(
-        skipped=list(files.problems), passed_over=[printable_path(path) for path in files.others]
-    )
+    others = list(map(folder.printable_path, files.others))
+    plan = IngestPlan(skipped=list(files.problems), passed_over=others)
     stored = {} if collection is None else _source_items(collection, source)
     tasks: list[IngestTask] = []
     for entry in watching(files.entries):
@@ -134,20 +117,30 @@ def plan_folder(
             if isinstance(error, OSError):
                 reason = f"it cannot be read ({error.strerror}); see its permissions and the disk"
             plan.skipped.append(FileProblem(entry.id, reason))
-            stored.pop(_path(files_of(entry)[0], source), None)  # it stays as it was
-    new = [task for task in tasks if not _match(plan, task, stored.pop(task.payload["path"], None))]
-    new = _match_moved(plan, new, stored, source)
-    new = _match_ids(plan, new, stored)
+            stored.pop(_path(folder.files_of(entry)[0], source), None)  # it stays as it was
+
+    def match(task: IngestTask, path: str, *, moved: bool = False) -> bool:
+        return _match(plan, task, stored.pop(path, None), moved=moved)
+
+    new = [task for task in tasks if not match(task, task.payload["path"])]
+    gone = _gone_paths(stored, source)
+    pairs = [(task, gone[task.payload["content"]]) for task in new]
+    new = [task for task, paths in pairs if not paths or not match(task, paths.pop(0), moved=True)]
+    by_id = {item.id: path for path, item in stored.items()}
+    new = [task for task in new if not match(task, by_id.get(task.id, ""))]
     _name_new(plan, new, source, collection)
     if scope is not None:
-        plan.deleted = [item.id for item in stored.values() if _is_gone(item, source, scope, files)]
+        for path, item in stored.items():
+            file = source.root / path
+            if file.is_relative_to(scope) and not any(map(file.is_relative_to, files.unread)):
+                plan.deleted.append(item.id)
     return plan
 
 
 def _task_of(
     entry: ManifestEntry, source: SourceFolder, contents: ContentCache, *, names: bool, metadata: bool
 ) -> IngestTask:
-    files = files_of(entry)
+    files = folder.files_of(entry)
     hashed = [contents.of(path, source.root) for path in files]
     kinds = "".join("m" if path == entry.mesh else "p" for path in files)
     path = PurePosixPath(_path(files[0], source))
@@ -169,13 +162,13 @@ def _task_of(
     return IngestTask(entry.id, texts, entry.images, mesh, payload, stamps=stamps)
 
 
-def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, moved: bool = False) -> bool:
+def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, moved: bool) -> bool:
     """Plan what becomes of the stored item of a task; False if there is none."""
     if stored is None:
         return False
     same = stored.payload.get("content") == task.payload["content"]
-    texts_and_payload = stored.texts == task.texts and dict(stored.payload) == dict(task.payload)
-    if same and stored.complete and texts_and_payload:
+    said = (stored.texts, dict(stored.payload)) == (task.texts, dict(task.payload))
+    if same and stored.complete and said:
         plan.unchanged += 1
     else:
         task = replace(task, id=stored.id, keeps_pictures=same and (moved or stored.complete))
@@ -183,47 +176,24 @@ def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, mov
     return True
 
 
-def _match_moved(
-    plan: IngestPlan, tasks: Sequence[IngestTask], stored: dict[str, SourceItem], source: SourceFolder
-) -> list[IngestTask]:
-    """Match files with items of the same content whose file is gone: it has moved. Returns the others."""
+def _gone_paths(stored: Mapping[str, SourceItem], source: SourceFolder) -> dict[str, list[str]]:
+    """Paths of items whose file is gone, by content; another file of the same content is this one, moved."""
     gone: dict[str, list[str]] = defaultdict(list)
     for path, item in stored.items():
         if not (source.root / path).exists():  # else it is outside of what is ingested now
             gone[str(item.payload.get("content"))].append(path)
-    others = []
-    for task in tasks:
-        paths = gone[task.payload["content"]]
-        if not paths or not _match(plan, task, stored.pop(paths.pop(0)), moved=True):
-            others.append(task)
-    return others
-
-
-def _match_ids(
-    plan: IngestPlan, tasks: Sequence[IngestTask], stored: dict[str, SourceItem]
-) -> list[IngestTask]:
-    """Match items of the same id whose first file is another one now. Returns the other tasks."""
-    paths = {item.id: path for path, item in stored.items()}
-    others = []
-    for task in tasks:
-        path = paths.get(task.id)
-        if path is None or not _match(plan, task, stored.pop(path, None)):
-            others.append(task)
-    return others
+    return gone
 
 
 def _name_new(
     plan: IngestPlan, tasks: Iterable[IngestTask], source: SourceFolder, collection: Collection | None
 ) -> None:
-    """Add new items, each with an id that no other item has."""
     taken = {task.id for task in plan.tasks()}
     for task in tasks:
         tail = task.payload["content"][:8]
         tries = (task.id, f"{source.name}/{task.id}", f"{task.id}~{tail}", f"{source.name}/{task.id}~{tail}")
-        free = (
-            one for one in tries if one not in taken and (collection is None or collection.get(one) is None)
-        )
-        name = next(free, None)
+        known = collection.get if collection is not None else lambda _: None
+        name = next((one for one in tries if one not in taken and known(one) is None), None)
         if name is None:
             plan.skipped.append(FileProblem(task.id, "its id belongs to another item; rename the file"))
         else:
@@ -232,22 +202,16 @@ def _name_new(
 
 
 def _source_items(collection: Collection, source: SourceFolder) -> dict[str, SourceItem]:
-    """The items of a source, by path."""
     where = parse_filter({"source": source.name})
     items: dict[str, SourceItem] = {}
     after = None
     while page := collection.scroll(after, PAGE_SIZE, where):
         for item in page:
-            complete = _has_all_blobs(item, collection.blobs)
+            complete = not item.damaged and _has_all_blobs(item, collection.blobs)
             path = str(item.payload.get("path"))
-            items[path] = SourceItem(item.id, _captions_of(item), item.payload, complete)
+            items[path] = SourceItem(item.id, item.texts, item.payload, complete)
         after = page[-1].id
     return items
-
-
-def _is_gone(item: SourceItem, source: SourceFolder, scope: Path, files: FolderContents) -> bool:
-    path = source.root / str(item.payload.get("path"))
-    return path.is_relative_to(scope) and not any(path.is_relative_to(folder) for folder in files.unread)
 
 
 def _path(path: Path, source: SourceFolder) -> str:
@@ -263,7 +227,7 @@ EMPTY_PART_NAMES = """
 scene root rootnode node object obj mesh cube default material group polygon geometry sketchfab model
 primitive sphere plane untitled auxscene gltf glb fbx dae export camera world
 """  # words that programs give to parts
-SUFFIXES = frozenset((*EXTENSIONS, *PICTURE_SUFFIXES, *HEIF_SUFFIXES))
+SUFFIXES = frozenset((*EXTENSIONS, *folder.PICTURE_SUFFIXES, *folder.HEIF_SUFFIXES))
 LARGEST_DESCRIPTION = 4 << 20  # bytes of glTF's JSON; a larger one is not read
 LONGEST_CAPTION, MOST_PARTS = 200, 8  # letters of a caption; parts that are named
 CAPTION_KEYS = ("title", "name", "description", "part", "tags", "keywords")

@@ -1,17 +1,16 @@
-"""One run of an ingest: find the collection, compare, carry out, report.
-
-A collection that a service has open is written through that service.
-"""
+"""One run of an ingest: find the collection, or the service that has it open; compare, carry out, report."""
 
 import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+from tqdm import tqdm
 
 from app.ingest.pipeline import IngestPipeline
 from app.ingest.plan import IngestPlan, plan_folder, plan_manifest
@@ -19,28 +18,23 @@ from app.ingest.sender import ServiceSender
 from app.ingest.sources import ContentCache, SourceFolder, ViewCache, find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
-from index.registry import MAIN, CollectionLocation, ensure_collection, locate_planned_collection
+from index.contracts import CollectionLocation
+from index.registry import MAIN, ensure_collection, locate_planned_collection
 from index.store.folder_locks import writer_of
 from multifold import manifest
 from multifold.bundle.encoder import Encoder
 from multifold.client.client import Client
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FileProblem, FolderLayout, ItemUnit
 from renderers.mesh.formats.mesh_file import CONVERTERS, EXTENSIONS
 from renderers.sandbox import Sandbox
 
-with needs_extra("serve"):
-    from tqdm import tqdm
-
 PROBLEMS_SHOWN = 20
+WRITER = f"multifold ingest, process {os.getpid()}"
 CONTENT_CACHE_FILE = "contents.sqlite"
 SERVICE_TIMEOUT = 600.0  # seconds for a service that draws and encodes
 T = TypeVar("T")
-
-
-class IngestError(MultifoldError):
-    """A request that makes no sense; says why."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +54,13 @@ class IngestRequest:
 
     @property
     def is_manifest(self) -> bool:
-        """Whether it is a list of items."""
         return self.paths[0].suffix.lower() in manifest.SUFFIXES and not self.paths[0].is_dir()
 
     @property
     def root(self) -> Path:
         """The folder, or the one that holds all the files."""
-        if self.paths[0].is_dir():
-            return self.paths[0].resolve()
-        return Path(os.path.commonpath([path.resolve().parent for path in self.paths]))
+        first = self.paths[0].resolve()
+        return first if first.is_dir() else Path(os.path.commonpath([p.resolve().parent for p in self.paths]))
 
 
 @dataclass
@@ -82,37 +74,41 @@ class IngestReport:
     unchanged: int = 0
     skipped: list[FileProblem] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)  # files that belong to no item
+    warnings: list[FileProblem] = field(default_factory=list)  # what was lost of items that are in
     seconds: float = 0.0
 
     def counts(self) -> str:
-        """In one line."""
         lists = (f"{len(getattr(self, name))} {name}" for name in ("added", "changed", "moved", "deleted"))
         return ", ".join([*lists, f"{self.unchanged} unchanged, {len(self.skipped)} skipped"])
 
     def lines(self) -> list[str]:
-        """What was left out, the first of it."""
         lines = [f"  {problem}" for problem in self.skipped[:PROBLEMS_SHOWN]]
         if (more := len(self.skipped) - PROBLEMS_SHOWN) > 0:
             lines.append(f"  … and {more} more; --report FILE writes all of them")
+        lines += [f"  note on {warning}" for warning in self.warnings[:PROBLEMS_SHOWN]]
+        if (more := len(self.warnings) - PROBLEMS_SHOWN) > 0:
+            lines.append(f"  … and {more} more notes; --report FILE writes all of them")
         if self.passed_over:
             lines.append(f"  {len(self.passed_over)} other files were passed over")
         return lines
 
     def write(self, path: Path) -> None:
-        """All of it as JSON."""
         path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def make_report(plan: IngestPlan, skipped: list[FileProblem], seconds: float = 0.0) -> IngestReport:
-    """The outcome of a plan, of which some items were skipped."""
+def make_report(
+    plan: IngestPlan,
+    skipped: list[FileProblem],
+    seconds: float = 0.0,
+    warnings: Sequence[FileProblem] = (),
+) -> IngestReport:
     lost = {problem.name for problem in skipped}
     added, changed, moved = (
         [task.id for task in tasks if task.id not in lost] for tasks in (plan.added, plan.changed, plan.moved)
     )
-    problems = [*plan.skipped, *skipped]
-    return IngestReport(
-        added, changed, moved, plan.deleted, plan.unchanged, problems, plan.passed_over, round(seconds, 3)
-    )
+    report = IngestReport(added, changed, moved, plan.deleted, plan.unchanged, [*plan.skipped, *skipped])
+    notes = list(warnings)
+    return replace(report, passed_over=plan.passed_over, warnings=notes, seconds=round(seconds, 3))
 
 
 class LazySandbox(AbstractContextManager["LazySandbox"]):
@@ -123,7 +119,6 @@ class LazySandbox(AbstractContextManager["LazySandbox"]):
         self._started: Sandbox | None = None
 
     def for_meshes(self, count: int) -> Sandbox:
-        """No more processes than meshes."""
         if self._started is None:
             self._started = Sandbox(min(self._most, count), seconds=self._seconds)
         return self._started
@@ -154,7 +149,6 @@ class IngestDestination:
         return self.location.folder
 
     def client(self) -> Client:
-        """A client of its service, with the key of the environment."""
         assert self.service is not None
         return Client(self.service, SERVICE_TIMEOUT, os.environ.get("MULTIFOLD_KEY"), self.name)
 
@@ -168,12 +162,13 @@ class IngestDestination:
         with Collection.open(
             self.home,
             encoder,
-            writer=None if read_only else _writer_name(),
+            writer=None if read_only else WRITER,
             read_only=read_only,
             probes=encoder.bundle.probes(),
             database=database,
             bucket=self.location.bucket,
             cluster=settings.cluster,
+            reader=encoder.reader,
         ) as collection:
             yield collection
 
@@ -187,16 +182,12 @@ def find_destination(settings: Settings, name: str, encoder: Encoder, *, create:
     if name == MAIN:
         return IngestDestination(name, main, service)
     if create and service is None:
-        return IngestDestination(name, ensure_collection(main, name, encoder.vector_id, _writer_name()), None)
+        return IngestDestination(name, ensure_collection(main, name, encoder.vector_id, WRITER), None)
     if create:
         with IngestDestination(MAIN, main, service).client() as client:
             if name not in {known for one in client.collections() for known in (one.name, *one.aliases)}:
                 client.create_collection(name)
     return IngestDestination(name, locate_planned_collection(main, name), service)
-
-
-def _writer_name() -> str:
-    return f"multifold ingest, process {os.getpid()}"
 
 
 def run_ingest(request: IngestRequest, settings: Settings, encoder: Encoder) -> IngestReport:
@@ -216,8 +207,8 @@ def run_ingest(request: IngestRequest, settings: Settings, encoder: Encoder) -> 
             return make_report(plan, [])
         if source is not None:
             record_source(destination.home, source)
-        skipped = run.carry_out(plan, sandbox)
-        report = make_report(plan, skipped, time.monotonic() - started)
+        skipped, warnings = run.carry_out(plan, sandbox)
+        report = make_report(plan, skipped, time.monotonic() - started, warnings)
         if collection is not None:
             print(f"the collection holds {collection.count()} items")
     return report
@@ -230,8 +221,6 @@ def own_folders(settings: Settings) -> frozenset[Path]:
 
 @dataclass(frozen=True)
 class _IngestRun:
-    """What the steps of one run share."""
-
     request: IngestRequest
     settings: Settings
     encoder: Encoder
@@ -260,27 +249,20 @@ class _IngestRun:
 
         skip = own_folders(self.settings)
         layout = FolderLayout(EXTENSIONS, contents.companions, request.unit, skip, CONVERTERS, watch)
-        is_folder = request.paths[0].is_dir()
-        files = folder.read(source.root, layout, None if is_folder else request.paths, below=request.root)
-        plan = plan_folder(
-            files,
-            source,
-            request.root if is_folder else None,
-            self.collection,
-            contents,
-            names=request.names,
-            metadata=request.metadata,
-            watching=partial(_with_bar, "comparing"),
-        )
+        chosen, scope = (None, request.root) if request.paths[0].is_dir() else (request.paths, None)
+        files = folder.read(source.root, layout, chosen, below=request.root)
+        captions = {"names": request.names, "metadata": request.metadata}
+        bar = partial(_with_bar, "comparing")
+        plan = plan_folder(files, source, scope, self.collection, contents, watching=bar, **captions)
         if plan.deleted and not files.entries and not request.allow_empty:
-            raise IngestError(
-                f"{request.paths[0]} holds nothing now, and {len(plan.deleted)} items came from it. Is its "
-                "drive there? --allow-empty deletes them."
-            )
+            gone = f"{request.paths[0]} holds nothing now, and {len(plan.deleted)} items came from it"
+            raise MultifoldError(f"{gone}. Is its drive there? --allow-empty deletes them.")
         return plan
 
-    def carry_out(self, plan: IngestPlan, sandbox: LazySandbox) -> list[FileProblem]:
-        """Delete and write; returns the items that were skipped."""
+    def carry_out(
+        self, plan: IngestPlan, sandbox: LazySandbox
+    ) -> tuple[list[FileProblem], list[FileProblem]]:
+        """Delete and write; the items that were skipped, and notes on those that are in."""
         tasks, destination, collection = plan.tasks(), self.destination, self.collection
         if destination.service is not None:
             with destination.client() as client:
@@ -289,24 +271,22 @@ class _IngestRun:
                 views = ViewCache(destination.home, self.encoder.bundle.views)
                 sender = ServiceSender(client, collection, views)
                 _show_progress(sender.run(tasks), len(tasks))
-            return sender.skipped
+            return sender.skipped, sender.warnings
         assert collection is not None  # it is open for writing
         if plan.deleted:
             collection.delete(plan.deleted)
         if not tasks:
-            return []
+            return [], []
         # Other processes that read a shared database may not see our files.
         copy = self.request.copy or destination.location.database is not None
         renderers = sandbox.for_meshes(sum(task.mesh is not None for task in tasks))
-        pipeline = IngestPipeline(
-            self.encoder, collection, renderers, self.settings, destination.home, copy=copy
-        )
+        home = destination.home
+        pipeline = IngestPipeline(self.encoder, collection, renderers, self.settings, home, copy=copy)
         _show_progress(pipeline.run(tasks), len(tasks))
-        return pipeline.skipped
+        return pipeline.skipped, pipeline.warnings
 
 
 def _show_progress(done: Iterable[int], total: int) -> None:
-    """Go through to the end, with items a second and the time that is left."""
     with tqdm(total=total, unit="item", desc="taking in", disable=None) as bar:
         for count in done:
             bar.update(count)

@@ -24,10 +24,6 @@ SEND_TRIES = 100  # of a request that a busy service refuses
 BUSY_STATUSES = (429, 503)
 
 
-class SendError(MultifoldError):
-    """An item that cannot be sent."""
-
-
 class ServiceSender:
     """Sends items; what the service refuses is skipped and reported."""
 
@@ -36,6 +32,7 @@ class ServiceSender:
         self._originals = None if collection is None else OriginalFiles(collection.blobs, copy=False)
         self._in_place = bool(client.info().get("in_place"))
         self.skipped: list[FileProblem] = []
+        self.warnings: list[FileProblem] = []
 
     def run(self, tasks: Iterable[IngestTask]) -> Iterator[int]:
         """Carry out the tasks; yields how many more are done."""
@@ -73,10 +70,12 @@ class ServiceSender:
         task.check_unchanged()
         if self._originals is not None and self._in_place:
             self._originals.offer(task, images)
-        self._client.upsert(task.id, texts=task.texts, images=images, mesh=mesh, payload=task.payload)
+        written = self._client.upsert(
+            task.id, texts=task.texts, images=images, mesh=mesh, payload=task.payload
+        )
+        self.warnings += [FileProblem(task.id, one) for one in written.warnings]
         if task.mesh is not None and task.mesh.within is None and (stored := self._stored(task)) is not None:
-            keys = [one.blob for one in stored.observations if one.kind == "view" and one.blob]
-            self._views.put(digest_content(task.mesh.path).hash, keys)
+            self._views.put(digest_content(task.mesh.path).hash, stored.pictures("view"))
 
     def _stored(self, task: IngestTask) -> Item | None:
         return None if self._collection is None else self._collection.get(task.id)
@@ -93,10 +92,9 @@ def diff_patch(former: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str
 
 
 def _single_file(mesh: Path, within: Path | None) -> Path:
-    """A mesh that is one file."""
     others = digest_content(mesh, within=within).files[1:]
     if others:
-        raise SendError(
+        raise MultifoldError(
             f"{mesh.name} names other files ({others[0].name}), and a service takes a mesh as one file: "
             "convert it to glb, or stop the service and run this again"
         )

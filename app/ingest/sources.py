@@ -31,14 +31,6 @@ COMMIT_EVERY = 500  # files after which the hashes are committed
 SOURCES_FILE = "sources.json"
 
 
-class SourceChangedError(MultifoldError):
-    """A file that changed while it was read."""
-
-
-class SourceListError(MultifoldError):
-    """The list of source folders cannot be used."""
-
-
 @dataclass(frozen=True, eq=False)
 class ItemSource:
     """An item as it is handed in: captions, photos and a mesh, as bytes or as files."""
@@ -62,7 +54,7 @@ class IngestTask(ItemSource):
     def check_unchanged(self) -> None:
         """Refuse files that have changed since they were hashed."""
         if any(stamp_file(Path(stamp[0])) != stamp for stamp in self.stamps):
-            raise SourceChangedError("it changed while it was read; run it again")
+            raise MultifoldError("it changed while it was read; run it again")
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,6 @@ class FileContent:
     stamps: tuple[FileStamp, ...]
 
     def is_current(self) -> bool:
-        """Whether none of the files has changed since."""
         try:
             return all(stamp_file(Path(stamp[0])) == stamp for stamp in self.stamps)
         except OSError:
@@ -81,7 +72,6 @@ class FileContent:
 
 
 def stamp_file(path: Path) -> FileStamp:
-    """What the file system says of a file without reading it."""
     status = path.stat()
     return str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
@@ -92,20 +82,17 @@ class ContentCache(AbstractContextManager["ContentCache"]):
     def __init__(self, path: Path | None, settled: int = SETTLED_NS) -> None:
         self._settled, self._new = settled, 0
         self.read = 0  # files that were not cached, or had changed
-        self._database = sqlite3.connect(":memory:" if path is None else path)
         try:
-            self._create()
+            self._open(path)
         except sqlite3.DatabaseError:  # damaged: it is only a cache
             self._database.close()
             assert path is not None
             path.unlink()
-            self._database = sqlite3.connect(path)
-            self._create()
+            self._open(path)
 
     def of(self, path: Path, within: Path | None = None) -> FileContent:
         """The content of a picture or a mesh; a mesh may name files of the folder `within`."""
-        row = self._database.execute("SELECT known FROM files WHERE path = ?", (str(path),)).fetchone()
-        if row is not None:
+        for row in self._database.execute("SELECT known FROM files WHERE path = ?", (str(path),)):
             value, stamps = json.loads(row[0])
             content = FileContent(value, tuple(map(tuple, stamps)))
             if content.is_current():
@@ -123,7 +110,8 @@ class ContentCache(AbstractContextManager["ContentCache"]):
         self._database.commit()
         self._database.close()
 
-    def _create(self) -> None:
+    def _open(self, path: Path | None) -> None:
+        self._database = sqlite3.connect(":memory:" if path is None else path)
         self._database.execute("PRAGMA synchronous = OFF")
         self._database.execute("CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, known TEXT)")
 
@@ -164,7 +152,6 @@ class ViewCache:
             return None
 
     def put(self, content: str, keys: Sequence[str]) -> None:
-        """Note the views of a mesh."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._path(content).write_text(json.dumps([*keys]), encoding="utf-8")
 
@@ -201,13 +188,14 @@ def record_source(home: Path, source: SourceFolder) -> None:
         write_file(home / SOURCES_FILE, json.dumps(names).encode())
 
 
-def find_original(home: Path, payload: Mapping[str, Any]) -> MeshPath | None:
-    """The file that an item was made of, within the folder of its source; None if there is no such file."""
+def find_original_mesh(home: Path, payload: Mapping[str, Any]) -> MeshPath | None:
+    """The mesh that an item was made of, within the folder of its source; None if there is no such file."""
     root, path = _read_sources(home).get(str(payload.get("source"))), payload.get("path")
     if root is None or not isinstance(path, str):
         return None
     file = (root / path).resolve()  # clients can change a payload
-    return MeshPath(file, root) if file.is_relative_to(root.resolve()) and file.is_file() else None
+    ours = file.suffix.lower() in EXTENSIONS and file.is_relative_to(root.resolve()) and file.is_file()
+    return MeshPath(file, root) if ours else None
 
 
 def _read_sources(home: Path) -> dict[str, Path]:
@@ -217,16 +205,14 @@ def _read_sources(home: Path) -> dict[str, Path]:
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError) as error:
-        raise SourceListError(
-            f"{home / SOURCES_FILE} is damaged ({error}); it holds the name of each folder."
-        ) from error
+        sentence = f"{home / SOURCES_FILE} is damaged ({error}); it holds the name of each folder."
+        raise MultifoldError(sentence) from error
 
 
 def adopt_originals(target: Blobs, source: Blobs, item: Item) -> None:
     """Give another collection the references to originals of an item that have no copy."""
     if isinstance(target, FolderBlobs) and isinstance(source, FolderBlobs):
-        photos = [one.blob for one in item.observations if one.kind == "photo" and one.blob is not None]
-        keys = [key for key in (*photos, *item.files) if not source.path(key).is_file()]
+        keys = [key for key in (*item.pictures("photo"), *item.files) if not source.path(key).is_file()]
         target.places.add([(key, path) for key in keys for path in source.places.paths(key)])
 
 

@@ -14,7 +14,6 @@ FOLDER = "thumbnails"
 
 
 def read_thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes:
-    """A picture of a collection as a small WebP."""
     try:
         return _path(home, key).read_bytes()
     except FileNotFoundError:
@@ -24,15 +23,19 @@ def read_thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes
 def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
     """Make it of a decoded picture, which becomes the small one."""
     picture.thumbnail((LONGER_SIDE, LONGER_SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
-    out = io.BytesIO()
-    picture.save(out, "WEBP", quality=82, method=2)
-    path, made = _path(home, key), out.getvalue()
+    path, made = _path(home, key), encode_webp(picture, 82)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(path, made)
     except OSError:  # a full disk or a folder that is not ours: it is made again next time
         pass
     return made
+
+
+def encode_webp(picture: Image.Image, quality: int) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, "WEBP", quality=quality, method=2)
+    return out.getvalue()
 
 
 def _path(home: Path, key: str) -> Path:

@@ -10,40 +10,24 @@ import binascii
 import re
 import socket
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import PurePosixPath
-from ssl import SSLContext
+
+import httpx
 
 from app.encoding.observations import MeshData
 from app.errors import ApiError
+from app.settings import split_list
 from multifold.client.request_models import is_address
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    import httpx
-
 
 DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(;base64)?,", re.ASCII)
 SAFE_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
-MESH_TYPES = {
-    "model/gltf-binary": ".glb",
-    "model/gltf+json": ".gltf",
-    "model/obj": ".obj",
-    "model/stl": ".stl",
-    "model/ply": ".ply",
-}
+MESH_TYPES = {"model/gltf-binary": ".glb", "model/gltf+json": ".gltf"}
+MESH_TYPES |= {f"model/{kind}": f".{kind}" for kind in ("obj", "stl", "ply")}
 MESH_SIGNATURES = {b"glTF": ".glb", b"ply": ".ply", b"OFF": ".off", b"solid": ".stl"}
-PICTURE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".webp": "image/webp",
-    ".gif": "image/gif",
-    ".tif": "image/tiff",
-    ".bmp": "image/bmp",
-    ".avif": "image/avif",
-    ".heif": "image/heif",
-}
+PICTURE_TYPES = {".jpg": "image/jpeg", ".tif": "image/tiff"}
+PICTURE_TYPES |= {f".{kind}": f"image/{kind}" for kind in ("png", "webp", "gif", "bmp", "avif", "heif")}
 
 
 @dataclass(frozen=True)
@@ -56,7 +40,6 @@ class UploadedFile:
 
 
 def read_data_uri(uri: str, what: str) -> UploadedFile:
-    """The file in a base64 data URI."""
     head = DATA_URI.match(uri)
     if head is None or head[2] is None:
         raise ApiError(422, f"bad_{what}", f"'{what}' must be a file or a data URI: data:TYPE;base64,…")
@@ -89,13 +72,17 @@ MOST_REDIRECTIONS = 3
 FETCH_SECONDS = 20.0  # for one file, all in all
 FETCHES_AT_ONCE = 8  # files, for all requests together
 NAT64_NETWORK = IPv6Network("64:ff9b::/96")  # IPv4 as a network of IPv6 alone sees it
+COMPATIBLE_NETWORKS = IPv6Network("::/96"), IPv6Network("::ffff:0:0:0/96")  # IPv4 in older forms
+CLOSED_NETWORKS = IPv6Network("64:ff9b:1::/48"), IPv6Network("3fff::/20")  # local NAT64, documentation
+_ssl_context = cache(httpx.create_ssl_context)
+_refusal = partial(ApiError, 422, "url_refused")
 
 
 class FileFetcher:
     """Fetches what may be fetched."""
 
     def __init__(self, allowed: str, most: int) -> None:
-        self._allowed = frozenset(one.strip().lower() for one in allowed.split(",") if one.strip())
+        self._allowed = frozenset(split_list(allowed.lower()))
         self._most, self._turns = most, asyncio.Semaphore(FETCHES_AT_ONCE)
 
     async def fetch(self, address: str, what: str, most: int) -> UploadedFile:
@@ -141,19 +128,18 @@ class FileFetcher:
     async def _checked(self, url: httpx.URL, what: str) -> str:
         """The network address of a host that may be asked."""
         if not self._allowed:
-            sentence = "this service fetches nothing from addresses; send the file itself, or a data URI"
-            raise ApiError(422, "url_refused", sentence)
+            raise _refusal("this service fetches nothing from addresses; send the file itself, or a data URI")
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-            raise ApiError(422, "url_refused", f"the address of '{what}' must be plain http:// or https://")
+            raise _refusal(f"the address of '{what}' must be plain http:// or https://")
         host = url.netloc.decode().lower()
         named = host in self._allowed
         if not named and (PUBLIC_HOSTS not in self._allowed or url.port is not None):
-            raise ApiError(422, "url_refused", f"this service fetches nothing from {host}")
+            raise _refusal(f"this service fetches nothing from {host}")
         port = url.port or (443 if url.scheme == "https" else 80)
         loop = asyncio.get_running_loop()
         found = [str(one[4][0]) for one in await loop.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)]
         if not named and not all(map(is_public, found)):
-            raise ApiError(422, "url_refused", f"{url.host} is no public host, nor one that may be asked")
+            raise _refusal(f"{url.host} is no public host, nor one that may be asked")
         return found[0]
 
 
@@ -178,18 +164,12 @@ def is_public(address: str) -> bool:
     found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour
-        if found in NAT64_NETWORK:
+        if any(found in network for network in (NAT64_NETWORK, *COMPATIBLE_NETWORKS)):
             inner = IPv4Address(int(found) & 0xFFFF_FFFF)
-        if inner is not None:
-            found = inner
-        elif found.teredo is not None:
+        if found.is_site_local or found.teredo or any(found in network for network in CLOSED_NETWORKS):
             return False
+        found = inner or found
     return found.is_global and not found.is_multicast
-
-
-@cache
-def _ssl_context() -> SSLContext:
-    return httpx.create_ssl_context()
 
 
 def _fetch_error(what: str, why: str) -> ApiError:

@@ -50,7 +50,6 @@ class AuditLog:
         make_folder(path.parent)
 
     def record(self, action: str, collection: str, ids: Sequence[str], count: int, version: int) -> None:
-        """Write one line."""
         line = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "request_id": request_id.get(),

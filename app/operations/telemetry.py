@@ -4,30 +4,38 @@ Spans go to the provider that is set up already, as `opentelemetry-instrument` d
 `otel`, to where OTEL_EXPORTER_OTLP_ENDPOINT says. Without either, no spans are made."""
 
 import logging
+import math
 import os
 import resource
 import shutil
 import threading
 import time
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from app.collections.collections import Collections, CollectionService
 from app.concurrency.batching import OnBatch
-from app.operations.drift import DriftMonitor
 from app.operations.logs import access_log, key_name
+from app.operations.probes import DriftMonitor, ProbeResult
 from index.engines.segments import SegmentReport
+from index.engines.served_queries import ServedRecall
 from multifold.types import Hit
 
 Labels: TypeAlias = Mapping[str, str]
-Sample: TypeAlias = tuple[str, Labels, float]  # suffix of the name, labels, value
+Number: TypeAlias = float | int
+Reading: TypeAlias = tuple[Labels, Number | None]
+Readings: TypeAlias = Iterable[Reading]
+ServiceReader: TypeAlias = Callable[[CollectionService], Readings]
+Sample: TypeAlias = tuple[str, Labels, Number]  # suffix of the name, labels, value
 
 SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 SIZE_BUCKETS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
@@ -40,13 +48,12 @@ class MetricCounter:
     kind = "counter"
 
     def __init__(self, *names: str) -> None:
-        self._names = names
-        self._lock = threading.Lock()
-        self._values: dict[tuple[str, ...], float] = {}
+        self._names, self._lock = names, threading.Lock()
+        self._values: defaultdict[tuple[str, ...], float] = defaultdict(float)
 
     def add(self, *labels: str, by: float = 1.0) -> None:
         with self._lock:
-            self._values[labels] = self._values.get(labels, 0.0) + by
+            self._values[labels] += by
 
     def samples(self) -> Iterable[Sample]:
         with self._lock:
@@ -61,43 +68,36 @@ class MetricHistogram:
     kind = "histogram"
 
     def __init__(self, bounds: tuple[float, ...], *names: str) -> None:
-        self._bounds, self._names = bounds, names
-        self._lock = threading.Lock()
-        self._counts: dict[tuple[str, ...], list[int]] = {}
-        self._sums: dict[tuple[str, ...], float] = {}
+        self._bounds, self._names, self._lock = (*bounds, math.inf), names, threading.Lock()
+        self._series: dict[tuple[str, ...], tuple[list[int], float]] = {}  # counts by bound, and the sum
 
-    def observe(self, value: float | int, *labels: str) -> None:
-        """Count one value."""
-        place = bisect_left(self._bounds, value)
+    def observe(self, value: Number, *labels: str) -> None:
         with self._lock:
-            counts = self._counts.setdefault(labels, [0] * (len(self._bounds) + 1))
-            counts[place] += 1
-            self._sums[labels] = self._sums.get(labels, 0.0) + value
+            counts, total = self._series.get(labels, ([0] * len(self._bounds), 0.0))
+            counts[bisect_left(self._bounds, value)] += 1
+            self._series[labels] = counts, total + value
 
     def samples(self) -> Iterable[Sample]:
         with self._lock:
-            series = [(key, list(counts), self._sums[key]) for key, counts in sorted(self._counts.items())]
-        for key, counts, total in series:
+            series = [(key, [*accumulate(counts)], total) for key, (counts, total) in self._series.items()]
+        for key, counts, total in sorted(series):
             labels = dict(zip(self._names, key, strict=True))
-            below = 0
-            for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
-                below += count
-                yield "_bucket", {**labels, "le": _format_number(bound)}, float(below)
+            for bound, below in zip(self._bounds, counts, strict=True):
+                yield "_bucket", {**labels, "le": _format_number(bound)}, below
             yield "_sum", labels, total
-            yield "_count", labels, float(below)
+            yield "_count", labels, counts[-1]
 
 
 class CallbackMetric:
-    """Values that are read when the metrics are."""
+    """Values that are read when the metrics are; None: there is none now."""
 
-    def __init__(
-        self, read: Callable[[], Iterable[tuple[Labels, float]]], kind: Literal["gauge", "counter"] = "gauge"
-    ) -> None:
+    def __init__(self, read: Callable[[], Readings], kind: str = "gauge") -> None:
         self._read, self.kind = read, kind
 
     def samples(self) -> Iterable[Sample]:
         for labels, value in self._read():
-            yield "", labels, value
+            if value is not None:
+                yield "", labels, value
 
 
 class MetricRegistry:
@@ -111,7 +111,6 @@ class MetricRegistry:
         self._metrics[name] = about, metric
 
     def text(self) -> str:
-        """Everything, as Prometheus reads it."""
         lines: list[str] = []
         for name, (about, metric) in self._metrics.items():
             lines += [f"# HELP {name} {about}", f"# TYPE {name} {metric.kind}"]
@@ -122,16 +121,16 @@ class MetricRegistry:
         return "\n".join(lines) + "\n"
 
 
+LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+
 def _format_labels(labels: Labels) -> str:
-    escaped = (
-        (name, value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\""))
-        for name, value in labels.items()
-    )
-    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped) + "}" if labels else ""
+    pairs = ",".join(f'{name}="{value.translate(LABEL_ESCAPES)}"' for name, value in labels.items())
+    return f"{{{pairs}}}" if pairs else ""
 
 
-def _format_number(value: float) -> str:
-    if value == float("inf"):
+def _format_number(value: Number) -> str:
+    if math.isinf(value):
         return "+Inf"
     return str(int(value)) if value == int(value) else repr(float(value))
 
@@ -151,7 +150,6 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, **attributes: str | int) -> Iterator[None]:
-        """A step of the present span."""
         if self._tracer is None:
             yield
             return
@@ -178,13 +176,11 @@ class Tracing:
             yield answered
 
     def close(self) -> None:
-        """Send the remaining spans, if the provider is ours."""
         if self._own:
             self._provider.shutdown()
 
 
 def open_tracing() -> Tracing:
-    """Tracing as the environment says."""
     if find_spec("opentelemetry") is None:
         return Tracing()
     trace = import_module("opentelemetry.trace")
@@ -201,7 +197,6 @@ def open_tracing() -> Tracing:
 
 
 def _otlp_provider() -> Any:  # noqa: ANN401 (may not be installed)
-    """A provider that sends to where the environment says."""
     sdk, resources = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.resources")
     export = import_module("opentelemetry.sdk.trace.export")
     otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
@@ -219,15 +214,14 @@ class Telemetry:
     """The metrics and spans of one service."""
 
     def __init__(self, collections: Collections) -> None:
-        self.tracing = open_tracing()
+        self.tracing, self.registry = open_tracing(), MetricRegistry()
         self._log_all = collections.settings.log == "all"
-        self.registry = MetricRegistry()
         self._requests = MetricCounter("method", "route", "status")
         self._seconds = MetricHistogram(SECOND_BUCKETS, "route")
         self._sizes = MetricHistogram(SIZE_BUCKETS, "work")
         self._waits = MetricHistogram(SECOND_BUCKETS, "work")
         self._works = MetricHistogram(SECOND_BUCKETS, "work")
-        self._verdicts = MetricCounter("collection", "verdict")
+        self.verdicts = MetricCounter("collection", "verdict")
         self._answers = MetricCounter("collection", "match")
         add = self.registry.add
         add("multifold_requests_total", "Requests answered.", self._requests)
@@ -235,12 +229,11 @@ class Telemetry:
         add("multifold_batch_size", "Requests that were worked on together.", self._sizes)
         add("multifold_wait_seconds", "How long the first of a batch waited.", self._waits)
         add("multifold_work_seconds", "How long a batch took, or one rescoring.", self._works)
-        add("multifold_feedback_total", "Verdicts on hits.", self._verdicts)
+        add("multifold_feedback_total", "Verdicts on hits.", self.verdicts)
         add("multifold_answers_total", "Searches by how well their best hit matches.", self._answers)
         self._describe(collections)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request; log it too, if all are logged or it failed on our side."""
         self._requests.add(method if method in KNOWN_METHODS else "other", route, str(status))
         self._seconds.observe(seconds, route)
         if self._log_all or status >= 500:
@@ -249,16 +242,10 @@ class Telemetry:
             level = logging.ERROR if status >= 500 else logging.INFO
             access_log.log(level, "request", extra={"fields": fields})
 
-    def verdict(self, collection: str, verdict: str) -> None:
-        self._verdicts.add(collection, verdict)
-
     def answer(self, collection: str, hits: Sequence[Hit]) -> None:
-        """Count how well the best hit of a search matches."""
         self._answers.add(collection, rate_match(hits))
 
     def watch(self, work: str) -> OnBatch:
-        """The observer of the batches of one kind of work."""
-
         def observe(size: int, waited: float, worked: float) -> None:
             self._sizes.observe(size, work)
             self._waits.observe(waited, work)
@@ -267,39 +254,37 @@ class Telemetry:
         return observe
 
     def clock(self, work: str) -> Callable[[float], None]:
-        """The observer of the durations of one kind of work."""
         return lambda seconds: self._works.observe(seconds, work)
 
     def show_drift(self, drift: DriftMonitor) -> None:
-        """Show the last probe of each collection."""
-        add, read = self.registry.add, drift.readings
-        sound = CallbackMetric(lambda: read(lambda one: float(one.sound)))
+        def each(read: Callable[[ProbeResult], Number | None]) -> CallbackMetric:
+            return CallbackMetric(lambda: [({"collection": n}, read(p)) for n, p in {**drift.probes}.items()])
+
+        add, recall = self.registry.add, each(lambda one: one.hits / one.queries if one.queries else None)
+        sound = each(lambda one: int(one.sound))
         add("multifold_probe_sound", "Whether the encoder answers its canaries as recorded.", sound)
-        recall = CallbackMetric(lambda: read(lambda one: one.hits / one.queries if one.queries else None))
         add("multifold_probe_recall", "Share of known captions that find their item among ten.", recall)
-        at = CallbackMetric(lambda: read(lambda one: one.at))
-        add("multifold_probe_time_seconds", "When that was looked at last.", at)
+        add("multifold_probe_time_seconds", "When that was looked at last.", each(lambda one: one.at))
+        damaged = each(lambda one: one.damaged - one.repaired)
+        add("multifold_damaged_observations", "Found damaged since the start, and not made anew.", damaged)
+        repaired = each(lambda one: one.repaired)
+        add("multifold_repaired_observations", "Found damaged since the start, and made anew.", repaired)
 
     def show_queues(self, waiting: Callable[[], dict[str, int]], room: int) -> None:
-        """Show how many requests wait for each kind of work, and how many may."""
-        counts = CallbackMetric(lambda: [({"work": work}, float(n)) for work, n in waiting().items()])
+        counts = CallbackMetric(lambda: [({"work": work}, n) for work, n in waiting().items()])
         self.registry.add("multifold_queue_waiting", "Requests that wait.", counts)
-        self._show("multifold_queue_room", "Most that may wait for one work.", lambda: float(room))
+        self._show("multifold_queue_room", "Most that may wait for one work.", lambda: room)
 
     def show_cache(self, counts: Callable[[], tuple[int, int, int]]) -> None:
-        """Show the hits, misses and size of the cache of query vectors."""
-
-        def requests() -> Iterator[tuple[Labels, float]]:
-            for result, count in zip(("hit", "miss"), counts(), strict=False):
-                yield {"result": result}, float(count)
+        def requests() -> list[Reading]:
+            hits, misses, _ = counts()
+            return [({"result": "hit"}, hits), ({"result": "miss"}, misses)]
 
         about = "Queries whose vector was remembered, or was not."
         self.registry.add("multifold_cache_requests_total", about, CallbackMetric(requests, "counter"))
-        self._show("multifold_cache_size", "Vectors remembered.", lambda: float(counts()[2]))
+        self._show("multifold_cache_size", "Vectors remembered.", lambda: counts()[2])
 
-    def _show(
-        self, name: str, about: str, read: Callable[[], float], kind: Literal["gauge", "counter"] = "gauge"
-    ) -> None:
+    def _show(self, name: str, about: str, read: Callable[[], Number], kind: str = "gauge") -> None:
         self.registry.add(name, about, CallbackMetric(lambda: [({}, read())], kind))
 
     def _describe(self, collections: Collections) -> None:
@@ -314,11 +299,15 @@ class Telemetry:
         add("multifold_index_rows", "Rows of an index in this process.", rows)
         sealed = each(lambda one: _index_values(one, lambda _, parts: sum(part.rows for part in parts)))
         add("multifold_index_sealed_rows", "Those in sealed parts; the others are searched exactly.", sealed)
-        recall = each(lambda one: _index_values(one, _least_recall))
-        add("multifold_index_recall", "Recall of the first ten, measured when a part was sealed.", recall)
+        least = each(lambda one: _index_values(one, lambda _, parts: min([1.0, *(p.recall for p in parts)])))
+        add("multifold_index_recall", "Recall of the first ten, measured when a part was sealed.", least)
+        served = each(lambda one: _served_values(one, lambda recall: recall.mean))
+        add("multifold_index_served_recall", "Recall of searches of late, of those asked again.", served)
+        again = each(lambda one: _served_values(one, lambda recall: recall.answers))
+        add("multifold_index_served_answers", "How many searches of late were asked again exactly.", again)
         disk = partial(shutil.disk_usage, collections.settings.data)
-        self._show("multifold_disk_bytes", "The disk of the data folder.", lambda: float(disk().total))
-        self._show("multifold_disk_free_bytes", "What is free on it.", lambda: float(disk().free))
+        self._show("multifold_disk_bytes", "The disk of the data folder.", lambda: disk().total)
+        self._show("multifold_disk_free_bytes", "What is free on it.", lambda: disk().free)
         self._show("multifold_resident_bytes", "Memory in use.", _resident_bytes)
         self._show("multifold_cpu_seconds_total", "Processor time used.", time.process_time, "counter")
 
@@ -333,15 +322,11 @@ def rate_match(hits: Sequence[Hit]) -> str:
     return "well" if max(confidences) >= GOOD_CONFIDENCE else "poorly"
 
 
-def _each_collection(
-    collections: Collections, read: Callable[[CollectionService], Iterable[tuple[Labels, float]]]
-) -> CallbackMetric:
-    """The same values of every collection."""
-
-    def values() -> Iterator[tuple[Labels, float]]:
+def _each_collection(collections: Collections, read: ServiceReader) -> CallbackMetric:
+    def values() -> Iterator[Reading]:
         for service in collections.services():
             for labels, value in read(service):
-                yield {"collection": service.name, **labels}, float(value)
+                yield {"collection": service.name, **labels}, value
 
     return CallbackMetric(values)
 
@@ -352,14 +337,17 @@ def _info_labels(service: CollectionService) -> Labels:
 
 
 def _index_values(
-    service: CollectionService, read: Callable[[int, Sequence[SegmentReport]], float]
-) -> Iterator[tuple[Labels, float]]:
+    service: CollectionService, read: Callable[[int, Sequence[SegmentReport]], Number]
+) -> Iterator[Reading]:
     for (side, kind), (count, segments) in service.collection.sealed().items():
         yield {"side": side, "kind": kind}, read(count, segments)
 
 
-def _least_recall(_: int, segments: Sequence[SegmentReport]) -> float:
-    return min((segment.recall for segment in segments), default=1.0)
+def _served_values(
+    service: CollectionService, read: Callable[[ServedRecall], float]
+) -> Iterator[tuple[Labels, float]]:
+    for (side, kind), recall in service.collection.served().items():
+        yield {"side": side, "kind": kind}, read(recall)
 
 
 def _resident_bytes() -> float:

@@ -42,7 +42,10 @@ def build_bundle(source: PublishedFiles, folder: Path, request: BundleRequest) -
     files = _verify_files(source, layout)
     with stage_bundle(folder) as staging:
         draft = _BundleBuilder(source, layout, request).write_graphs(staging)
-        _write_queries(Encoder(draft))
+        encoder, pictures = Encoder(draft), [np.asarray(one) for one in verification.canary_pictures()]
+        canary.record(encoder, verification.canary_texts(), pictures)
+        probes = encoder.texts(verification.probe_texts()).features  # an index takes pictures from its items
+        np.savez(draft.path("probe.npz"), text=probes)
         origin = {**source.origin, "layout": layout.kind, "files": files}
         licence = source.licence or "unknown"
         provenance = {"code": version("multifold"), "licence": licence, "source": origin}
@@ -59,9 +62,8 @@ def _verify_files(source: PublishedFiles, layout: TowerLayout) -> Mapping[str, s
     hashes = {name: bundles.file_hash(source.path(name)) for name in names}
     for name, pinned in source.pins.items():
         if hashes.get(name, pinned) != pinned:
-            raise PullError(
-                f"{name} is not the file that is known: its sha256 is {hashes[name]}, not {pinned}"
-            )
+            known = f"its sha256 is {hashes[name]}, not {pinned}"
+            raise PullError(f"{name} is not the file that is known: {known}")
     return hashes
 
 
@@ -86,12 +88,11 @@ class _BundleBuilder:
         draft = self._write_text(draft)
         encoder, pictures = Encoder(draft), verification.canary_pictures()
         verification.check_pictures(encoder, self._image, output, pictures, self._limit)
-        lengths = encoder.texts(["a"]).features.shape[1], encoder.pictures(pictures[:1]).shape[1]
-        if lengths[0] != lengths[1]:
-            raise PullError(
-                f"texts and pictures have features of different lengths, {lengths}: they do not compare"
-            )
-        return replace(draft, geometry=replace(draft.geometry, feature_dim=lengths[0], dim=lengths[0]))
+        length, other = encoder.texts(["a"]).features.shape[1], encoder.pictures(pictures[:1]).shape[1]
+        if length != other:
+            lengths = f"of different lengths, {(length, other)}: they do not compare"
+            raise PullError(f"texts and pictures have features {lengths}")
+        return replace(draft, geometry=replace(draft.geometry, feature_dim=length, dim=length))
 
     def _describe(self, folder: Path) -> Bundle:
         """The description, as far as it is known before the graphs have answered; writes the tokenizer."""
@@ -133,11 +134,3 @@ class _BundleBuilder:
         if self._layout.kind == "immich":
             return ()
         return ("pooler_output",) if self._config.family.startswith("siglip") else (projected,)
-
-
-def _write_queries(encoder: Encoder) -> None:
-    """Canaries, and the texts by which an index measures its recall; it takes pictures from its items."""
-    pictures = [np.asarray(picture) for picture in verification.canary_pictures()]
-    canary.record(encoder, verification.canary_texts(), pictures)
-    probes = encoder.texts(verification.probe_texts()).features
-    np.savez(encoder.bundle.path("probe.npz"), text=probes)

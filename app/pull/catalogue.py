@@ -1,12 +1,12 @@
 """Published towers that we know, from what their publishers and users have written down.
 
 `sha256` holds the hashes that are known in advance; what is not pinned here is verified against the hub's own
-list and written into the bundle. Memory and recall: immich's table of full-precision towers (the process's
-peak; the mean of recall@1, 5 and 10, text to picture, on Crossmodal-3600 in English). None: not known.
+list and written into the bundle. None: not known.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from app.pull.published_files import Variant
 
@@ -17,8 +17,8 @@ class PublishedEncoder:
 
     name: str
     repository: str
-    licence: str  # of the weights; what the export itself says is read from the hub and shown beside it
-    languages: str
+    licence: str = ""  # of the weights; what the export itself says is read from the hub, too
+    languages: str = "-"
     variant: Variant = "fp32"
     revision: str | None = None
     download: int | None = None  # bytes of both graphs
@@ -28,23 +28,35 @@ class PublishedEncoder:
 
     @property
     def about(self) -> str:
-        """One sentence for people."""
         towers = f"Published towers {self.repository} ({self.variant})"
         return f"{towers}, trained on pictures and texts of the web."
 
     @property
     def pinned(self) -> str:
-        """Whether the hashes of its graphs are known in advance."""
         return ("unverified", "partly known", "known")[sum(name.endswith(".onnx") for name in self.sha256)]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        size = "-" if self.download is None else f"{self.download / 1e6:.0f} MB"
+        memory = "-" if self.memory is None else f"{self.memory / 1024:.1f} GiB"
+        recall = "-" if self.recall is None else f"{self.recall:.1f} %"
+        shown = self.name, self.variant, size, memory, recall, self.languages
+        return (*shown, self.licence or "-", self.pinned, self.repository)
 
 
 def _hashes(suffix: str, vision: str, text: str, **configurations: str) -> dict[str, str]:
     """Hashes of a repository in the layout of transformers.js, by file name."""
     graphs = {f"onnx/vision_model{suffix}.onnx": vision, f"onnx/text_model{suffix}.onnx": text}
-    return {**graphs, **{f"{name}.json": sha256 for name, sha256 in configurations.items()}}
+    return graphs | {f"{name}.json": sha256 for name, sha256 in configurations.items()}
 
 
-CLIP = "Xenova/clip-vit-base-patch32", "d15189d7028b43f1d3e65039190477f6af591c2a"
+CLIP = partial(
+    PublishedEncoder,
+    repository="Xenova/clip-vit-base-patch32",
+    revision="d15189d7028b43f1d3e65039190477f6af591c2a",
+    licence="MIT",
+    languages="English",
+)
 CLIP_TOKENS = "f7f3b7af117d467b58374797691a6438d3e6b9e9cef800dfd5dced7f697a90cd"
 RECOMMENDED = "siglip2-b16-small"
 PUBLISHED_ENCODERS = (
@@ -74,13 +86,9 @@ PUBLISHED_ENCODERS = (
         memory=3038,
         recall=75.19,
     ),
-    PublishedEncoder(
+    CLIP(
         name="clip-b32-small",
-        repository=CLIP[0],
-        revision=CLIP[1],
         variant="int8",
-        licence="MIT",
-        languages="English",
         download=89_117_001 + 64_504_507,
         sha256=_hashes(
             "_quantized",
@@ -89,12 +97,8 @@ PUBLISHED_ENCODERS = (
             tokenizer=CLIP_TOKENS,
         ),
     ),
-    PublishedEncoder(
+    CLIP(
         name="clip-b32",
-        repository=CLIP[0],
-        revision=CLIP[1],
-        licence="MIT",
-        languages="English",
         download=351_685_709 + 254_058_553,
         memory=1004,
         recall=59.37,
@@ -130,14 +134,12 @@ PUBLISHED_ENCODERS = (
 
 
 def find_published_encoder(name: str) -> PublishedEncoder | None:
-    """The encoder of this name, if the list has it."""
     return next((one for one in PUBLISHED_ENCODERS if one.name == name), None)
 
 
 def format_catalogue() -> str:
-    """The list, for people."""
     head = ("name", "variant", "graphs", "memory", "recall", "languages", "licence", "hashes", "repository")
-    rows = [head, *(_row(one) for one in PUBLISHED_ENCODERS)]
+    rows = [head, *(one.row for one in PUBLISHED_ENCODERS)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([*lines, "", *CATALOGUE_NOTES])
@@ -149,10 +151,3 @@ CATALOGUE_NOTES = (
     "text to picture, Crossmodal-3600, English). Nobody measured int8 so: compare it on your own things.",
     "hashes: `unverified` ones are checked against the hub's own list when pulled, and kept in the bundle.",
 )
-
-
-def _row(one: PublishedEncoder) -> tuple[str, ...]:
-    size = "-" if one.download is None else f"{one.download / 1e6:.0f} MB"
-    memory = "-" if one.memory is None else f"{one.memory / 1024:.1f} GiB"
-    recall = "-" if one.recall is None else f"{one.recall:.1f} %"
-    return one.name, one.variant, size, memory, recall, one.languages, one.licence, one.pinned, one.repository

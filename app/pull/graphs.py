@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ LARGE_WEIGHTS = 2**30  # bytes; above, weights lie beside the graph, which may n
 
 
 def read_graph(path: Path, weights: bool = True) -> ModelProto:
-    """A published graph, with its weights inside or beside it."""
     try:
         model = onnx.load(path, load_external_data=weights)
     except Exception as error:  # protobuf and external data fail in many ways
@@ -42,7 +42,6 @@ def weight_files(path: Path) -> set[str]:
 
 
 def write_graph(model: ModelProto, path: Path) -> None:
-    """Save a graph, large weights in one file beside it."""
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     beside = path.with_name(f"{path.name}.data")
     beside.unlink(missing_ok=True)
@@ -89,11 +88,9 @@ def geometry_graph() -> ModelProto:
         helper.make_node("Max", ["length", "least"], ["safe"]),
         helper.make_node("Div", ["features", "safe"], ["out"]),
     ]
-    features, out = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["b", "n"]) for name in ("features", "out")
-    )
+    tensor = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT, shape=["b", "n"])
     least = numpy_helper.from_array(np.array(1e-8, np.float32), "least")
-    graph = helper.make_graph(nodes, "geometry", [features], [out], [least])
+    graph = helper.make_graph(nodes, "geometry", [tensor("features")], [tensor("out")], [least])
     opset = [helper.make_opsetid("", GEOMETRY_OPSET)]
     return helper.make_model(graph, opset_imports=opset, ir_version=GEOMETRY_IR)
 

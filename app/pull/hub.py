@@ -27,19 +27,16 @@ class ListedFile:
     name: str
     size: int
     sha256: str | None
-    blob: str | None = None
+    blob: str
 
     def matches(self, path: Path) -> bool:
-        """Whether a file has the listed content."""
         if path.stat().st_size != self.size:
             return False
         if self.sha256 is not None:
             return file_hash(path) == self.sha256
-        if self.blob is None:
-            return True
         content = path.read_bytes()
-        head = b"blob %d\0" % len(content)
-        return hashlib.sha1(head + content, usedforsecurity=False).hexdigest() == self.blob
+        blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
+        return blob.hexdigest() == self.blob
 
 
 def download_file(client: httpx.Client, url: str, listed: ListedFile, path: Path) -> None:
@@ -50,9 +47,8 @@ def download_file(client: httpx.Client, url: str, listed: ListedFile, path: Path
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
     free = shutil.disk_usage(path.parent).free
     if free < listed.size - _size_on_disk(partial):
-        raise PullError(
-            f"{listed.name} has {listed.size:,} bytes, but only {free:,} are free in {path.parent}"
-        )
+        have = f"only {free:,} are free in {path.parent}"
+        raise PullError(f"{listed.name} has {listed.size:,} bytes, but {have}")
     with tqdm(total=listed.size, unit="B", unit_scale=True, desc=listed.name) as bar:
         _download_with_retries(client, url, listed, partial, bar)
     if not listed.matches(partial):
@@ -118,7 +114,6 @@ class _Repository:
     files: Mapping[str, ListedFile]
 
     def fetch(self, name: str, folder: Path) -> None:
-        """One of its files, at its pinned commit."""
         url = f"/{self.name}/resolve/{self.commit}/{quote(name)}"
         download_file(self.client, url, self.files[name], folder / name)
 
@@ -127,38 +122,45 @@ class _Repository:
         for name in names:
             listed, pinned = self.files[name].sha256, pins.get(name)
             if pinned and listed and listed != pinned:
-                raise PullError(
-                    f"{name} of {self.name} is not the file that is known: the hub lists another sha256"
-                )
+                known = "the file that is known: the hub lists another sha256"
+                raise PullError(f"{name} of {self.name} is not {known}")
         total = sum(self.files[name].size for name in names)
         if total > most:
-            raise PullError(
-                f"{self.name} needs {total:,} bytes, more than the {most:,} that are allowed; say --most"
-            )
+            allowed = f"the {most:,} that are allowed; say --most"
+            raise PullError(f"{self.name} needs {total:,} bytes, more than {allowed}")
 
     def weights_of(self, graph: str, folder: Path) -> Iterator[str]:
         """The files with the weights of a graph that was fetched, which are beside it."""
         for weights in sorted(graphs.weight_files(folder / graph)):
             name = str(PurePosixPath(graph).with_name(PurePosixPath(weights).name))
             if PurePosixPath(weights).name != weights or name not in self.files:
-                raise PullError(
-                    f"{graph} wants its weights from {weights!r}, which {self.name} does not have beside it"
-                )
+                wanted = f"{graph} wants its weights from {weights!r}"
+                raise PullError(f"{wanted}, which {self.name} does not have beside it")
             yield name
 
 
 def fetch_from_hub(
-    request: HubRequest, folder: Path, pins: Mapping[str, str], address: str = HUB_ADDRESS
+    request: HubRequest,
+    folder: Path,
+    pins: Mapping[str, str],
+    address: str = HUB_ADDRESS,
+    wanted: Sequence[str] = (),
 ) -> PublishedFiles:
-    """Download what a bundle needs into a folder, which keeps what came if the connection breaks."""
+    """Download into a folder what a bundle needs, or the files that are wanted.
+
+    The folder keeps what came if the connection breaks.
+    """
     with httpx.Client(base_url=address, timeout=HUB_TIMEOUT, follow_redirects=True) as client:
         repository = _read_repository(client, request)
-        layout = recognise_layout(repository.files, request.variant)
-        names = [*layout.files]
+        missing = [name for name in wanted if name not in repository.files]
+        if missing:
+            raise PullError(f"{request.repository} has no {missing[0]}")
+        layout = None if wanted else recognise_layout(repository.files, request.variant)
+        names = [*(layout.files if layout else wanted)]
         repository.check(names, pins, request.most)
-        for name in layout.files:
+        for name in names[:]:
             repository.fetch(name, folder)
-        for graph in (layout.image_graph, layout.text_graph):
+        for graph in (layout.image_graph, layout.text_graph) if layout else ():
             for weights in repository.weights_of(graph, folder):
                 names.append(weights)
                 repository.check(names, pins, request.most)
@@ -176,27 +178,22 @@ def _read_repository(client: httpx.Client, request: HubRequest) -> _Repository:
         commit, licence = str(description["sha"]), (description.get("cardData") or {}).get("license")
         files = _list_files(client, f"/api/models/{request.repository}/tree/{commit}?recursive=true")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PullError(
-            f"the hub describes {request.repository} in a way we do not understand: {error!r}"
-        ) from error
-    return _Repository(
-        client, request.repository, commit, licence if isinstance(licence, str) else None, files
-    )
+        sentence = f"the hub describes {request.repository} in a way we do not understand: {error!r}"
+        raise PullError(sentence) from error
+    stated = licence if isinstance(licence, str) else None
+    return _Repository(client, request.repository, commit, stated, files)
 
 
 def _list_files(client: httpx.Client, url: str | None) -> dict[str, ListedFile]:
-    """Every file of a commit; long lists come in pages."""
     files: dict[str, ListedFile] = {}
     while url is not None:
         answer = _get(client, url)
         for entry in answer.json():
             if entry["type"] == "file":
                 name, large = entry["path"], entry.get("lfs")
-                if large:
-                    sha256 = str(large["oid"]).removeprefix("sha256:")
-                    files[name] = ListedFile(name, int(large["size"]), sha256)
-                else:
-                    files[name] = ListedFile(name, int(entry["size"]), None, entry["oid"])
+                sha256 = str(large["oid"]).removeprefix("sha256:") if large else None
+                size = int((large or entry)["size"])
+                files[name] = ListedFile(name, size, sha256, entry["oid"])
         url = answer.links.get("next", {}).get("url")
     return files
 
@@ -205,14 +202,11 @@ def _get(client: httpx.Client, url: str) -> httpx.Response:
     try:
         answer = client.get(url)
     except httpx.HTTPError as error:
-        raise PullError(
-            f"the hub {client.base_url} is out of reach ({error}). Without a network: fetch the files "
-            "elsewhere, and say --from FOLDER"
-        ) from error
+        advice = "Without a network: fetch the files elsewhere, and say --from FOLDER"
+        raise PullError(f"the hub {client.base_url} is out of reach ({error}). {advice}") from error
     if answer.status_code in (401, 403, 404):
-        raise PullError(
-            f"the hub {client.base_url} has no public {url.split('?')[0].removeprefix('/api/models/')}"
-        )
+        name = url.split("?")[0].removeprefix("/api/models/")
+        raise PullError(f"the hub {client.base_url} has no public {name}")
     if answer.is_error:
         raise PullError(f"the hub {client.base_url} answers {answer.status_code} to {url}")
     return answer

@@ -36,26 +36,22 @@ class PublishedFiles:
     pins: Mapping[str, str] = field(default_factory=dict)  # name -> sha256 that it must have
 
     def names(self) -> list[str]:
-        """All its files, as paths relative to the folder."""
         files = (path for path in self.folder.rglob("*") if path.is_file())
         return sorted(path.relative_to(self.folder).as_posix() for path in files)
 
     def path(self, name: str) -> Path:
-        """The path of one of its files."""
         path = self.folder / name
         if not path.is_file():
             raise PullError(f"{self.folder} lacks its file {name}")
         return path
 
     def text(self, name: str) -> str:
-        """The content of a text file."""
         try:
             return self.path(name).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise PullError(f"{self.path(name)} is damaged: {error}") from error
 
     def json(self, name: str) -> dict[str, Any]:
-        """The content of a configuration."""
         try:
             config = json.loads(self.text(name))
         except json.JSONDecodeError as error:
@@ -79,8 +75,6 @@ def open_published_folder(folder: Path, licence: str | None, pins: Mapping[str, 
 
 @dataclass(frozen=True)
 class TowerLayout:
-    """Which file is what."""
-
     kind: Literal["immich", "transformers.js"]
     image_graph: str
     text_graph: str
@@ -109,11 +103,8 @@ def recognise_layout(names: Collection[str], variant: Variant) -> TowerLayout:
         layout = TowerLayout("transformers.js", graphs[0], graphs[1], *configs)
     else:
         there = sorted(name for name in names if name.endswith(".onnx")) or ["no ONNX graph at all"]
-        raise PullError(
-            f"no separate vision and text towers of the variant {variant} are here: looked for {graphs[0]} "
-            f"and visual/model.onnx, and found {', '.join(there[:8])}"
-        )
-    missing = [name for name in layout.files if name not in names]
-    if missing:
+        sought = f"looked for {graphs[0]} and visual/model.onnx, and found {', '.join(there[:8])}"
+        raise PullError(f"no separate vision and text towers of the variant {variant} are here: {sought}")
+    if missing := [name for name in layout.files if name not in names]:
         raise PullError(f"this is laid out as {layout.kind} does it, but {missing[0]} is missing")
     return layout

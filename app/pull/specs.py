@@ -23,7 +23,6 @@ KNOWN_STEPS = {"do_resize", "do_rescale", "do_normalize", "do_center_crop", "do_
 
 
 def image_spec(source: PublishedFiles, layout: TowerLayout) -> ImageSpec:
-    """The image preprocessing of published towers."""
     config = source.json(layout.image_config)
     try:
         return _open_clip_image(config) if layout.kind == "immich" else _transformers_image(config)
@@ -186,15 +185,13 @@ def _load_tokenizer(definition: str) -> tokenizers.Tokenizer:
 
 
 def _frame_ids(published: tokenizers.Tokenizer) -> tuple[int | None, int]:
-    """The ids that stand before and after every text."""
     bare = published.encode("a", add_special_tokens=False).ids
     framed = published.encode("a").ids
     before = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
     start, end = framed[:before], framed[before + len(bare) :]
     if len(start) > 1 or len(end) != 1:
-        raise PullError(
-            f"the tokenizer frames a text with {start} and {end}; we know at most one id before and one after"
-        )
+        frame = f"the tokenizer frames a text with {start} and {end}"
+        raise PullError(f"{frame}; we know at most one id before and one after")
     return (start[0] if start else None), end[0]
 
 

@@ -81,7 +81,6 @@ TENSOR_TYPES = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(fl
 def check_pictures(
     encoder: Encoder, graph: Path, output: str, pictures: Sequence[Image.Image], limit: float
 ) -> None:
-    """Pictures, preprocessed as the configuration says."""
     session = _session(graph)
     wanted, spec = session.get_inputs()[0], encoder.bundle.image
     published: list[Features] = []
@@ -140,11 +139,9 @@ def _run_graph(session: Any, output: str, inputs: dict[str, np.ndarray]) -> Feat
 
 def _compare_features(tower: str, ours: Features, theirs: Features, limit: float) -> None:
     if ours.shape != theirs.shape:
-        raise PullError(
-            f"our {tower} graph answers in the shape {ours.shape}, the published one in {theirs.shape}"
-        )
+        shapes = f"in the shape {ours.shape}, the published one in {theirs.shape}"
+        raise PullError(f"our {tower} graph answers {shapes}")
     difference = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-12))
     if not difference <= limit:
-        raise PullError(
-            f"our {tower} graph differs from the published one by {difference:.1e}, more than {limit}"
-        )
+        by = f"by {difference:.1e}, more than {limit}"
+        raise PullError(f"our {tower} graph differs from the published one {by}")

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from index.jobs import JobList, JobProgress, JobRecord
-from multifold.errors import MultifoldError, needs_extra
-from multifold.types import JobState
+from starlette.concurrency import run_in_threadpool
 
-with needs_extra("serve"):
-    from starlette.concurrency import run_in_threadpool
+from index.jobs import JobList, JobProgress, JobRecord
+from index.store.database import StoreError
+from multifold.errors import MultifoldError
+from multifold.types import JobState
 
 log = logging.getLogger("multifold.app")
 POLL_SECONDS, REPORT_SECONDS = 2.0, 1.0  # seconds between two polls for work, and between two reports
@@ -21,10 +21,7 @@ JobHandler: TypeAlias = Callable[[JobRecord, JobProgress], Awaitable[None]]
 
 
 class JobRunner:
-    """Adds and runs jobs on one event loop. A handler may be cancelled at any `await`.
-
-    `exclusive` means that no other process runs jobs of this list.
-    """
+    """Adds and runs jobs on one event loop; `exclusive`: no other process runs jobs of this list."""
 
     def __init__(self, jobs: JobList, handlers: Mapping[str, JobHandler], *, exclusive: bool) -> None:
         self._jobs, self._handlers, self._exclusive = jobs, handlers, exclusive
@@ -36,16 +33,6 @@ class JobRunner:
         job = await run_in_threadpool(self._jobs.add, kind, collection, spec, total)
         self._added.set()
         return job
-
-    async def get(self, name: str) -> JobRecord:
-        return await run_in_threadpool(self._jobs.get, name)
-
-    async def all(self) -> list[JobRecord]:
-        """Every job, the youngest first."""
-        return await run_in_threadpool(self._jobs.all)
-
-    async def cancel(self, name: str) -> JobRecord:
-        return await run_in_threadpool(self._jobs.cancel, name)
 
     async def close(self) -> None:
         """Stop; a running job goes on when the service is back."""
@@ -63,8 +50,8 @@ class JobRunner:
                     await self._run(job)
                     continue
                 first = False
-            except MultifoldError:
-                log.exception("the list of jobs cannot be read")
+            except StoreError:
+                pass  # which the store has logged
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._added.wait(), POLL_SECONDS)
 

@@ -2,9 +2,8 @@
 
 A rebuild copies every item, then whatever the change log names, until nothing is left. The new collection is
 verified, and an alias may be moved to it. Requests that resolved the alias before may still write to the
-former collection: its change log is followed until the last of them has ended. After an interruption nothing
-is copied twice. A move is reversed by the same job in the other direction: only later writes are
-copied. A reindex encodes nothing again.
+former collection: its change log is followed until the last of them has ended. A move is reversed by the same
+job in the other direction, which copies later writes only. A reindex encodes nothing again.
 """
 
 import asyncio
@@ -12,24 +11,21 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
+from starlette.concurrency import run_in_threadpool
+
 from app.concurrency.batching import QueueFullError
 from app.encoding.observations import MeshData, MeshPath
 from app.errors import ApiError
-from app.ingest.pipeline import EncodedItem, OriginalFiles
-from app.ingest.sources import ItemSource, adopt_originals, find_mesh_in_place, find_original
-from app.operations import readiness
+from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles
+from app.ingest.sources import ItemSource, adopt_originals, find_mesh_in_place, find_original_mesh
+from app.operations import probes
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.contracts import IndexPlan
 from index.jobs import JobProgress, JobRecord
 from index.store.feedback import Judgement
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.types import Item
-from renderers.contracts import Views
-from renderers.mesh.formats.mesh_file import EXTENSIONS
-
-with needs_extra("serve"):
-    from starlette.concurrency import run_in_threadpool
-
+from renderers.sandbox import RenderedMesh, RenderLane
 
 REBUILD_JOB = "rebuild"
 ITEMS_A_PAGE = 16
@@ -37,10 +33,6 @@ ITEMS_AT_ONCE = 4
 FOLLOW_SECONDS = 0.5  # between two reads of the change log
 MOST_MISSING = 100
 COUNT_TRIES = 10
-
-
-class RebuildError(MultifoldError):
-    """The new collection is incomplete; the alias was not moved."""
 
 
 async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
@@ -58,7 +50,12 @@ async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -
         return
     await copier.catch_up()
     progress.result.setdefault("moved_at", target.service.collection.version)
-    await _move_alias(runtime, job.spec["alias"], target.service.name, progress)
+    alias, name = job.spec["alias"], target.service.name
+    listing = await runtime.quick.run(runtime.collections.listing)
+    if listing.aliases.get(alias) != name:  # else the job was interrupted after it had moved it
+        former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, name))
+        progress.result |= {"alias": alias, "former": former}
+        runtime.audit.record(f"set alias {alias}", name, [], 1, 0)
     now = asyncio.get_running_loop().time
     end = now() + longest_request(runtime)
     while now() < end:
@@ -71,15 +68,6 @@ async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -
 def longest_request(runtime: Runtime) -> float:
     """Seconds after which every request that is under way now has ended."""
     return runtime.collections.settings.patience
-
-
-async def _move_alias(runtime: Runtime, alias: str, name: str, progress: JobProgress) -> None:
-    """Move the alias; once, even if the job was interrupted before it could say so."""
-    listing = await runtime.quick.run(runtime.collections.listing)
-    if listing.aliases.get(alias) != name:
-        former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, name))
-        progress.result |= {"alias": alias, "former": former}
-        runtime.audit.record(f"set alias {alias}", name, [], 1, 0)
 
 
 class CollectionCopier:
@@ -105,21 +93,20 @@ class CollectionCopier:
             await self._copy(page)
             self._progress.done += len(page)
             if len(page) < ITEMS_A_PAGE:
-                await self._target.run(
-                    lambda: self._target.service.delete(sorted({*self._to.ids()} - {*self._from.ids()}))
-                )
+                await self._target.run(self._delete_others)
                 result["whole"] = True
             else:
                 result["after"] = page[-1].id
 
+    def _delete_others(self) -> None:
+        self._target.service.delete(sorted({*self._to.ids()} - {*self._from.ids()}))
+
     async def catch_up(self) -> None:
-        """Copy what the change log names, until it names nothing new."""
         while True:
-            version, ids = await self._source.run(
-                lambda: self._from.changed(self._progress.result["version"])
-            )
+            since = self._progress.result["version"]
+            version, ids = await self._source.run(partial(self._from.changed, since))
             if ids is None:
-                raise RebuildError("the log was shortened meanwhile: start again")
+                raise MultifoldError("the log was shortened meanwhile: start again")
             for start in range(0, len(ids), ITEMS_A_PAGE):
                 await self._copy_changed(ids[start : start + ITEMS_A_PAGE])
             self._progress.result["version"] = version
@@ -152,19 +139,16 @@ class CollectionCopier:
         """Check the number of items, and that a search finds a known one."""
         if self._missing and not some_missing:
             some = "; ".join(f"{name!r}: {why}" for name, why in list(self._missing.items())[:3])
-            raise RebuildError(f"{len(self._missing)} items could not be made anew: {some}")
-        await self._check_counts()
-        await self._target.run(lambda: readiness.check_readiness(self._target.service))
-
-    async def _check_counts(self) -> None:
-        """Compare the counts. Both collections change meanwhile, so a difference has to last."""
-        for _ in range(COUNT_TRIES):
+            raise MultifoldError(f"{len(self._missing)} items could not be made anew: {some}")
+        for _ in range(COUNT_TRIES):  # both collections change meanwhile, so a difference has to last
             former, new = await self._target.run(lambda: (self._from.count(), self._to.count()))
             if former == new + len(self._missing):
-                return
+                break
             await self.catch_up()
             await asyncio.sleep(FOLLOW_SECONDS)
-        raise RebuildError(f"the new collection has {new} items, and the former one {former}")
+        else:
+            raise MultifoldError(f"the new collection has {new} items, and the former one {former}")
+        await self._target.run(lambda: probes.check_readiness(self._target.service))
 
     async def _copy(self, page: Sequence[Item]) -> None:
         turns = asyncio.Semaphore(ITEMS_AT_ONCE)
@@ -173,55 +157,48 @@ class CollectionCopier:
             if not isinstance(outcome, MultifoldError):
                 self._missing.pop(item.id, None)
                 continue
+            trouble = f"{item.id!r}: {outcome}"
             self._missing[item.id] = str(outcome)
-            self._progress.error(f"{item.id!r}: {outcome}")
+            self._progress.error(trouble)
             if len(self._missing) > MOST_MISSING:
-                raise RebuildError(
-                    f"more than {MOST_MISSING} items could not be made anew, such as {item.id!r}: {outcome}"
+                raise MultifoldError(
+                    f"more than {MOST_MISSING} items could not be made anew, such as {trouble}"
                 )
 
-    async def _prepare(self, item: Item, turns: asyncio.Semaphore) -> EncodedItem | MultifoldError:
+    async def _prepare(self, item: Item, turns: asyncio.Semaphore) -> Encoded:
         async with turns:
             while True:
                 try:
-                    views = await self._runtime.render_pool.run(lambda: self._render(item))
-                    return await self._target.run(partial(self._encode, item, views))
+                    drawn = await self._runtime.render_pool.run(lambda lane: self._render(item, lane))
+                    return await self._target.run(partial(self._encode, item, drawn))
                 except QueueFullError as error:
                     await asyncio.sleep(error.retry_after or 1)
                 except MultifoldError as error:
                     return error
 
-    def _encode(self, item: Item, views: Views | None) -> EncodedItem:
-        blobs, observations = self._from.blobs, item.observations
+    def _encode(self, item: Item, drawn: RenderedMesh | None) -> EncodedItem:
+        item, blobs = self._source.service.repaired(item), self._from.blobs
         adopt_originals(self._to.blobs, blobs, item)
-        texts = tuple(one.text for one in observations if one.text is not None)
-        photos = tuple(blobs.get(one.blob) for one in observations if one.kind == "photo" and one.blob)
-        source = ItemSource(item.id, texts, photos, payload=item.payload)
+        photos = tuple(map(blobs.get, item.pictures("photo")))
+        source = ItemSource(item.id, item.texts, photos, payload=item.payload)
         files = [MeshData(blobs.get(key), key[64:]) for key in item.files]
-        return self._target.service.make(source, OriginalFiles(self._to.blobs, copy=False), views, files)
+        return self._target.service.make(source, OriginalFiles(self._to.blobs, copy=False), drawn, files)
 
-    def _render(self, item: Item) -> Views | None:
+    def _render(self, item: Item, lane: RenderLane) -> RenderedMesh | None:
         """Its views, rendered as the target's encoder needs them."""
         if not any(one.kind == "view" for one in item.observations):
             return None
         mesh: MeshData | MeshPath | None = find_mesh_in_place(self._from.blobs, item.files)
         if mesh is None:
             files = [self._from.blobs.get(key) for key in item.files]  # its error names one that is gone
-            if len(files) == 1:
-                mesh = MeshData(files[0], item.files[0][64:])
-            else:
-                mesh = find_original(self._source.service.home, item.payload)
-                if mesh is None or mesh.path.suffix.lower() not in EXTENSIONS:
-                    sentence = "its mesh is not kept here; write it again with its mesh"
-                    raise ApiError(422, "no_original", sentence)
-        return self._target.service.observer.draw(mesh)
+            kept = MeshData(files[0], item.files[0][64:]) if len(files) == 1 else None
+            mesh = kept or find_original_mesh(self._source.service.home, item.payload)
+        if mesh is None:
+            raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")
+        return self._target.service.observer.draw(mesh, lane)
 
 
 REINDEX_JOB = "reindex"
-
-
-class JobCancelledError(MultifoldError):
-    """The job was cancelled, or the service ends: the index stays as it was."""
 
 
 async def run_reindex(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
@@ -231,7 +208,7 @@ async def run_reindex(runtime: Runtime, job: JobRecord, progress: JobProgress) -
 
     def on_progress(done: int) -> None:
         if over.is_set():
-            raise JobCancelledError("the new index was called off")
+            raise MultifoldError("the new index was called off")
         progress.done = done
 
     progress.total = sum((await run_in_threadpool(collection.observations)).values())

@@ -1,9 +1,7 @@
 """The runtime of a service on one event loop, and of each of its collections.
 
 Encoding and searching are batched, the rest runs in bounded pools. Rendering has a pool of its own, as it
-takes seconds and must not keep others waiting. Collections share the pools, the query encoder and the
-telemetry.
-"""
+takes seconds and must not keep others waiting."""
 
 import asyncio
 import time
@@ -12,45 +10,44 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
+
+from starlette.concurrency import run_in_threadpool
 
 from app.collections.collections import Collections, CollectionService
+from app.collections.confidence import UNCALIBRATED
 from app.concurrency.batching import Batcher
-from app.concurrency.pools import ThreadPool
+from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.http.schemas.search import SearchOptions
-from app.ingest.pipeline import EncodedItem, OriginalFiles, WrittenItem
+from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles, Written
 from app.ingest.sources import ItemSource
 from app.ingest.uploads import FileFetcher
-from app.operations.drift import DriftMonitor
 from app.operations.logs import AuditLog
+from app.operations.probes import DriftMonitor
 from app.operations.telemetry import Telemetry
 from app.runtime.jobs import JobHandler, JobRunner
 from app.search import insight
 from app.search.duplicates import Deduplicator
 from app.search.query import (
     CollectionQueryEncoder,
-    EncodedPart,
     QueryEncoder,
     SearchHits,
     WeightedParts,
     check_confidence,
+    matches_well,
     narrow_filter,
     passes_thresholds,
     search_request,
     side_of,
 )
 from index.registry import DEFAULT, MAIN
+from index.search.evidence import UNFITTED
 from index.search.search import SearchRequest
 from index.store.filters import Filter
-from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Hit
+from multifold.types import ConfidenceBasis, Hit, Item
 
-with needs_extra("serve"):
-    from starlette.concurrency import run_in_threadpool
-
-T = TypeVar("T")
 JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
 
@@ -60,9 +57,9 @@ class CollectionRuntime:
 
     def __init__(self, runtime: "Runtime", service: CollectionService) -> None:
         self.parent, self.service = runtime, service
-        self.query_encoder = CollectionQueryEncoder(
-            runtime.query_encoder(service.observer), service.collection, runtime.quick
-        )
+        self.run = runtime.quick.run  # does work in a thread
+        encoder = runtime.query_encoder(service.observer)
+        self.query_encoder = CollectionQueryEncoder(encoder, service.collection, runtime.quick)
         self._deduplicator = Deduplicator(service.collection)
         self._spared = service.settings.spared
         self._searches: Batcher[SearchRequest, list[Hit]] = Batcher(
@@ -74,7 +71,6 @@ class CollectionRuntime:
 
     @property
     def address(self) -> str:
-        """The path that its routes begin with."""
         plain = self.service.name == MAIN == self.parent.collections.default
         return "/v1" if plain else f"/v1/collections/{self.service.name}"
 
@@ -84,36 +80,40 @@ class CollectionRuntime:
         """Encode the parts of a query and search with them; `where` narrows the filter of the options."""
         start, name, span = time.perf_counter(), self.service.name, self.parent.telemetry.tracing.span
         where = narrow_filter(options, where)
-        model, side = self.service.confidence.now(), side_of(parts)
+        service, side, whole = self.service, side_of(parts), options.target == "item"
+        evidence = service.evidence.now() if whole else UNFITTED
+        model = UNCALIBRATED if whole else service.confidence.now()
         check_confidence(model.curves, parts, options)
         self._searches.refuse_if_full()
         with span("encode", collection=name, clues=len(parts)):
-            encoded = await self._encode(parts)
+            encode = self.query_encoder.encode
+            if len(parts) == 1:  # without a task of its own
+                encoded = [await encode(parts[0][0])]
+            else:
+                encoded = await asyncio.gather(*(encode(part) for part, _ in parts))
         encode_end = time.perf_counter()
         vectors = [one.vector for one in encoded]
-        request = search_request(parts, vectors, options, where, model.curves, self.service.settings)
+        request = search_request(parts, vectors, options, where, model.curves, evidence, service.settings)
         version = self.service.collection.version
         with span("search", collection=name):
             hits = await self._hits(request, fold=options.duplicates == "fold")
         search_end = time.perf_counter()
+        if whole and side is None:  # a mix, an item or a vector, which no calibration covers
+            hits = [replace(hit, confidence=None) for hit in hits]
         if not options.offset:
             self.parent.telemetry.answer(name, hits)
-        hits = [
-            replace(hit, chance=model.chance(side, options.pool, hit))
-            for hit in hits
-            if passes_thresholds(hit, options)
-        ]
+        hits = [hit for hit in hits if passes_thresholds(hit, options)]
+        if not whole:
+            hits = [replace(hit, chance=model.chance(side, options.pool, hit)) for hit in hits]
         if options.explain:
             weighted = [(vector, weight) for vector, (_, weight) in zip(vectors, parts, strict=True)]
             hits = await self.run(lambda: insight.with_side_scores(self.service, weighted, hits))
         warnings = tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings))
         times = encode_end - start, search_end - encode_end
-        return SearchHits(hits, version, *times, warnings, model.basis if side else None)
-
-    async def _encode(self, parts: WeightedParts) -> list[EncodedPart]:
-        if len(parts) == 1:  # without a task of its own
-            return [await self.query_encoder.encode(parts[0][0])]
-        return await asyncio.gather(*(self.query_encoder.encode(part) for part, _ in parts))
+        if not whole:
+            return SearchHits(hits, version, *times, warnings, model.basis if side else None)
+        basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
+        return SearchHits(hits, version, *times, warnings, basis if side else None, matches_well(hits))
 
     async def _hits(self, request: SearchRequest, *, fold: bool) -> list[Hit]:
         """The hits of the index; to fold duplicates, so many more that a page is left."""
@@ -131,18 +131,20 @@ class CollectionRuntime:
 
     async def prepare(self, source: ItemSource) -> EncodedItem:
         """Render and encode an item that was uploaded; it is not written yet."""
-        service, span, views = self.service, self.parent.telemetry.tracing.span, None
+        service, span, drawn = self.service, self.parent.telemetry.tracing.span, None
         files: tuple[MeshData, ...] = ()
         if (mesh := source.mesh) is not None:
             with span("draw", collection=service.name):
-                views = await self.parent.render_pool.run(lambda: service.observer.draw(mesh))
+                drawn = await self.parent.render_pool.run(
+                    lambda lane: service.observer.draw(mesh, lane), mesh.size
+                )
             if isinstance(mesh, MeshData) and service.settings.keep_files:
                 files = (mesh,)
         originals = OriginalFiles(service.collection.blobs, copy=True, spared=self._spared)
         with span("make", collection=service.name):
-            return await self.run(lambda: service.make(source, originals, views, files))
+            return await self.run(lambda: service.make(source, originals, drawn, files))
 
-    async def put(self, items: Sequence[EncodedItem | MultifoldError]) -> list[WrittenItem | MultifoldError]:
+    async def put(self, items: Sequence[Encoded]) -> list[Written]:
         """Write items together, and say what became of each; one that failed before stays an error."""
         ready = [one for one in items if isinstance(one, EncodedItem)]
         written = iter(await self.run(lambda: self.service.put(ready)) if ready else [])
@@ -153,21 +155,18 @@ class CollectionRuntime:
         self.parent.audit.record(action, self.service.name, ids, count, version)
 
     def check_many(self, count: int, what: str) -> None:
-        """Refuse what is too much for one request."""
         most = self.service.settings.max_batch
         if count > most:
             raise ApiError(422, "too_many", f"one request holds {most} {what} at most, not {count}")
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Do it in a thread."""
-        return await self.parent.quick.run(work)
+    async def item(self, name: str) -> Item:
+        return await self.run(lambda: self.service.item(name))
 
     @property
     def waiting(self) -> int:
         return self._searches.waiting
 
     def close(self) -> None:
-        """Finish what was accepted."""
         self._searches.close()
 
 
@@ -180,7 +179,7 @@ class Runtime:
         self.telemetry, self.audit = Telemetry(collections), AuditLog(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
         self.quick = ThreadPool("quick", settings.workers, settings.queue, watch("items"))
-        self.render_pool = ThreadPool("slow", settings.renderers, settings.queue, watch("draw"))
+        self.render_pool = RenderPool(settings.renderers, settings.queue, watch("draw"))
         self.fetcher = FileFetcher(settings.fetch, settings.max_body)
         self._query_encoders: dict[ObservationEncoder, QueryEncoder] = {}
         self._runtimes: dict[str, CollectionRuntime] = {}  # by the place of their collection
@@ -203,13 +202,9 @@ class Runtime:
             await run_in_threadpool(runtime.close)
 
     async def collection(self, name: str = DEFAULT) -> CollectionRuntime:
-        """The runtime of a collection, by its name or an alias."""
         collections = self.collections
-        place = (
-            await run_in_threadpool(collections.place, name)
-            if collections.shared
-            else collections.place(name)
-        )
+        shared = collections.shared  # then the names have to be read
+        place = await run_in_threadpool(collections.place, name) if shared else collections.place(name)
         if place not in self._runtimes:
             service = await run_in_threadpool(collections.service, name)
             if place not in self._runtimes:  # another request may have been first
@@ -217,20 +212,16 @@ class Runtime:
         return self._runtimes[place]
 
     async def drop(self, name: str) -> None:
-        """Drop a collection; what was accepted is finished first."""
         entry = await run_in_threadpool(self.collections.forget, name)
-        dropped = self._runtimes.pop(entry.place, None)
-        if dropped is not None:
+        if (dropped := self._runtimes.pop(entry.place, None)) is not None:
             await run_in_threadpool(dropped.close)
         await run_in_threadpool(self.collections.discard, entry)
 
     def query_encoder(self, observer: ObservationEncoder) -> QueryEncoder:
-        """The query encoder that all collections of an encoder share."""
         if observer not in self._query_encoders:
             observer.on_rescore = self.telemetry.clock("rescore")
-            self._query_encoders[observer] = QueryEncoder(
-                observer, self.collections.settings, self.telemetry, self.render_pool
-            )
+            encoder = QueryEncoder(observer, self.collections.settings, self.telemetry, self.render_pool)
+            self._query_encoders[observer] = encoder
         return self._query_encoders[observer]
 
     def _waiting(self) -> dict[str, int]:
@@ -247,7 +238,6 @@ class Runtime:
         return hits, misses, size
 
     def close(self) -> None:
-        """Finish what was accepted."""
         for encoder in self._query_encoders.values():
             encoder.close()
         for collection in self._runtimes.values():

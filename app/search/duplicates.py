@@ -1,10 +1,9 @@
 """Finds items that show the same, by thumbnails of their pictures, whatever size and quality these have.
 
-A thumbnail is 16 × 16 means of the colours. Two are the same if these differ by at most 2.5 of 255
-grey levels on average, and nowhere by more than 40. Pictures at half their size as JPEG of quality 50 differ
-by 1.4 and 19 at most; two different pieces of 320 generated ones by 3.0 and 88 at least, seen from six sides.
-Items are the same if all their pictures are, one by one: a shape by its views, so a mesh in another place,
-scale or format is the same, and a rotated one is another (some formats have another axis up).
+A thumbnail is 16 × 16 means of the colours. Pictures at half their size as JPEG of quality 50 differ by 1.4
+of 255 grey levels on average, and 19 at most; two different pieces of 320 generated ones by 3.0 and 88 at
+least, seen from six sides. Items are the same if all their pictures are, one by one: a mesh in another place,
+scale or format is the same, a rotated one is another.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from PIL import Image
 from index.collection import Collection
 from multifold.bundle.preprocess import decode, flatten
 from multifold.errors import MultifoldError
-from multifold.types import KIND_OF, Hit
+from multifold.types import KIND_OF, Hit, Kind
 
 THUMBNAIL_SIDE = 16
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENCE = 2.5, 40
@@ -31,7 +30,8 @@ class Deduplicator:
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
-        self._thumbnail = lru_cache(CACHED_THUMBNAILS)(self._read)
+        read = collection.blobs.get
+        self._thumbnail = lru_cache(CACHED_THUMBNAILS)(lambda key: comparison_thumbnail(decode(read(key))))
 
     def fold(self, hits: Sequence[Hit]) -> list[tuple[Hit, list[Hit]]]:
         """Hits that show something new, in their order, each with those that show the same."""
@@ -46,27 +46,23 @@ class Deduplicator:
             same = next((same for other, same in others if shows_same(stack, other)), None)
             if same is not None:
                 same.append(hit)
-                continue
-            folded.append((hit, []))
-            others.append((stack, folded[-1][1]))
+            else:
+                folded.append((hit, []))
+                others.append((stack, folded[-1][1]))
         return folded
 
     def _thumbnails(self, hit: Hit) -> np.ndarray | None:
         """All pictures of the side that was found, or all of the item if that was a caption."""
         item = self._collection.get(hit.id)
-        kinds = ("photo", "view") if hit.side == "text" else (KIND_OF[hit.side],)
-        keys = [one.blob for one in item.observations if one.kind in kinds and one.blob] if item else []
+        kinds: tuple[Kind, ...] = ("photo", "view") if hit.side == "text" else (KIND_OF[hit.side],)
+        keys = item.pictures(*kinds) if item else ()
         try:
             return np.stack([self._thumbnail(key) for key in keys]) if keys else None
         except MultifoldError:  # a picture that is lost or damaged shows nothing
             return None
 
-    def _read(self, key: str) -> np.ndarray:
-        return comparison_thumbnail(decode(self._collection.blobs.get(key)))
-
 
 def comparison_thumbnail(picture: Image.Image) -> Int16[np.ndarray, "s s 3"]:
-    """A picture as it is compared."""
     small = flatten(picture).resize((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.BOX)
     return np.asarray(small).astype(np.int16)
 

@@ -7,20 +7,21 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from app.collections.confidence import calibration_of
 from app.concurrency.batching import Batcher
-from app.concurrency.pools import ThreadPool
+from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.http.schemas.search import LexicalMode, SearchOptions
 from app.operations.telemetry import Telemetry
 from app.settings import Settings
 from index.collection import Collection
+from index.search.evidence import EvidenceModel
 from index.search.search import SearchRequest
 from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.bundle.calibration import CalibrationCurve, pair_name
@@ -87,7 +88,7 @@ class QueryEncoder:
     """Encodes texts, pictures and meshes with one encoder; for one event loop."""
 
     def __init__(
-        self, observer: ObservationEncoder, settings: Settings, telemetry: Telemetry, render_pool: ThreadPool
+        self, observer: ObservationEncoder, settings: Settings, telemetry: Telemetry, render_pool: RenderPool
     ) -> None:
         self._observer = observer
         self._cache: LruCache[Hashable, EncodedPart] = LruCache(settings.cache)
@@ -121,9 +122,11 @@ class QueryEncoder:
         encoded = self._cache.get(key)
         if encoded is None:
             observer = self._observer
-            views = await self._render_pool.run(lambda: observer.look_at_views(observer.draw(mesh)))
+            drawn = await self._render_pool.run(lambda lane: observer.draw(mesh, lane), mesh.size)
+            views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
             parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
-            encoded = self.from_feature(pool_mean(np.stack([part.feature for part in parts])))
+            mean = self.from_feature(pool_mean(np.stack([part.feature for part in parts])))
+            encoded = replace(mean, warnings=drawn.notes)
             self._cache.put(key, encoded)
         return encoded
 
@@ -278,6 +281,7 @@ def search_request(
     options: SearchOptions,
     where: Filter | None,
     curves: Mapping[str, CalibrationCurve],
+    evidence: EvidenceModel,
     settings: Settings,
 ) -> SearchRequest:
     """The request to the index for a query whose parts were encoded."""
@@ -285,7 +289,16 @@ def search_request(
     vector = vectors[0] if is_single(parts) else mix
     words = _lexical_query(parts, options.lexical or settings.lexical, settings.lexical_weight)
     query = Query(vector, options.target, options.limit, options.pool, options.offset, words)
+    if options.target == "item":
+        return SearchRequest(query, where, options.exact, side=evidence_side(parts), evidence=evidence)
     return SearchRequest(query, where, options.exact, calibration_of(curves, side_of(parts), options.pool))
+
+
+def evidence_side(parts: WeightedParts) -> Side:
+    """As what a query is weighted: a text if it has one, else as its first part that has a side."""
+    parts_first = sorted(parts, key=lambda pair: not isinstance(pair[0], TextQueryPart))
+    sides = (part.sides[0] if isinstance(part, ItemQueryPart) else part.side for part, _ in parts_first)
+    return next((side for side in sides if side is not None), "image")
 
 
 def _lexical_query(parts: WeightedParts, mode: LexicalMode, weight_of_words: float) -> LexicalQuery | None:
@@ -302,9 +315,9 @@ def check_confidence(
     curves: Mapping[str, CalibrationCurve], parts: WeightedParts, options: SearchOptions
 ) -> None:
     """Refuse a threshold on confidence where no calibration covers the query."""
-    if options.min_confidence is None:
+    if options.min_confidence is None or (options.target == "item" and side_of(parts) is not None):
         return
-    targets = SIDES if options.target == "any" else (options.target,)
+    targets = (options.target,) if options.target in SIDES else SIDES
     query_side = side_of(parts)
     if query_side is None or not any(pair_name(query_side, side, options.pool) in curves for side in targets):
         sentence = "no confidence is known for this: it needs one text, image or mesh, and a bundle that is "
@@ -319,6 +332,17 @@ def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
     return least is None or (hit.confidence is not None and hit.confidence >= least)
 
 
+CLEAR_GAIN = 0.4  # nats beyond what strangers have together
+CLEAR_CONFIDENCE = 0.5
+
+
+def matches_well(hits: Sequence[Hit]) -> bool:
+    """Whether anything stands out of what strangers look like."""
+    return any(
+        (hit.gain or 0.0) >= CLEAR_GAIN or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE for hit in hits[:1]
+    )
+
+
 @dataclass(frozen=True)
 class SearchHits:
     """The hits of a search, and how they were found. Times are in seconds."""
@@ -329,3 +353,4 @@ class SearchHits:
     search_seconds: float
     warnings: tuple[str, ...] = ()
     basis: ConfidenceBasis | None = None  # of their confidence
+    matches_well: bool | None = None  # whether anything stands out, where the target is the item

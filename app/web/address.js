@@ -1,14 +1,14 @@
 // What is asked, and its place in the address bar:
-//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=any&sure=0.5&is.colour=red&from.price=5&to.price=9&sort=name&fold=1&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=text&sure=0.5&is.colour=red&from.price=5&sort=name&fold=1&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
-// A file cannot be in an address: it is kept for this visit, and the history's state names it.
+// A file is kept for this visit, and the history's state names it.
 
 import { plain } from "./dom.js";
 
-const TARGETS = ["shape", "image", "text", "any"];
+const TARGETS = ["item", "shape", "image", "text", "any"];
 const files = new Map();
 
-export const nothing = { shelf: "", clues: [], target: "shape", sure: 0, where: {}, sort: "", fold: false, all: false, item: null };
+export const nothing = { shelf: "", clues: [], target: "item", sure: 0, where: {}, sort: "", fold: false, all: false, item: null };
 export const weightOf = (clue) => clue.weight ?? 1;
 export const fileOf = (clue) => files.get(clue.key);
 

@@ -1,5 +1,5 @@
 // The box and its chips: what is searched with, each with a weight.
-// One clue of words stays in the box, as in any search; several clues are chips, and the box takes the next one.
+// One clue of words stays in the box; several clues are chips, and the box takes the next one.
 
 import { current, fileClue, fileOf, go, weightOf } from "./address.js";
 import { item } from "./api.js";

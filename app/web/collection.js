@@ -1,4 +1,4 @@
-// The panel of the collection: what is in it, and adding files, with everything that was refused and why.
+// The collection: what is in it, and adding files, with what was refused and why.
 
 import { go } from "./address.js";
 import * as api from "./api.js";

@@ -1,4 +1,4 @@
-// Something for the clipboard, also where the browser gives pages no clipboard (plain http from another machine).
+// Copies a text, also where the browser gives pages no clipboard (plain http).
 
 import { h, icon } from "./dom.js";
 

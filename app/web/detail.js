@@ -70,7 +70,7 @@ function deletion(id, name, gone) {
   return place;
 }
 
-// Back to the grid; an item that was opened from its own address has no grid behind it in the history.
+// Back to the grid; an item opened from its own address has none in the history.
 export const leave = () => (history.state?.inner ? history.back() : go({}));
 
 export async function show(id, gone) {

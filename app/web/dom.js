@@ -45,13 +45,13 @@ export function iconButton(name, label, onclick, attributes = {}) {
 
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
-// The name of an item or hit: what its payload calls it, else what is said of it, else the end of its id.
+// The name of an item or hit: of its payload, else a caption, else the end of its id.
 export function nameOf({ id, payload, matched, observations }) {
   const said = observations?.find((seen) => seen.kind === "caption") ?? matched;
   return [payload.name, payload.title, payload.kind, said?.text].find((name) => typeof name === "string" && name) ?? (id.split(/[/:]/).at(-1) || id).replace(/_/g, " ");
 }
 
-// Draws anew without taking the keyboard away from whoever is at one of its controls (they have a data-key).
+// Draws again and keeps the focus on the control with the same data-key.
 export function redraw(parent, ...children) {
   const key = parent.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   parent.replaceChildren(...children.filter(Boolean));

@@ -1,4 +1,4 @@
-// Files come by choosing, dropping or pasting: to search with or, while the collection is open, to be added to it.
+// Files come by choosing, dropping or pasting: to search with or, while the collection is open, to be added.
 
 import * as collection from "./collection.js";
 import { $ } from "./dom.js";

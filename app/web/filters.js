@@ -24,7 +24,7 @@ function* keysOf(payload, before = "") {
   }
 }
 
-// Looks for keys that tell items apart: more than one value, and, if there are many, not one for every item.
+// Keys with more than one value, and fewer than there are items.
 export async function discover() {
   const { items } = await scroll({ limit: LOOKED_AT });
   const often = new Map();
@@ -46,7 +46,7 @@ function nameOf(key) {
   return (keys.some((other) => other !== key && end(other) === end(key)) ? key : end(key)).replace(/[_.]/g, " ");
 }
 
-// The counts of a key are of the items that fit all other keys, so that a second value can be chosen beside the first.
+// The counts of a key are of the items that fit all other keys.
 async function counts(where) {
   const asked = Object.keys(where);
   const free = keys.filter((key) => !asked.includes(key));

@@ -1,4 +1,4 @@
-// Dropped files become items: files that differ only in their ending are one thing.
+// Dropped files become items: files that differ only in their ending are one.
 // chairs/red.glb, chairs/red.jpg and chairs/red.txt (a caption a line) are the item chairs:red; chairs/red.json may say more:
 // a caption, a list of them, or {"texts": […], "meta": {…}}.
 

@@ -7,7 +7,7 @@ import { bodyOf } from "./question.js";
 
 const LIMIT = 10;
 
-// `keeps`: whether the service does; the style sheet hides the thumbs where it does not, or where nothing was asked.
+// `keeps`: whether the service keeps verdicts; if not, the style sheet hides the thumbs.
 export const know = (keeps) => document.body.classList.toggle("keeps", keeps);
 export const show = ({ clues }) => document.body.classList.toggle("asked", clues.length > 0);
 

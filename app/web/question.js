@@ -20,6 +20,7 @@ export const know = (pairs) => { calibrated = new Set(pairs); };
 export function least(asked) {
   const one = alone(asked);
   if (!one || one.like) return null;
+  if (asked.target === "item") return asked.sure;
   const side = one.words ? "text" : isMesh(fileOf(one)) ? "shape" : "image";
   const targets = asked.target === "any" ? ["shape", "image", "text"] : [asked.target];
   return targets.some((target) => calibrated.has(`${side}/${target}/mean`)) ? asked.sure : null;
@@ -103,7 +104,7 @@ export function weightInBytes(asked) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-// The same search as a command. A file of a mix is read by the shell, so its JSON comes as a here-document.
+// The search as a command; the shell reads the files of a mix into a here-document.
 export async function curl(asked, limit) {
   const one = alone(asked);
   const at = (path) => `curl -s ${quoted(location.origin + root() + path)}`;

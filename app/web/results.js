@@ -12,6 +12,11 @@ const FIRST = 4;
 
 const placeOf = ({ kind, index }) => `${kind} ${index + 1}`;
 
+// What matched, the strongest first.
+const reasons = ({ evidence = [] }) => evidence.filter(({ value }) => value > 0.05)
+  .map(({ matched, text_field, leg }) => (matched ? placeOf(matched) : text_field ?? leg))
+  .filter((place, at, all) => all.indexOf(place) === at);
+
 function picture(seen) {
   const src = seen.kind === "photo" ? `${seen.url}&small=true` : seen.url;
   const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224 });
@@ -31,13 +36,14 @@ function card(hit) {
   const name = nameOf(hit);
   const sure = hit.confidence == null ? null : told(hit.confidence);
   const score = sure ?? hit.score?.toFixed(3);
-  const [kind, meaning] = sure ? ["confidence", `the probability that this is what was meant; index score ${hit.score.toFixed(3)}`] : ["score", "higher is closer"];
+  const [kind, meaning] = sure ? ["confidence", `the probability that this is meant; score ${hit.score.toFixed(3)}`] : ["score", "higher is closer"];
   const spoken = [name, score && `${kind} ${score}`, matched && placeOf(matched)];
   const open = link(id, { class: "open", "aria-label": spoken.filter(Boolean).join(", ") },
     h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
     h("span", { class: "told" },
       h("span", { class: "top" }, h("span", { class: "name" }, name), score && h("span", { class: "score", title: meaning }, score)),
       h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
+      reasons(hit).length ? h("span", { class: "words" }, reasons(hit).join(" · ")) : null,
       hit.words?.length ? h("span", { class: "words", title: "words of the search in it" }, hit.words.join(" ")) : null,
       hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map(nameOf).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
   return h("li", { class: "card", "data-item": id }, open, h("span", { class: "acts" }), h("span", { class: "thumbs" }));

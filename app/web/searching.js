@@ -1,4 +1,4 @@
-// Runs what is asked, a page at a time, and says how it went. Answers are kept, so that going back is at once.
+// Runs searches, a page at a time. Answers are kept, so that going back is at once.
 
 import { isIdle, signature } from "./address.js";
 import { counted, tooLarge } from "./api.js";
@@ -59,6 +59,7 @@ async function extend(answer) {
   answer.done = asked.clues.length ? isSorted(asked) || got.hits.length < STEP || answer.offset > (limits?.offset ?? 10000) : !got.next;
   answer.took ??= got.took_ms?.total;
   answer.warnings = got.warnings ?? [];
+  answer.well ??= got.matches_well;
   return fresh;
 }
 
@@ -71,10 +72,11 @@ function tell(answer) {
   $("copy").replaceChildren(hits.length ? copier("Copy as curl", command) : "");
   $("more").hidden = done;
   if (!hits.length) sayNothingFound(answer);
+  else if (answer.well === false) say("Nothing matches well", ["What comes nearest is shown all the same."]);
 }
 
 function sayNothingFound({ asked, fitting }) {
-  const side = { shape: "a shape", image: "a photo", text: "a caption", any: "anything" }[asked.target];
+  const side = { shape: "a shape", image: "a photo", text: "a caption", any: "anything", item: "anything" }[asked.target];
   if (fitting === 0) say("No item fits these filters", ["Take one of them away."]);
   else if (asked.clues.length && least(asked)) say("Nothing matches well", [`No item is ${Math.round(100 * asked.sure)} % sure or more to be what was meant. Be less strict to see what comes nearest.`]);
   else if (asked.clues.length) say("Nothing to compare with", [`No item ${fitting == null ? "here" : "that fits the filters"} has ${side}. Compare with another side.`]);
@@ -95,7 +97,7 @@ export function leave() {
   if (shown) shown.top = scrollY;
 }
 
-// `back`: somebody returns to it, so it is shown where it was left.
+// `back`: it is shown where it was left.
 export async function run(asked, back) {
   waiting?.abort();
   $("copy").replaceChildren();
@@ -162,7 +164,7 @@ export function removed(id) {
 
 export function listen() {
   $("more").addEventListener("click", further);
-  // Watched anew after each page: where the window is taller than a page, its end stays in sight and nothing would change.
+  // Again after each page: in a tall window its end stays in sight, and nothing would change.
   const end = new IntersectionObserver(async ([seen]) => {
     if (!seen.isIntersecting || $("more").hidden) return;
     end.unobserve($("more"));

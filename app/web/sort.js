@@ -1,4 +1,4 @@
-// In which order. What is only listed is sorted by the service; of a search, the best are sorted here, and said to be so.
+// The order. Lists are sorted by the service; of a search, the best are sorted here.
 
 import { go, isIdle } from "./address.js";
 import { item } from "./api.js";
@@ -28,7 +28,7 @@ export function learn(found, asked) {
 // The numbers of a dotted key, as the service knows them.
 const numbers = (payload, key) => [key.split(".").reduce((at, part) => at?.[part], payload)].flat().filter((one) => typeof one === "number");
 
-// What is found, in the chosen order; what lacks the number comes last. Names may be captions, which the items have.
+// Hits in the chosen order; those without the number come last.
 export async function sorted(hits, sort) {
   const [, down, key] = sort.match(NUMBER) ?? [];
   if (!key) await Promise.all(hits.map(async (hit) => { hit.observations = (await item(hit.id).catch(() => hit)).observations; }));

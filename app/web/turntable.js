@@ -1,4 +1,4 @@
-// The pictures of an item: its views turn by dragging or by arrow keys, all of them can be chosen below.
+// The pictures of an item: views turn by dragging or arrow keys.
 
 import { h } from "./dom.js";
 
@@ -17,7 +17,7 @@ export function turntable(pictures, matched) {
       h("img", { src: seen.url, alt: "" })));
   let at = 0;
 
-  // What is laid over the picture as the encoder sees it: all of it, or its middle square; until it is turned.
+  // Laid over the picture as the encoder sees it, until it is turned.
   function cover(map) {
     const { clientWidth: wide, clientHeight: high, naturalWidth, naturalHeight } = large;
     const scale = Math.min(wide / naturalWidth, high / naturalHeight);

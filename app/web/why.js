@@ -1,4 +1,4 @@
-// Why an item matched, on request: scores of its sides, a heat map over its picture, words with shares; and the way to the root.
+// Why an item matched: scores of its sides, a heat map, words with shares; and the way to the root.
 
 import { current } from "./address.js";
 import * as api from "./api.js";

@@ -1,4 +1,4 @@
-// What takes long: jobs with their progress, errors and an end to them, and snapshots of the collection, to be taken and kept.
+// Jobs with their progress and errors, and snapshots of the collection.
 
 import * as api from "./api.js";
 import { $, h, redraw } from "./dom.js";

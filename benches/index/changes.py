@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benches.index import engines, generated_vectors, timing
+from benches.index import engines, generated_vectors
 from benches.index.engines import ComparedEngine, Thresholds, build_engine
 from benches.index.generated_vectors import VectorSet
 from benches.reporting import head, row
@@ -13,10 +13,9 @@ from index.contracts import CPU_LADDER, Ids
 from index.engines import exact_engine, faiss_library
 from index.engines.exact_engine import RowView, view_of
 from index.engines.faiss_engine import FaissEngine
-from index.engines.faiss_index import FaissIndex, SearchSetting, build_index
-from index.engines.faiss_library import L2Reduction
+from index.engines.faiss_index import FaissIndex, SearchSetting
+from index.engines.faiss_library import L2Reduction, faiss
 from index.engines.segments import search_once
-from multifold.types import Metric
 
 TYPE = CPU_LADDER[0]
 SHARES = (1.0, 0.5, 0.1, 0.03, 0.01, 0.001, 0.0001)
@@ -26,45 +25,45 @@ EFFORT = 128
 
 
 def true_thresholds(
-    scene: VectorSet, limit: int, rows: RowView | None = None, allowed: Ids | None = None
+    vectors: VectorSet, limit: int, rows: RowView | None = None, allowed: Ids | None = None
 ) -> Thresholds:
     """The score of the last of the true `limit` rows, for each query."""
-    view = view_of(np.arange(len(scene.rows)), scene.rows) if rows is None else rows
-    return exact_engine.nearest_rows("ip", view, scene.queries, limit, allowed)[0][:, -1:]
+    view = view_of(np.arange(len(vectors.rows)), vectors.rows) if rows is None else rows
+    return exact_engine.nearest_rows("ip", view, vectors.queries, limit, allowed)[0][:, -1:]
 
 
-def measure_changes(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
+def measure_changes(args: argparse.Namespace, vectors: VectorSet) -> Iterator[str]:
     """A clean index, one with a tenth of its rows deleted, and one with a tenth of them new as well."""
-    engine = build_engine(scene, TYPE, 0.99)
-    rng, count = np.random.default_rng(2), len(scene.rows)
+    engine = build_engine(vectors, TYPE, 0.99)
+    rng, count = np.random.default_rng(2), len(vectors.rows)
     yield head("state", "recall@10", "time of one query, in batches of 16")
-    yield _state("sealed", engine, scene)
+    yield _state("sealed", engine, vectors)
     engine.remove(rng.choice(count, count // 10, replace=False))
-    yield _state("a tenth deleted", engine, scene)
+    yield _state("a tenth deleted", engine, vectors)
     fresh = generated_vectors.sphere_vectors(count // 10, args.dim, 1, seed=0).rows
     engine.add(np.arange(count, count + len(fresh)), fresh)
-    yield _state("a tenth deleted, a tenth fresh", engine, scene)
+    yield _state("a tenth deleted, a tenth fresh", engine, vectors)
     engine.close()
 
 
-def _state(name: str, engine: FaissEngine, scene: VectorSet) -> str:
+def _state(name: str, engine: FaissEngine, vectors: VectorSet) -> str:
     rows = np.concatenate([part.rows.living()[1] for part in engine.parts])
-    least = true_thresholds(scene, 10, view_of(np.arange(len(rows)), rows))
-    scores = engine.search(scene.queries, 10)[0]
-    (times,) = timing.time_in_turns([engines.our_engine(engine)], scene.queries, 10, 16, 30)
+    least = true_thresholds(vectors, 10, view_of(np.arange(len(rows)), rows))
+    scores = engine.search(vectors.queries, 10)[0]
+    (times,) = engines.time_in_turns([engines.our_engine(engine)], vectors.queries, 10, 16, 30)
     return f"| {name} | {np.mean(scores >= least):.3f} | {np.median(times) * 1e3:.2f} ms |"
 
 
-def measure_filters(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
-    engine = build_engine(scene, TYPE, 0.99)
+def measure_filters(args: argparse.Namespace, vectors: VectorSet) -> Iterator[str]:
+    engine = build_engine(vectors, TYPE, 0.99)
     rng, count = np.random.default_rng(3), args.rows
     yield head("allowed", "rows", "recall@10", "one query, p50")
     for share in SHARES:
         allowed = np.flatnonzero(rng.random(count) < share)
-        least = true_thresholds(scene, 10, allowed=allowed)
-        scores = engine.search(scene.queries, 10, allowed)[0]
-        racer = ComparedEngine("", lambda q, k, ids=allowed: engine.search(q, k, ids)[1], 0.0, 0.0)  # type: ignore[misc]
-        (times,) = timing.time_in_turns([racer], scene.queries, 10, 1, 60)
+        least = true_thresholds(vectors, 10, allowed=allowed)
+        scores = engine.search(vectors.queries, 10, allowed)[0]
+        filtered = ComparedEngine("", lambda q, k, ids=allowed: engine.search(q, k, ids)[1])  # type: ignore[misc]
+        (times,) = engines.time_in_turns([filtered], vectors.queries, 10, 1, 60)
         recall = float(np.mean(scores >= least))
         yield f"| {share:.2%} | {len(allowed)} | {recall:.3f} | {np.median(times) * 1e3:.2f} ms |"
     engine.close()
@@ -76,21 +75,24 @@ def measure_lorentz(args: argparse.Namespace, _: VectorSet) -> Iterator[str]:
     yield head("curvature", "radius", "as they are", "reduced", "our engine at 0.99")
     for curvature in CURVATURES:
         for radius in RADII:
-            scene = generated_vectors.lorentz_vectors(args.rows, CURVED_DIM, args.queries, curvature, radius)
-            rows, least = view_of(np.arange(args.rows), scene.rows), true_thresholds(scene, 10)
+            vectors = generated_vectors.lorentz_vectors(
+                args.rows, CURVED_DIM, args.queries, curvature, radius
+            )
+            rows, least = view_of(np.arange(args.rows), vectors.rows), true_thresholds(vectors, 10)
             reduced = faiss_library.reduction_for("ip", CURVED_DIM, rows.lengths)
             plain = L2Reduction(CURVED_DIM, None, lifted=False)
-            recalls = [_graph(rows, scene, least, how) for how in (plain, reduced)]
-            engine = build_engine(scene, TYPE, 0.99)
-            ours = np.mean(engine.search(scene.queries, 10)[0] >= least)
+            recalls = [_graph(rows, vectors, least, how) for how in (plain, reduced)]
+            engine = build_engine(vectors, TYPE, 0.99)
+            ours = np.mean(engine.search(vectors.queries, 10)[0] >= least)
             (report,) = engine.reports()
             yield row(curvature, radius, *(f"{one:.3f}" for one in recalls), f"{ours:.3f} ({report.type})")
             engine.close()
 
 
-def _graph(rows: RowView, scene: VectorSet, least: Thresholds, how: L2Reduction) -> float:
+def _graph(rows: RowView, vectors: VectorSet, least: Thresholds, how: L2Reduction) -> float:
     """Recall of a graph of inner products, or of distances where rows were lifted."""
-    metric: Metric = "l2" if how.lifted else "ip"
-    ann: FaissIndex = build_index("HNSW32", rows, how, on_gpu=False, stopped=lambda: False, metric=metric)
+    metric = faiss.METRIC_L2 if how.lifted else faiss.METRIC_INNER_PRODUCT
+    ann = FaissIndex("HNSW32", how, faiss.IndexHNSWFlat(how.width, 32, metric))
+    ann.index.add(how.gallery(rows.vectors))
     setting = SearchSetting(10, EFFORT, EFFORT, 0.0, 0.0)
-    return float(np.mean(search_once(ann, "ip", rows, scene.queries, setting)[0] >= least))
+    return float(np.mean(search_once(ann, "ip", rows, vectors.queries, setting)[0] >= least))

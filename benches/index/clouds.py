@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float32
 from tqdm import tqdm
 
-from benches.reporting import head
+from benches.index.generated_vectors import unit_vectors
+from benches.reporting import head, row
 
 Cloud: TypeAlias = Float32[np.ndarray, "n p d"]
 CloudVectors: TypeAlias = Float32[np.ndarray, "n e"]
@@ -59,12 +60,12 @@ def run(args: argparse.Namespace) -> int:
 def make_clouds(items: int, points: int, dim: int, queries: int, seed: int = 0) -> CloudSet:
     """Unit points around the topics of their item; a query has half as many."""
     rng = np.random.default_rng(seed)
-    topics, gap = _unit(rng.standard_normal((TOPICS, dim))), _unit(rng.standard_normal(dim))
+    topics, gap = unit_vectors(rng.standard_normal((TOPICS, dim))), unit_vectors(rng.standard_normal(dim))
     own = rng.integers(0, TOPICS, (items, OWN))
 
     def drawn(who: np.ndarray, count: int, shift: float) -> Cloud:
         chosen = np.take_along_axis(own[who], rng.integers(0, OWN, (len(who), count)), 1)
-        return _unit(topics[chosen] + BLUR * rng.standard_normal((len(who), count, dim)) + shift * gap)
+        return unit_vectors(topics[chosen] + BLUR * rng.standard_normal((len(who), count, dim)) + shift * gap)
 
     partners = rng.permutation(items)[:queries]
     return CloudSet(drawn(np.arange(items), points, 0.0), drawn(partners, points // 2, SHIFT), partners)
@@ -123,10 +124,10 @@ def cloud_table(clouds: CloudSet) -> Iterator[str]:
     truth = {name: score(clouds.queries, clouds.items) for name, score in exact.items()}
     size = clouds.items[0].nbytes
     for name, scores in truth.items():
-        yield f"| all points, {name} | {size} | 1.000 | 1.000 | {_first(scores, clouds):.3f} |"
+        yield _line(f"all points, {name}", size, scores, scores, clouds)
     for floats in tqdm(FLOATS, "encoding", leave=False):
         scores = fourier_vectors(clouds.queries, floats) @ fourier_vectors(clouds.items, floats).T
-        yield _line("Fourier features, kernel sum", floats, scores, truth["kernel sum"], clouds)
+        yield _line("Fourier features, kernel sum", 4 * floats, scores, truth["kernel sum"], clouds)
         lines = [_encoded_line(floats, k, d, truth["chamfer"], clouds) for k in SPLITS for d in PROJECTED]
         yield max((line for line in lines if line), key=lambda pair: pair[0])[1]
 
@@ -138,15 +139,15 @@ def _encoded_line(
         return None
     queries = muvera_vectors(clouds.queries, floats, splits, projected, query=True)
     scores = queries @ muvera_vectors(clouds.items, floats, splits, projected, query=False).T
-    name = (
-        f"MUVERA, chamfer; 2^{splits} cells of {projected}, {queries.shape[1] // (projected << splits)} times"
-    )
-    return _recall(scores, truth, NEAREST), _line(name, queries.shape[1], scores, truth, clouds)
+    times = queries.shape[1] // (projected << splits)
+    name = f"MUVERA, chamfer; 2^{splits} cells of {projected}, {times} times"
+    return _recall(scores, truth, NEAREST), _line(name, 4 * queries.shape[1], scores, truth, clouds)
 
 
-def _line(name: str, floats: int, scores: Scores, truth: Scores, clouds: CloudSet) -> str:
-    recalls = [_recall(scores, truth, reach) for reach in (NEAREST, RESCORED)]
-    return f"| {name} | {4 * floats} | {recalls[0]:.3f} | {recalls[1]:.3f} | {_first(scores, clouds):.3f} |"
+def _line(name: str, size: int, scores: Scores, truth: Scores, clouds: CloudSet) -> str:
+    first = np.mean(scores.argmax(axis=1) == clouds.partners)
+    shares = (*(_recall(scores, truth, reach) for reach in (NEAREST, RESCORED)), first)
+    return row(name, size, *(f"{share:.3f}" for share in shares))
 
 
 def _recall(scores: Scores, truth: Scores, reach: int) -> float:
@@ -156,15 +157,7 @@ def _recall(scores: Scores, truth: Scores, reach: int) -> float:
     return float(np.mean([np.isin(one, other).mean() for one, other in zip(true, best, strict=True)]))
 
 
-def _first(scores: Scores, clouds: CloudSet) -> float:
-    return float(np.mean(scores.argmax(axis=1) == clouds.partners))
-
-
 def _each(queries: CloudQueries, items: Cloud, score: Callable[[np.ndarray], np.ndarray]) -> Scores:
     points = items.reshape(-1, items.shape[2])
     shape = (queries.shape[1], *items.shape[:2])
     return np.stack([score((query @ points.T).reshape(shape)) for query in queries]).astype(np.float32)
-
-
-def _unit(vectors: Float[np.ndarray, "... d"]) -> Float32[np.ndarray, "... d"]:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32)

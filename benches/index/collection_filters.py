@@ -15,7 +15,7 @@ from index.contracts import CPU_LADDER, IndexPlan
 from index.engines.faiss_library import faiss
 from index.plain_space import PlainSpace
 from index.store.filters import Filter, parse_filter
-from multifold.types import Features, Item, Observation, Query, Side, Vector
+from multifold.types import Item, Observation, Query, Vector
 
 TYPE = CPU_LADDER[0]
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)
@@ -25,17 +25,17 @@ CALLS = 60
 KINDS = 20  # values of the key that facets are counted of
 
 
-def measure_collection_filters(args: argparse.Namespace, scene: VectorSet) -> Iterator[str]:
+def measure_collection_filters(args: argparse.Namespace, vectors: VectorSet) -> Iterator[str]:
     """Recall and times of whole searches, hits read from the store included."""
     with tempfile.TemporaryDirectory() as folder:
-        plan = IndexPlan(TYPE, "cpu", 0.99, seal_at=args.rows, flat_below=0)
-        probes: dict[Side, Features] = {"text": scene.probes}
-        with Collection.open(
-            Path(folder), PlainSpace("ip", args.dim), plan=plan, probes=probes
-        ) as collection:
-            _fill(collection, scene)
+        plan, space = (
+            IndexPlan(TYPE, "cpu", 0.99, seal_at=args.rows, flat_below=0),
+            PlainSpace("ip", args.dim),
+        )
+        with Collection.open(Path(folder), space, plan=plan, probes={"text": vectors.probes}) as collection:
+            _fill(collection, vectors)
             yield head("lets through", "recall@10", "known filter", "new after an upsert", "new filter")
-            searches = _Searches(collection, scene)
+            searches = _Searches(collection, vectors)
             yield f"| everything, no filter | {searches.recall(None):.3f} | {searches.known(None)} | – | – |"
             for share in SHARES:
                 yield f"| {share:.2%} | {searches.row(share)} |"
@@ -43,12 +43,12 @@ def measure_collection_filters(args: argparse.Namespace, scene: VectorSet) -> It
             yield from _facets(collection)
 
 
-def _fill(collection: Collection, scene: VectorSet) -> None:
+def _fill(collection: Collection, vectors: VectorSet) -> None:
     rng = np.random.default_rng(4)
-    places = rng.permutation(len(scene.rows)) / len(scene.rows)
-    for start in range(0, len(scene.rows), BITES):
+    places = rng.permutation(len(vectors.rows)) / len(vectors.rows)
+    for start in range(0, len(vectors.rows), BITES):
         some = range(start, min(start + BITES, len(places)))
-        collection.upsert([_item(n, scene.rows[n], float(places[n])) for n in some])
+        collection.upsert([_item(n, vectors.rows[n], float(places[n])) for n in some])
     collection.settle()
 
 
@@ -58,9 +58,9 @@ def _item(number: int, feature: Vector, place: float) -> Item:
 
 
 class _Searches:
-    def __init__(self, collection: Collection, scene: VectorSet) -> None:
+    def __init__(self, collection: Collection, vectors: VectorSet) -> None:
         faiss.omp_set_num_threads(1)
-        self._collection, self._scene = collection, scene
+        self._collection, self._scene = collection, vectors
         self._rng = np.random.default_rng(5)
 
     def row(self, share: float) -> str:

@@ -3,25 +3,29 @@
 import importlib.util
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from benches.index.generated_vectors import VectorSet
 from index.contracts import IndexPlan
 from index.engines.faiss_engine import FaissEngine
-from index.engines.faiss_index import search_parameters
+from index.engines.faiss_index import search_effort
 from index.engines.faiss_library import faiss
 from multifold.types import Metric, Vectors
 
 Thresholds: TypeAlias = Float32[np.ndarray, "q 1"]  # what the true last row scores
-Search: TypeAlias = Callable[[Vectors, int], Int64[np.ndarray, "q k"]]
+Places: TypeAlias = Int64[np.ndarray, "q k"]
+Clock: TypeAlias = Callable[[], float]
+LINKS = 32  # of a row in a graph
+BUILDING = 128  # candidates for the links of a row, in every graph
+PIECE = 4096  # rows in one call
+APART = 5  # batches between those of two engines
 
 
 @dataclass(frozen=True)
@@ -29,200 +33,197 @@ class ComparedEngine:
     """One way to search, and the cost of building it."""
 
     name: str
-    search: Search
-    build_seconds: float
-    bytes_per_row: float
-    prepare: Callable[[], None] = lambda: None  # before its turn
-    clock: Callable[[], float] = time.thread_time  # process_time where it has threads of its own
+    search: Callable[[Vectors, int], Places]
+    build_seconds: float = 0.0
+    bytes_per_row: float = 0.0
+    set_effort: Callable[[int], None] | None = None  # the width of its searches, where it has one
+    clock: Clock = time.thread_time  # process_time where it has threads of its own
+    effort: int = 0
+
+    def prepare(self) -> None:
+        if self.set_effort is not None:
+            self.set_effort(self.effort)
+
+    def tuned(self, vectors: VectorSet, truth: Thresholds, limit: int, recall: float) -> "ComparedEngine":
+        """The engine with the least effort that reaches the recall."""
+        effort = limit
+        while self.set_effort is not None and effort < len(vectors.rows):
+            self.set_effort(effort)
+            if measure_recall(vectors, self.search(vectors.queries, limit), truth) >= recall:
+                break
+            effort = int(effort * 1.5)
+        return replace(self, effort=effort)
 
 
-def build_engine(scene: VectorSet, type: str, recall: float, metric: Metric = "ip") -> FaissEngine:  # noqa: A002
+def time_in_turns(
+    engines: Sequence[ComparedEngine], queries: Vectors, limit: int, batch: int, rounds: int
+) -> Float64[np.ndarray, " engines calls"]:
+    """Seconds of CPU time a query of each engine in each call; call by call they take turns.
+
+    In each turn the engines search for different queries, so that none finds rows in the cache that another
+    fetched, and for others just before, so that none pays for what another left there.
+    """
+
+    def some(place: int) -> Vectors:
+        start = place * batch % max(1, len(queries) - batch + 1)
+        return queries[start : start + batch]
+
+    faiss.omp_set_num_threads(1)
+    times = np.empty((len(engines), rounds))
+    for turn in range(rounds):
+        for place in range(len(engines)) if turn % 2 else reversed(range(len(engines))):
+            engine, own = engines[place], turn + APART * place
+            engine.prepare()
+            engine.search(some(own + len(queries) // 2), limit)
+            start = engine.clock()
+            engine.search(some(own), limit)
+            times[place, turn] = (engine.clock() - start) / len(some(own))
+    return times
+
+
+def measure_recall(vectors: VectorSet, answer: Places, truth: Thresholds) -> float:
+    """The share of the answer that scores as much as the true last row (inner product)."""
+    scores = np.einsum("qkd,qd->qk", vectors.rows[answer], vectors.queries)
+    return float(np.mean(scores >= truth - 1e-6))
+
+
+def build_engine(vectors: VectorSet, type: str, recall: float, metric: Metric = "ip") -> FaissEngine:  # noqa: A002
     """Our engine over all rows, sealed."""
-    count, dim = scene.rows.shape
+    count, dim = vectors.rows.shape
     plan = IndexPlan(type, "cpu", recall, seal_at=count, flat_below=0)
-    engine = FaissEngine(dim, metric, plan, ask=lambda _: scene.probes)
-    engine.add(np.arange(count), scene.rows)
+    engine = FaissEngine(dim, metric, plan, ask=lambda _: vectors.probes)
+    engine.add(np.arange(count), vectors.rows)
     engine.settle()
     return engine
 
 
 def our_engine(engine: FaissEngine) -> ComparedEngine:
     (report,) = engine.reports()
-    return ComparedEngine(
-        f"ours, {report.type}",
-        lambda q, k: engine.search(q, k)[1],
-        report.build_seconds,
-        report.bytes_per_row,
-    )
+    cost = report.build_seconds, report.bytes_per_row
+    return ComparedEngine(f"ours, {report.type}", lambda q, k: engine.search(q, k)[1], *cost)
 
 
-def bare_faiss(engine: FaissEngine, scene: VectorSet) -> ComparedEngine | None:
+def bare_faiss(engine: FaissEngine, vectors: VectorSet) -> ComparedEngine | None:
     """The FAISS index that the engine built, with FAISS's own refinement at the same effort."""
     ann, (report,) = engine.parts[0].ann, engine.reports()
     if ann is None:
         return None
-    rows = ann.reduction.gallery(scene.rows)
+    rows = ann.reduction.gallery(vectors.rows)
     refined = faiss.IndexRefineFlat(ann.index, faiss.swig_ptr(rows))
 
-    def search(queries: Vectors, limit: int) -> Int64[np.ndarray, "q k"]:
+    def search(queries: Vectors, limit: int) -> Places:
         setting = ann.setting(limit)
-        inner = search_parameters(ann.index)(setting.effort, setting.candidates)
+        inner = search_effort(ann.index)[2](setting.effort, setting.candidates)
         both = faiss.IndexRefineSearchParameters(
             k_factor=setting.candidates / limit, **({} if inner is None else {"base_index_params": inner})
         )
-        found: Int64[np.ndarray, "q k"] = refined.search(queries, limit, params=both)[1]
-        return found
+        return np.asarray(refined.search(queries, limit, params=both)[1])
 
     return ComparedEngine(f"bare, {report.type},RFlat", search, report.build_seconds, report.bytes_per_row)
 
 
-def measure_recall(scene: VectorSet, answer: Int64[np.ndarray, "q k"], truth: Thresholds) -> float:
-    """The share of the answer that scores as much as the true last row (inner product)."""
-    scores = np.einsum("qkd,qd->qk", scene.rows[answer], scene.queries)
-    return float(np.mean(scores >= truth - 1e-6))
-
-
-LINKS = 32  # of a row in a graph
-BUILDING = 128  # candidates for the links of a row, in every graph
-PIECE = 4096  # rows in one call
-
-Answer = Int64[np.ndarray, "q k"]
-
-
-@dataclass(frozen=True)
-class OtherEngine:
-    """An engine of another project; `effort` sets its search width, where it has one."""
-
-    name: str
-    search: Search
-    build_seconds: float
-    bytes_per_row: float
-    effort: Callable[[int], None] | None = None
-    clock: Callable[[], float] = time.thread_time
-
-    def racer(self, scene: VectorSet, truth: Thresholds, limit: int, recall: float) -> ComparedEngine:
-        """The engine with the least effort that reaches the recall."""
-        effort = limit
-        while self.effort is not None and effort < len(scene.rows):
-            self.effort(effort)
-            if measure_recall(scene, self.search(scene.queries, limit), truth) >= recall:
-                break
-            effort = int(effort * 1.5)
-        prepare = (lambda: None) if self.effort is None else partial(self.effort, effort)
-        return ComparedEngine(
-            self.name, self.search, self.build_seconds, self.bytes_per_row, prepare, self.clock
-        )
-
-
 @contextmanager
-def other_engines(scene: VectorSet, names: list[str]) -> Iterator[list[OtherEngine]]:
+def other_engines(vectors: VectorSet, names: list[str]) -> Iterator[list[ComparedEngine]]:
     """Those of the named engines that are installed, filled with the rows."""
     with ExitStack() as stack:
         there = [name for name in names if importlib.util.find_spec(PACKAGES[name]) is not None]
-        yield [stack.enter_context(MAKERS[name](scene)) for name in there]
+        yield [stack.enter_context(MAKERS[name](vectors.rows)) for name in there]
+
+
+def _fill(rows: Vectors, insert: Callable[[int, Vectors], object], clock: Clock = time.thread_time) -> float:
+    """Seconds to insert all rows, a piece at a time."""
+    start = clock()
+    for first in range(0, len(rows), PIECE):
+        insert(first, rows[first : first + PIECE])
+    return clock() - start
 
 
 @contextmanager
-def usearch(scene: VectorSet) -> Iterator[OtherEngine]:
+def usearch(rows: Vectors) -> Iterator[ComparedEngine]:
     from usearch.index import Index
 
-    index = Index(
-        ndim=scene.rows.shape[1], metric="ip", dtype="f32", connectivity=LINKS, expansion_add=BUILDING
-    )
-    start = time.thread_time()
-    index.add(np.arange(len(scene.rows)), scene.rows, threads=1)
-    seconds = time.thread_time() - start
+    index = Index(ndim=rows.shape[1], metric="ip", dtype="f32", connectivity=LINKS, expansion_add=BUILDING)
+    seconds = _fill(rows, lambda first, some: index.add(np.arange(first, first + len(some)), some, threads=1))
 
-    def search(queries: Vectors, limit: int) -> Answer:
+    def search(queries: Vectors, limit: int) -> Places:
         keys = index.search(queries, limit, threads=1).keys
         return np.asarray(keys, np.int64).reshape(len(queries), -1)
 
-    def effort(width: int) -> None:
+    def set_effort(width: int) -> None:
         index.expansion_search = width
 
-    size = index.memory_usage / len(scene.rows)
-    yield OtherEngine(f"usearch, {LINKS} links, float32", search, seconds, size, effort)
+    size = index.memory_usage / len(rows)
+    yield ComparedEngine(f"usearch, {LINKS} links, float32", search, seconds, size, set_effort)
 
 
 @contextmanager
-def hnswlib(scene: VectorSet) -> Iterator[OtherEngine]:
+def hnswlib(rows: Vectors) -> Iterator[ComparedEngine]:
     """hnswlib's graph; its M counts half the links of the lowest layer, as FAISS's does."""
     import hnswlib as library
 
-    count, dim = scene.rows.shape
-    index = library.Index(space="ip", dim=dim)
-    index.init_index(max_elements=count, ef_construction=BUILDING, M=LINKS)
+    index = library.Index(space="ip", dim=rows.shape[1])
+    index.init_index(max_elements=len(rows), ef_construction=BUILDING, M=LINKS)
     index.set_num_threads(1)
-    start = time.thread_time()
-    index.add_items(scene.rows, np.arange(count), num_threads=1)
-    seconds = time.thread_time() - start
-    size = index.index_file_size() / count
-    yield OtherEngine(
-        f"hnswlib, M {LINKS}, float32",
-        lambda queries, limit: np.asarray(index.knn_query(queries, limit, num_threads=1)[0], np.int64),
-        seconds,
-        size,
-        index.set_ef,
-    )
+    seconds = _fill(rows, lambda first, some: index.add_items(some, np.arange(first, first + len(some))))
+
+    def search(queries: Vectors, limit: int) -> Places:
+        return np.asarray(index.knn_query(queries, limit, num_threads=1)[0], np.int64)
+
+    size = index.index_file_size() / len(rows)
+    yield ComparedEngine(f"hnswlib, M {LINKS}, float32", search, seconds, size, index.set_ef)
 
 
 @contextmanager
-def qdrant(scene: VectorSet) -> Iterator[OtherEngine]:
+def qdrant(rows: Vectors) -> Iterator[ComparedEngine]:
     """The local engine of qdrant-client: brute force in numpy."""
     from qdrant_client import QdrantClient, models
 
-    count, dim = scene.rows.shape
     client = QdrantClient(":memory:")
-    client.create_collection("rows", models.VectorParams(size=dim, distance=models.Distance.DOT))
-    start = time.thread_time()
-    for begin in range(0, count, PIECE):
-        some = scene.rows[begin : begin + PIECE]
-        places = list(range(begin, begin + len(some)))
-        client.upsert("rows", models.Batch(ids=places, vectors=some.tolist()))
-    seconds = time.thread_time() - start
+    client.create_collection("rows", models.VectorParams(size=rows.shape[1], distance=models.Distance.DOT))
 
-    def search(queries: Vectors, limit: int) -> Answer:
-        asked = [models.QueryRequest(query=query.tolist(), limit=limit) for query in queries]
-        found = client.query_batch_points("rows", asked)
+    def insert(first: int, some: Vectors) -> None:
+        places = list(range(first, first + len(some)))
+        client.upsert("rows", models.Batch(ids=places, vectors=some.tolist()))
+
+    def search(queries: Vectors, limit: int) -> Places:
+        requests = [models.QueryRequest(query=query.tolist(), limit=limit) for query in queries]
+        found = client.query_batch_points("rows", requests)
         return np.array([[point.id for point in one.points] for one in found], np.int64)
 
-    yield OtherEngine("qdrant-client, local", search, seconds, 4.0 * dim)
+    yield ComparedEngine("qdrant-client, local", search, _fill(rows, insert), 4.0 * rows.shape[1])
     client.close()
 
 
 @contextmanager
-def milvus(scene: VectorSet) -> Iterator[OtherEngine]:
+def milvus(rows: Vectors) -> Iterator[ComparedEngine]:
     """milvus-lite, asked for its HNSW index, whatever it makes of that."""
     from pymilvus import DataType, MilvusClient
 
-    count, dim = scene.rows.shape
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.db"
-        client = MilvusClient(str(path))
-        schema = client.create_schema()
+        client = MilvusClient(str(Path(folder) / "rows.db"))
+        schema, index = client.create_schema(), client.prepare_index_params()
         schema.add_field("id", DataType.INT64, is_primary=True)
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dim)
-        index = client.prepare_index_params()
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=rows.shape[1])
         built = {"M": LINKS, "efConstruction": BUILDING}
         index.add_index("vector", index_type="HNSW", metric_type="IP", params=built)
-        start = time.process_time()
         client.create_collection("rows", schema=schema, index_params=index)
-        for begin in range(0, count, PIECE):
-            some = scene.rows[begin : begin + PIECE]
-            client.insert("rows", [{"id": begin + n, "vector": row} for n, row in enumerate(some)])
-        client.load_collection("rows")
-        seconds, width = time.process_time() - start, [LINKS]
 
-        def search(queries: Vectors, limit: int) -> Answer:
-            asked = {"params": {"ef": max(limit, width[0])}}
-            found = client.search("rows", list(queries), limit=limit, search_params=asked)
+        def insert(first: int, some: Vectors) -> None:
+            client.insert("rows", [{"id": first + n, "vector": row} for n, row in enumerate(some)])
+
+        width, seconds = [LINKS], _fill(rows, insert, time.process_time)
+        client.load_collection("rows")
+
+        def search(queries: Vectors, limit: int) -> Places:
+            params = {"params": {"ef": max(limit, width[0])}}
+            found = client.search("rows", list(queries), limit=limit, search_params=params)
             return np.array([[hit["id"] for hit in hits] for hits in found], np.int64)
 
-        def effort(wider: int) -> None:
+        def set_effort(wider: int) -> None:
             width[0] = wider
 
-        size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-        yield OtherEngine("milvus-lite, HNSW", search, seconds, size / count, effort, time.process_time)
+        size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / len(rows)
+        yield ComparedEngine("milvus-lite, HNSW", search, seconds, size, set_effort, time.process_time)
         client.close()
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float, Float32, Float64
 
 from index.contracts import Space
 from multifold.errors import MultifoldError
@@ -30,10 +30,7 @@ class VectorSet:
 
 def sphere_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
     """Unit vectors, with a gap between the sides as contrastive encoders have it."""
-    made = _features(rows, dim, queries, seed)
-    return VectorSet(
-        *(np.asarray(part / np.linalg.norm(part, axis=1, keepdims=True), np.float32) for part in made)
-    )
+    return VectorSet(*map(unit_vectors, _features(rows, dim, queries, seed)))
 
 
 def surface_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
@@ -42,9 +39,11 @@ def surface_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorS
     inner = rng.standard_normal((SURFACE, FOLDS)) / np.sqrt(SURFACE)
     outer = rng.standard_normal((FOLDS, dim))
     places = rng.standard_normal((rows + PROBES + queries, SURFACE)) @ (STEEPNESS * inner)
-    made = np.tanh(places) @ outer
-    made /= np.linalg.norm(made, axis=1, keepdims=True)
-    return VectorSet(*np.split(made.astype(np.float32), [rows, rows + PROBES]))
+    return VectorSet(*np.split(unit_vectors(np.tanh(places) @ outer), [rows, rows + PROBES]))
+
+
+def unit_vectors(vectors: Float[np.ndarray, "... d"]) -> Float32[np.ndarray, "... d"]:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32)
 
 
 class VectorSetError(MultifoldError):

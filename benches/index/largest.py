@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from benches.reporting import quantiles, time_calls
 from index.collection import Collection
-from index.contracts import AUTO, IndexPlan
+from index.contracts import AUTO, CollectionLocation, IndexPlan
 from index.maintenance.stats import collect_stats
 from index.plain_space import PlainSpace
 from index.store.filters import Filter, parse_filter
@@ -62,7 +62,7 @@ def measure_largest(args: argparse.Namespace, folder: Path, aside: Path) -> Iter
         yield from _fill(collection, world, args.items)
         start = time.perf_counter()
     yield f"| closed | {_seconds(start)} |"
-    taken = collect_stats(folder).bytes
+    taken = collect_stats(CollectionLocation(folder)).bytes
     yield f"| store, bytes an item | {taken['store'] / args.items:,.0f} |"
     yield f"| index on disk, bytes an item | {taken['index'] / args.items:,.0f} |"
     start = time.perf_counter()

@@ -10,6 +10,7 @@ import argparse
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,20 +20,16 @@ from jaxtyping import Float64, Int64
 from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
-from index.store.lexical_index import split_pieces
+from index.texts.analysis import pieces
 from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
-from multifold.metrics import bootstrap, paired_bootstrap
+from multifold.metrics import bootstrap
 from multifold.types import Item, LexicalQuery, Observation, Query, Target, Vectors
 
 DEPTHS = (1, 5, 10)
 TARGETS: tuple[Target, ...] = ("shape", "text")
 Ranked: TypeAlias = Int64[np.ndarray, " q"]
 LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
-
-
-class LexicalBenchError(MultifoldError):
-    """The collection is no use for this."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,23 +70,24 @@ KINDS: dict[str, Callable[[Item], str]] = {
     "part number in a sentence": lambda item: f"where is the {str(item.payload['part']).lower()}?",
     "file name": lambda item: str(item.payload["path"]).rpartition("/")[2],
     "file name without suffix": lambda item: item.id.rpartition("/")[2],
-    "its words": lambda item: " ".join(split_pieces(item.id.rpartition("/")[2])),
-    "its words, backwards": lambda item: " ".join(reversed(split_pieces(item.id.rpartition("/")[2]))),
+    "its words": lambda item: " ".join(pieces(item.id.rpartition("/")[2])),
+    "its words, backwards": lambda item: " ".join(reversed(pieces(item.id.rpartition("/")[2]))),
 }
 
 
+@dataclass(frozen=True)
 class QueryRanks:
     """The ranks of the expected items in the hits."""
 
-    def __init__(self, collection: Collection, names: Sequence[str]) -> None:
-        self._collection, self._names = collection, names
+    collection: Collection
+    names: Sequence[str]
 
     def of(self, texts: Sequence[str], vectors: Vectors, target: Target, *, words: bool) -> Ranked:
         """One rank each; behind the last where it is not found."""
         places = []
-        for name, text, vector in zip(self._names, texts, vectors, strict=True):
+        for name, text, vector in zip(self.names, texts, vectors, strict=True):
             query = Query(vector, target, max(DEPTHS), words=LexicalQuery(text) if words else None)
-            hits = [hit.id for hit in self._collection.search(query)]
+            hits = [hit.id for hit in self.collection.search(query)]
             places.append(hits.index(name) + 1 if name in hits else max(DEPTHS) + 1)
         return np.array(places)
 
@@ -98,7 +96,7 @@ def _print_difference(target: Target, ranks: QueryRanks, texts: Sequence[str], v
     without, fused = (ranks.of(texts, vectors, target, words=words) for words in (False, True))
     for depth in DEPTHS:
         one, other = ((places <= depth).astype(np.float64) for places in (without, fused))
-        low, high = paired_bootstrap(other, one)
+        low, high = bootstrap(other - one)
         lead = f"{other.mean() - one.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
         print(row(f"text → {target}", depth, _share(one), _share(other), lead), flush=True)
 
@@ -113,10 +111,9 @@ def _items(collection: Collection, most: int) -> list[Item]:
     items: list[Item] = []
     while len(items) < most and (page := collection.scroll(items[-1].id if items else None, 500)):
         items += page
-    captioned = [item for item in items[:most] if len(_captions(item)) > 1]
-    if not captioned:
-        raise LexicalBenchError("No item here has two captions: take one of them away, and nothing is left.")
-    return captioned
+    if captioned := [item for item in items[:most] if len(_captions(item)) > 1]:
+        return captioned
+    raise MultifoldError("No item here has two captions: take one of them away, and nothing is left.")
 
 
 def _held_out(item: Item, number: str) -> tuple[Item, Observation]:

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from app.settings import Settings
 from benches.ingest import generated_files, stages
 from benches.ingest.comparison import differences
 from benches.ingest.generated_files import GeneratedFiles
-from benches.ingest.ingest_runs import IngestBenchError, IngestOutcome, IngestRuns, MemoryMoment
+from benches.ingest.ingest_runs import IngestBenchError, IngestOutcome, IngestRuns, MemoryMoment, require
 from benches.ingest.stages import StageTime
 from benches.service.running_service import run_service
 from index.collection import Collection
@@ -33,10 +34,11 @@ from multifold.client.client import Client, ServiceError
 from multifold.machine import cores
 
 MIB = 1 << 20
+say = partial(print, flush=True)
 OPENED = """
 import os, sys
 from pathlib import Path
-from benches.service.processes import resident_bytes
+from benches.service.running_service import resident_bytes
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 encoder = open_encoder(Path(sys.argv[2]))
@@ -61,11 +63,8 @@ def run(args: argparse.Namespace) -> int:
         home = Path(folder).resolve()
         files, encoder = home / "files", open_drawing_encoder(args.bundle, 1)
         heap = generated_files.make_files(files, args.files, args.broken, args.seed)
-        print(
-            f"{heap.files} files: {len(heap.good)} items to read, {len(heap.broken)} files broken, "
-            f"{len(heap.foreign)} of a kind that is not read, {len(heap.others)} others",
-            flush=True,
-        )
+        say(f"{heap.files} files: {len(heap.good)} items to read, {len(heap.broken)} files broken,", end=" ")
+        say(f"{len(heap.foreign)} of a kind that is not read, {len(heap.others)} others")
         runs = IngestRuns(home, args.bundle, args.workers)
         runs.killed("killed", len(heap.good) // 2)
         _check_resumed(heap, runs.report("killed"))
@@ -74,20 +73,17 @@ def run(args: argparse.Namespace) -> int:
         _compare_collections(home, encoder)
         rate, busy = len(heap.good) / whole.seconds, whole.cpu / (whole.seconds * cores())
         used = f"{rate:.1f} items/s, {busy:.0%} of {cores()} cores"
-        print(f"one clean run: {whole.seconds:.1f} s, {used}", flush=True)
+        say(f"one clean run: {whole.seconds:.1f} s, {used}")
         _print_memory(heap, whole.memory, home, encoder)
         times = stages.time_stages(files, home / "stages", encoder, args.workers, args.sample)
         _print_stages(times, whole)
         again = runs.report("clean")
-        if again.unchanged != len(heap.good):
-            raise IngestBenchError(
-                f"Nothing changed, and {again.unchanged} of {len(heap.good)} are unchanged."
-            )
-        print(f"again, nothing changed: {again.seconds:.1f} s for {again.unchanged} items", flush=True)
+        unchanged = f"Nothing changed, and {again.unchanged} of {len(heap.good)} are unchanged."
+        require(again.unchanged == len(heap.good), unchanged)
+        say(f"again, nothing changed: {again.seconds:.1f} s for {again.unchanged} items")
         some = set(generated_files.change_captions(files, heap, args.seed))
-        if set(runs.report("clean").changed) != some:
-            raise IngestBenchError("A run after changes touched something else.")
-        print(f"{len(some)} captions changed: just these items went in again", flush=True)
+        require(set(runs.report("clean").changed) == some, "A run after changes touched something else.")
+        say(f"{len(some)} captions changed: just these items went in again")
         _search_during_ingest(home, args)
     return 0
 
@@ -99,17 +95,15 @@ def _check_report(heap: GeneratedFiles, outcome: IngestOutcome) -> None:
         ("skipped", outcome.skipped, heap.skipped),
         ("passed over", outcome.passed_over, heap.others),
     ):
-        if sorted(named) != sorted(wanted):
-            raise IngestBenchError(f"The report is wrong on what was {what}: {sorted({*named} ^ wanted)[:5]}")
-    print("the report names what was added, skipped and passed over, right to the file", flush=True)
+        wrong = f"The report is wrong on what was {what}: {sorted({*named} ^ wanted)[:5]}"
+        require(sorted(named) == sorted(wanted), wrong)
+    say("the report names what was added, skipped and passed over, right to the file")
 
 
 def _check_resumed(heap: GeneratedFiles, resumed: IngestOutcome) -> None:
-    if not resumed.unchanged or resumed.unchanged + len(resumed.added) != len(heap.good):
-        raise IngestBenchError(
-            f"After a kill {resumed.unchanged} were there and {len(resumed.added)} were added."
-        )
-    print(f"killed, then resumed: {resumed.unchanged} were there, {len(resumed.added)} added", flush=True)
+    there, added = resumed.unchanged, len(resumed.added)
+    require(0 < there == len(heap.good) - added, f"After a kill {there} were there and {added} were added.")
+    say(f"killed, then resumed: {there} were there, {added} added")
 
 
 def _compare_collections(home: Path, encoder: Encoder) -> None:
@@ -118,14 +112,11 @@ def _compare_collections(home: Path, encoder: Encoder) -> None:
         Collection.open(home / "killed", encoder, read_only=True) as one,
         Collection.open(home / "clean", encoder, read_only=True) as other,
     ):
-        if differing := list(differences(one, other, encoder)):
-            raise IngestBenchError(
-                f"A resumed run differs in {len(differing)} places: {'; '.join(differing[:3])}"
-            )
-    print(
+        found = list(differences(one, other, encoder))
+    require(not found, f"A resumed run differs in {len(found)} places: {'; '.join(found[:3])}")
+    say(
         "the resumed collection and the clean one hold the same: ids, payload, captions, originals, pictures "
         "by hash, features and vectors to the last bits",
-        flush=True,
     )
 
 
@@ -134,15 +125,14 @@ def _print_memory(heap: GeneratedFiles, memory: Sequence[MemoryMoment], home: Pa
     quarters = [part for part in np.array_split(np.array(memory, dtype=object), 4) if len(part)]
     for what in ("itself", "others"):
         most = ", ".join(f"{max(getattr(one, what) for one in part):.0f}" for part in quarters)
-        print(f"memory of {what}, the most in each quarter: {most} MiB", flush=True)
+        say(f"memory of {what}, the most in each quarter: {most} MiB")
     late = memory[len(memory) // 2 :]
     if len(late) > 2:
         slope = np.polyfit([one.seconds for one in late], [one.itself for one in late], 1)[0]
         each = slope * memory[-1].seconds / len(heap.good) * 1000
-        print(
+        say(
             f"  the ingest itself grows by {each:.2f} MiB a 1,000 items in the second half; "
             f"once opened, that collection takes {_opened_memory(home, encoder):.2f}",
-            flush=True,
         )
 
 
@@ -156,14 +146,14 @@ def _opened_memory(home: Path, encoder: Encoder) -> float:
 
 def _print_stages(times: dict[str, StageTime], whole: IngestOutcome) -> None:
     for name, one in times.items():
-        print(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
+        say(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
     slowest = max(times, key=lambda name: times[name].clock)
     alone, cpu = times[slowest].clock, sum(one.cpu for one in times.values())
     best = max(alone, cpu / cores())
-    print(f"throughput against {slowest}, the slowest stage, alone on all cores: {alone / whole.seconds:.2f}")
-    print(f"  against all stages sharing {cores()} cores, none idle: {best / whole.seconds:.2f} (goal: 0.80)")
-    print(f"  the most that the first could be, if the second were 1: {alone / best:.2f}")
-    print(f"  work of the stages in all work of the run: {cpu / whole.cpu:.2f}", flush=True)
+    say(f"throughput against {slowest}, the slowest stage, alone on all cores: {alone / whole.seconds:.2f}")
+    say(f"  against all stages sharing {cores()} cores, none idle: {best / whole.seconds:.2f} (goal: 0.80)")
+    say(f"  the most that the first could be, if the second were 1: {alone / best:.2f}")
+    say(f"  work of the stages in all work of the run: {cpu / whole.cpu:.2f}")
 
 
 def _search_during_ingest(home: Path, args: argparse.Namespace) -> None:
@@ -179,16 +169,14 @@ def _search_during_ingest(home: Path, args: argparse.Namespace) -> None:
         while ingest.is_alive():
             busy.append(_time_search(client))
             time.sleep(0.05)
-    if not outcomes:
-        raise IngestBenchError("The ingest beside the service failed.")
+    require(bool(outcomes), "The ingest beside the service failed.")
     added, skipped = len(outcomes[0].added), len(outcomes[0].skipped)
-    if (added, skipped) != (len(heap.good), len(heap.skipped)):
-        raise IngestBenchError(f"Beside a service {added} were added, {skipped} skipped.")
+    right = (added, skipped) == (len(heap.good), len(heap.skipped))
+    require(right, f"Beside a service {added} were added, {skipped} skipped.")
     quick, slow = (f"{1000 * statistics.median(times):.0f} ms" for times in (idle, busy))
-    print(
+    say(
         f"beside a service: {added} added; {len(busy)} searches meanwhile, none failed: "
         f"median {quick} before, {slow} meanwhile, the longest {1000 * max(busy):.0f} ms",
-        flush=True,
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benches.service.processes import PROGRAM, process_tree, resident_bytes
+from benches.service.running_service import PROGRAM, process_tree, resident_bytes
 from multifold.errors import MultifoldError
 
 MEBIBYTE = 1 << 20
@@ -21,6 +21,11 @@ EVERY = 0.5  # seconds between two looks at the memory
 
 class IngestBenchError(MultifoldError):
     """A run did not do what it should."""
+
+
+def require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise IngestBenchError(otherwise)
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,7 @@ class IngestRuns:
         started, before = time.monotonic(), _cpu()
         with self._start(name, what, "--report", str(report)) as running:
             memory = list(_memory_of(running, started))
-        if running.returncode != 0:
-            raise IngestBenchError(f"The ingest ended with {running.returncode}.")
+        require(running.returncode == 0, f"The ingest ended with {running.returncode}.")
         seconds, cpu = time.monotonic() - started, _cpu() - before
         raw = json.loads(report.read_text())
         skipped = [one["name"] for one in raw["skipped"]]
@@ -67,8 +71,7 @@ class IngestRuns:
         with self._start(name, "files") as running:
             while running.poll() is None and _count(self._home / name) < items:
                 time.sleep(0.02)
-            if running.poll() is not None:
-                raise IngestBenchError("The ingest that was to be killed had ended before.")
+            require(running.poll() is None, "The ingest that was to be killed had ended before.")
             os.killpg(running.pid, signal.SIGKILL)
 
     def _start(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:

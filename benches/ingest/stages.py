@@ -20,7 +20,7 @@ from app.ingest.pipeline import (
 from app.ingest.plan import IngestPlan, plan_folder
 from app.ingest.sources import ContentCache, IngestTask, find_source
 from app.settings import Settings
-from benches.service.processes import process_tree, processor_time
+from benches.service.running_service import process_tree, processor_time
 from index.collection import Collection
 from multifold.bundle.encoder import Encoder
 from multifold.files import folder

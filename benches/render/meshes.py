@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Integer, UInt8
+from jaxtyping import Float64, UInt8
 from PIL import Image
 
 from multifold.errors import needs_extra
@@ -29,30 +29,20 @@ def write_meshes(folder: Path, texture_side: int = 2048) -> dict[str, Path]:
         "helmet, five maps, 15k faces": lambda: [_helmet(texture_side)],
         "truck, four materials, 3k faces": lambda: _truck(texture_side),
         "chair, two finishes, 1k faces": _chair,
-        "glass sphere, 20k faces": lambda: [_sphere(100, _glass())],
+        "glass sphere, 20k faces": lambda: [_sphere(100, _glass(0.6, 0.8, 0.9, 0.35))],
     }
-    return {
-        name: _saved(make(), folder / f"{number}.glb") for number, (name, make) in enumerate(makers.items())
-    }
-
-
-def _saved(meshes: Meshes, path: Path) -> Path:
-    export: Callable[..., bytes] = trimesh.Scene(list(meshes)).export
-    path.write_bytes(export(file_type="glb", include_normals=True))
-    return path
+    paths = {name: folder / f"{number}.glb" for number, name in enumerate(makers)}
+    for name, path in paths.items():
+        export: Callable[..., bytes] = trimesh.Scene(list(makers[name]())).export
+        path.write_bytes(export(file_type="glb", include_normals=True))
+    return paths
 
 
 def _sphere(rings: int, material: PBRMaterial) -> trimesh.Trimesh:
     """A ball of 2·rings² faces with texture coordinates."""
     v, u = np.meshgrid(np.linspace(0, 1, rings + 1), np.linspace(0, 1, rings + 1), indexing="ij")
-    points = np.stack(
-        [
-            np.sin(np.pi * v) * np.cos(2 * np.pi * u),
-            np.cos(np.pi * v),
-            np.sin(np.pi * v) * np.sin(2 * np.pi * u),
-        ],
-        axis=-1,
-    )
+    turn, width = 2 * np.pi * u, np.sin(np.pi * v)
+    points = np.stack([width * np.cos(turn), np.cos(np.pi * v), width * np.sin(turn)], axis=-1)
     corner = np.arange(rings)[:, None] * (rings + 1) + np.arange(rings)
     upper = np.stack([corner, corner + 1, corner + rings + 1], axis=-1)
     lower = np.stack([corner + 1, corner + rings + 2, corner + rings + 1], axis=-1)
@@ -80,7 +70,7 @@ def _helmet(side: int) -> trimesh.Trimesh:
 def _truck(side: int) -> list[trimesh.Trimesh]:
     """A painted body, a dark frame, glass windows and twelve tyres."""
     paint, frame, rubber = _painted(side), _plain((0.1, 0.1, 0.12, 1.0)), _plain((0.02, 0.02, 0.02, 1.0))
-    window = _material(baseColorFactor=[0.2, 0.3, 0.35, 0.4], alphaMode="BLEND", roughnessFactor=0.1)
+    window = _glass(0.2, 0.3, 0.35, 0.4)
     boxes = [
         ((3.0, 1.5, 1.4), (-0.6, 1.4, 0.0), paint),
         ((1.1, 1.1, 1.3), (1.6, 1.2, 0.0), paint),
@@ -123,19 +113,12 @@ def _dressed(
     material: PBRMaterial,
 ) -> trimesh.Trimesh:
     visual = TextureVisuals(uv=uv, material=material)  # type: ignore[no-untyped-call]
-    normals = _normals(vertices, np.asarray(faces))
-    return trimesh.Trimesh(vertices, faces, vertex_normals=normals, visual=visual, process=False)
-
-
-def _normals(
-    vertices: Float64[np.ndarray, "n 3"], faces: Integer[np.ndarray, "f 3"]
-) -> Float64[np.ndarray, "n 3"]:
-    """Of each vertex, the mean of its faces' normals by area; trimesh takes minutes for it without scipy."""
-    a, b, c = (vertices[corner] for corner in faces.T)
+    # the mean of the faces' normals by area at each vertex; trimesh takes minutes for it without scipy
+    a, b, c = (vertices[corner] for corner in np.asarray(faces).T)
     weighted = np.repeat(np.cross(b - a, c - a), 3, axis=0)
-    sums = np.stack([np.bincount(faces.ravel(), axis, len(vertices)) for axis in weighted.T], axis=1)
-    normals: Float64[np.ndarray, "n 3"] = sums / np.linalg.norm(sums, axis=1, keepdims=True).clip(1e-12)
-    return normals
+    sums = np.stack([np.bincount(np.ravel(faces), axis, len(vertices)) for axis in weighted.T], axis=1)
+    normals = sums / np.linalg.norm(sums, axis=1, keepdims=True).clip(1e-12)
+    return trimesh.Trimesh(vertices, faces, vertex_normals=normals, visual=visual, process=False)
 
 
 def _painted(side: int) -> PBRMaterial:
@@ -146,8 +129,8 @@ def _plain(color: tuple[float, ...]) -> PBRMaterial:
     return _material(baseColorFactor=list(color), roughnessFactor=0.7)
 
 
-def _glass() -> PBRMaterial:
-    return _material(baseColorFactor=[0.6, 0.8, 0.9, 0.35], alphaMode="BLEND", roughnessFactor=0.1)
+def _glass(*color: float) -> PBRMaterial:
+    return _material(baseColorFactor=list(color), alphaMode="BLEND", roughnessFactor=0.1)
 
 
 def _material(**looks: Any) -> PBRMaterial:  # noqa: ANN401 (whatever glTF has)

@@ -7,14 +7,16 @@ a busy machine does not change them much; the best of some rounds counts.
 """
 
 import argparse
-import json
 import math
+import multiprocessing
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tqdm import tqdm
@@ -23,7 +25,8 @@ from benches.render.meshes import write_meshes
 from benches.reporting import head, row
 from multifold.errors import MultifoldError
 from renderers import cameras
-from renderers.engines import ENGINES
+from renderers.engines import ENGINES, engine
+from renderers.mesh.load import load_model
 from renderers.sandbox import HEAP_SETTINGS
 
 Times = dict[str, tuple[float, float]]  # mesh -> CPU-seconds to load and to draw all views
@@ -43,39 +46,48 @@ def run(args: argparse.Namespace) -> int:
     results: dict[str, Times] = {}
     with tempfile.TemporaryDirectory(prefix="multifold-bench-") as folder:
         meshes = write_meshes(Path(folder))
-        for engine in tqdm(args.engines, "engines", file=sys.stderr):
-            try:
-                results[engine] = _measure(engine, meshes, args)
-            except MultifoldError as error:
-                print(error, file=sys.stderr)
+        os.environ.update(HEAP_SETTINGS)  # those of the workers that draw for us
+        for name in tqdm(args.engines, "engines", file=sys.stderr):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+                work = list(meshes.values()), args.rig, args.size, args.rounds
+                try:
+                    times = process.submit(time_engine, name, *work).result()
+                except MultifoldError as error:
+                    print(f"{name} is left out: {error}", file=sys.stderr)
+                else:
+                    results[name] = dict(zip(meshes, times, strict=True))
     if not results:
         raise MultifoldError("none of these engines works here; `multifold render --doctor` says why.")
     print(report(results, args))
     return 0
 
 
-def _measure(engine: str, meshes: dict[str, Path], args: argparse.Namespace) -> Times:
-    command = [sys.executable, "-m", "benches.render.engine_times", engine, args.rig, str(args.size)]
-    words = [*command, str(args.rounds), *map(str, meshes.values())]
-    settings = {**os.environ, **HEAP_SETTINGS}  # those of the workers that draw for us
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=settings)  # noqa: S603
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise MultifoldError(f"{engine} is left out: {last}")
-    times = json.loads(done.stdout.splitlines()[-1])
-    return {name: (load, draw) for name, (load, draw) in zip(meshes, times, strict=True)}
+def time_engine(
+    name: str, meshes: Sequence[Path], rig: str, size: int, rounds: int
+) -> list[tuple[float, float]]:
+    """CPU-seconds to load and to draw each mesh, the best of some rounds."""
+    renderer, poses, clock = engine(name).open(), cameras.rig(rig), time.process_time
+    times = []
+    for mesh in meshes:
+        loads, draws = list[float](), list[float]()
+        for _ in range(rounds):
+            start = clock()
+            model = load_model(mesh)
+            loaded = clock()
+            renderer.render(model, poses, size)
+            loads.append(loaded - start)
+            draws.append(clock() - loaded)
+        times.append((min(loads), min(draws)))
+    return times
 
 
 def report(results: dict[str, Times], args: argparse.Namespace) -> str:
     """Markdown: drawing alone, then with loading, then a projection."""
     views = len(cameras.rig(args.rig))
-    drawn = {
-        engine: {mesh: views / draw for mesh, (_, draw) in times.items()} for engine, times in results.items()
-    }
-    whole = {
-        engine: {mesh: views / (load + draw) for mesh, (load, draw) in times.items()}
-        for engine, times in results.items()
-    }
+    drawn, whole = dict[str, dict[str, float]](), dict[str, dict[str, float]]()
+    for name, times in results.items():
+        drawn[name] = {mesh: views / draw for mesh, (_, draw) in times.items()}
+        whole[name] = {mesh: views / (load + draw) for mesh, (load, draw) in times.items()}
     lines = [
         f"{platform.machine()}, Python {platform.python_version()}, {views} views ({args.rig}), "
         f"{args.size}² pixels, 2×2 samples, best of {args.rounds}. Images per CPU-second:",

@@ -30,10 +30,9 @@ class LoadResult:
 
 
 def post_request(path: str, body: bytes, kind: str) -> bytes:
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+    fields = {"host": "localhost", "content-type": kind, "content-length": len(body)}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
 def run_load(host: str, port: int, requests: list[bytes], clients: int, seconds: float) -> LoadResult:

@@ -57,14 +57,9 @@ def run(args: argparse.Namespace) -> int:
     for kind in args.kinds:
         requests = [[server.request(kind, content) for content in inputs[kind]] for server in servers]
         for count in args.clients:
-            turns = [
-                [
-                    server.loaded(own, count, args.seconds)
-                    for server, own in zip(servers, requests, strict=True)
-                ]
-                for _ in range(args.turns)
-            ]
-            print(_row(kind, count, turns), flush=True)
+            pairs = list(zip(servers, requests, strict=True)) * args.turns
+            loads = [server.loaded(own, count, args.seconds) for server, own in pairs]
+            print(_row(kind, count, loads[::2], loads[1::2]), flush=True)
     return 0
 
 
@@ -107,13 +102,9 @@ def _checked(response: httpx.Response) -> httpx.Response:
     return response
 
 
-def _row(kind: str, count: int, turns: Sequence[Sequence[LoadResult]]) -> str:
-    rates = [statistics.median(pair[which].rate for pair in turns) for which in (0, 1)]
-    ratio = statistics.median(pair[0].rate / pair[1].rate for pair in turns)
-    late = [
-        1e3 * statistics.median(pair[which].quantile(share) for pair in turns)
-        for which in (0, 1)
-        for share in (0.5, 0.95)
-    ]
-    numbers = [*(f"{rate:.1f}" for rate in rates), f"{ratio:.2f}", *(f"{one:.0f}" for one in late)]
-    return row(kind, count, *numbers)
+def _row(kind: str, count: int, *loads: Sequence[LoadResult]) -> str:
+    rates = [f"{statistics.median(one.rate for one in own):.1f}" for own in loads]
+    ratio = statistics.median(one.rate / other.rate for one, other in zip(*loads, strict=True))
+    shares = ((own, share) for own in loads for share in (0.5, 0.95))
+    late = (f"{1e3 * statistics.median(one.quantile(share) for one in own):.0f}" for own, share in shares)
+    return row(kind, count, *rates, f"{ratio:.2f}", *late)

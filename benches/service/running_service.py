@@ -1,17 +1,23 @@
-"""A service in a process of its own, and what it takes of the machine."""
+"""A service in a process of its own, and what running processes use, as Linux tells it."""
 
 import contextlib
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.settings import Settings
-from benches.service.processes import PROGRAM, processor_time, resident_bytes
 from multifold.errors import MultifoldError
+
+PROGRAM = (sys.executable, "-m", "multifold")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICK = os.sysconf("SC_CLK_TCK")
+PARENT, TIMES = 1, slice(11, 15)  # fields behind the name: our own time and that of children who ended
 
 
 @dataclass(frozen=True)
@@ -27,18 +33,9 @@ class RunningService:
         """Seconds of processor time."""
         return processor_time([self.process])
 
-    def resident(self) -> int:
-        return resident_bytes(self.process)
-
-    def files(self) -> int:
-        return len(os.listdir(self._proc / "fd"))
-
-    def threads(self) -> int:
-        return len(os.listdir(self._proc / "task"))
-
-    @property
-    def _proc(self) -> Path:
-        return Path(f"/proc/{self.process}")
+    def count(self, what: str) -> int:
+        """How many open files (`fd`) or threads (`task`) it has."""
+        return len(os.listdir(f"/proc/{self.process}/{what}"))
 
 
 @contextlib.contextmanager
@@ -62,3 +59,39 @@ def run_service(settings: Settings, **environment: str) -> Iterator[RunningServi
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()
+
+
+def process_tree(process: int) -> list[int]:
+    """A process and all its running descendants."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children[int(fields[PARENT])].append(int(entry.name))
+    found = [process]
+    for one in found:
+        found += children[one]
+    return found
+
+
+def processor_time(processes: Iterable[int]) -> float:
+    """Seconds of all processors, children who have ended included."""
+    return sum(sum(map(int, fields[TIMES])) for one in processes if (fields := _stat(one))) / TICK
+
+
+def resident_bytes(process: int) -> int:
+    """Bytes of memory; none once it has ended."""
+    words = _read(f"/proc/{process}/statm").split()
+    return int(words[1]) * PAGE if words else 0
+
+
+def _stat(process: int) -> list[str]:
+    """The fields after the name, which may hold blanks."""
+    return _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+
+
+def _read(path: str) -> str:
+    """Nothing once the process has ended."""
+    try:
+        return Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -6,9 +6,11 @@ items do.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from math import ceil, sqrt
+
+from benches.reporting import head, row
 
 DECADES = (5, 6, 7, 8, 9)
 HOUR = 3600.0
@@ -112,23 +114,16 @@ COLUMNS: dict[str, Column] = {
 
 def size_table(figures: MeasuredFigures, thing: ItemKind) -> Iterator[str]:
     """A column a decade."""
-    yield f"| {thing.name} | " + " | ".join(f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[decade]}" for decade in DECADES) + " |"
-    yield "|---|" + "---|" * len(DECADES)
+    yield head(thing.name, *(f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[decade]}" for decade in DECADES))
     for name, column in COLUMNS.items():
         cells = [column(figures, thing, 10.0**decade) for decade in DECADES]
         if any(cells):
-            yield f"| {name} | " + " | ".join(map(format_number, cells)) + " |"
+            yield row(name, *map(format_number, cells))
 
 
 def format_number(number: float) -> str:
     """Two digits that count, or a whole number."""
-    if number >= 100:
-        return f"{float(f'{number:.2g}'):,.0f}"
-    return f"{number:.2g}"
-
-
-def size_tables(figures: MeasuredFigures, things: Sequence[ItemKind] = (PHOTO, SHAPE)) -> str:
-    return "\n\n".join("\n".join(size_table(figures, thing)) for thing in things)
+    return f"{float(f'{number:.2g}'):,.0f}" if number >= 100 else f"{number:.2g}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -138,9 +133,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(
-        size_tables(
-            MeasuredFigures(**{one.name: float(getattr(args, one.name)) for one in fields(MeasuredFigures)})
-        )
-    )
+    figures = MeasuredFigures(**{one.name: float(getattr(args, one.name)) for one in fields(MeasuredFigures)})
+    print("\n\n".join("\n".join(size_table(figures, thing)) for thing in (PHOTO, SHAPE)))
     return 0

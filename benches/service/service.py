@@ -25,7 +25,6 @@ from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
 from benches.reporting import head, row
 from benches.service import load
-from benches.service.load import LoadResult
 from benches.service.running_service import RunningService, run_service
 from benches.service.sample_collection import BenchQuery, fill_collection, photo_queries, text_queries
 from index.collection import Collection
@@ -60,11 +59,12 @@ def run(args: argparse.Namespace) -> int:
             print(f"{collection.count()} items, {collection.observations()['view']} views; ", end="")
             print(f"{args.turns} turns of {args.seconds:g} s\n")
             print(head(*COLUMNS))
-            pair = ServiceComparison(BareLibrary(encoder, collection), service, clients, args.seconds)
+            bare, served = BareLibrary(encoder, collection), ServedClients(service, clients)
             for kind in args.kinds:
                 queries = text_queries() if kind == "text" else photo_queries(encoder)
                 for count in args.clients:
-                    turns = [pair.turn(queries, count) for _ in range(args.turns)]
+                    work = queries, count, args.seconds
+                    turns = [(bare.turn(*work), served.turn(*work)) for _ in range(args.turns)]
                     print(_row(kind, count, turns), flush=True)
     return 0
 
@@ -98,10 +98,9 @@ class BareLibrary:
         while (since := time.perf_counter()) < start + seconds:
             batch = [queries[(done + place) % len(queries)].content for place in range(count)]
             self.collection.search_many(list(map(self._request, batch, self._encode(batch))))
-            times.append(time.perf_counter() - since)
+            times.append(1e3 * (time.perf_counter() - since))
             done += count
-        took, cpu = time.perf_counter() - start, time.process_time() - cpu
-        middle = 1e3 * statistics.median(times)
+        took, cpu, middle = time.perf_counter() - start, time.process_time() - cpu, statistics.median(times)
         return ServiceTurn(done / took, 1e3 * cpu / done, middle, middle)
 
     def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
@@ -119,28 +118,19 @@ class BareLibrary:
 
 
 @dataclass(frozen=True)
-class ServiceComparison:
-    """Both in turns."""
-
-    bare: BareLibrary
+class ServedClients:
     service: RunningService
     clients: ProcessPoolExecutor
-    seconds: float
 
-    def turn(self, queries: Sequence[BenchQuery], count: int) -> tuple[ServiceTurn, ServiceTurn]:
-        return self.bare.turn(queries, count, self.seconds), self._serve(queries, count)
-
-    def _serve(self, queries: Sequence[BenchQuery], count: int) -> ServiceTurn:
+    def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """So many clients, each sending the next request as soon as it is answered."""
-        cpu, wires = self.service.cpu(), [query.wire for query in queries]
-        running = self.clients.submit(
-            load.run_load, "127.0.0.1", self.service.port, wires, count, self.seconds
-        )
-        result: LoadResult = running.result()
+        cpu, requests = self.service.cpu(), [query.wire for query in queries]
+        address = "127.0.0.1", self.service.port
+        result = self.clients.submit(load.run_load, *address, requests, count, seconds).result()
         if result.refusals:
             raise MultifoldError(f"the service refused: {result.refusals[0].decode(errors='replace')}")
         if not result.latencies:
-            raise MultifoldError(f"nothing was answered within {self.seconds:g} s; give it more --seconds")
+            raise MultifoldError(f"nothing was answered within {seconds:g} s; give it more --seconds")
         each = 1e3 / len(result.latencies)
         p50, p95 = (1e3 * result.quantile(share) for share in (0.5, 0.95))
         return ServiceTurn(result.rate, each * (self.service.cpu() - cpu), p50, p95, each * result.cpu)

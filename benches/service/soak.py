@@ -24,7 +24,7 @@ import numpy as np
 from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
 from benches.reporting import head, row
-from benches.service.running_service import RunningService, run_service
+from benches.service.running_service import RunningService, resident_bytes, run_service
 from benches.service.sample_collection import fill_collection, noise_photo, text_queries
 from multifold.client.client import Client, ServiceError
 from multifold.errors import MultifoldError
@@ -113,7 +113,8 @@ def run_soak(
             for span in range(1, SPANS + 1):
                 before = log.answers, log.writes
                 over.wait(seconds / SPANS)
-                samples.append(SoakSample(service.resident(), service.files(), service.threads()))
+                open_files, threads = service.count("fd"), service.count("task")
+                samples.append(SoakSample(resident_bytes(service.process), open_files, threads))
                 rates = (log.answers - before[0], log.writes - before[1])
                 _print(span * seconds / SPANS, [rate * SPANS / seconds for rate in rates], log, samples[-1])
         finally:

@@ -11,8 +11,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from uuid import uuid4
 
 import numpy as np
@@ -22,9 +22,16 @@ from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddres
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.recall_monitor import RecallMonitor
-from index.contracts import EngineKey, Ids, IndexEngine, Space
+from index.contracts import EngineKey, Ids, Space
 from index.engines.segments import SegmentReport
-from index.search.engine_set import BATCH, NEVER, EngineSet, ProgressCallback, derive_rows, ignore_progress
+from index.search.engine_set import (
+    BATCH,
+    NEVER,
+    EngineSet,
+    ProgressCallback,
+    derive_usable_rows,
+    ignore_progress,
+)
 from index.store.browse import living_editions
 from index.store.item_rows import edition_of, observation_rows, pooled_row
 from index.store.metadata import FEED_MARK, ChangesSince, last_change
@@ -38,11 +45,11 @@ with needs_extra("serve"):
 
 @dataclass(frozen=True)
 class FeedMark:
-    """How far the cluster has got."""
+    """How far the cluster has got; a new one has names of its own, under which nothing is fed yet."""
 
-    place: str  # what all its names begin with
-    fed: int
-    swept: int
+    place: str = field(default_factory=lambda: f"multifold_{uuid4().hex}")  # what all its names begin with
+    fed: int = 0
+    swept: int = 0
     whole: bool = False  # whether all rows of the version `fed` are there
     written: int = 0  # the cluster's time of the last write; 0: unknown
     segments: tuple[EngineKey, ...] = ()
@@ -50,16 +57,6 @@ class FeedMark:
     def name(self, segment: EngineKey) -> str:
         """What one side and kind of rows is called in the cluster."""
         return "_".join([self.place, *segment])
-
-    def further(self, fed: int, written: int, segments: Iterable[EngineKey], *, whole: bool) -> "FeedMark":
-        """The mark after more was fed."""
-        return replace(
-            self,
-            fed=fed,
-            whole=whole,
-            written=max(self.written, written),
-            segments=tuple(sorted({*self.segments, *segments})),
-        )
 
     def after(self, noted: "FeedMark | None") -> "FeedMark":
         """What to note when this is noted already, perhaps of a later version: nothing goes back."""
@@ -80,16 +77,12 @@ class FeedMark:
         return json.dumps(asdict(self))
 
 
-def new_feed_mark() -> FeedMark:
-    """Nothing is fed yet, under names that are new."""
-    return FeedMark(f"multifold_{uuid4().hex}", 0, 0)
-
-
-def mark_from_note(note: str) -> FeedMark:
-    """The mark that `as_note` wrote."""
+def mark_from_note(note: str | None) -> FeedMark | None:
+    """The mark that `as_note` wrote, if it did."""
+    if note is None:
+        return None
     raw = json.loads(note)
-    segments = tuple((side, kind) for side, kind in raw.pop("segments"))
-    return FeedMark(**raw, segments=segments)
+    return FeedMark(**raw | {"segments": tuple((side, kind) for side, kind in raw["segments"])})
 
 
 log = logging.getLogger(__name__)
@@ -115,9 +108,8 @@ class ClusterEngineSet(EngineSet):
         super().__init__(space, self._new)
         self._store, self._writes = store, writes
         self._link = MilvusConnection(cluster)
-        self._measuring = RecallMonitor(space, store, self._link, probes, recall)
-        self._mark: FeedMark | None = None
-        self._place = ""  # where we looked last
+        self._measuring = RecallMonitor(space, store, probes, recall)
+        self._mark = FeedMark()  # where we looked last
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
 
     def follow(self, store: Store) -> None:
@@ -125,7 +117,7 @@ class ClusterEngineSet(EngineSet):
         try:
             self.catch_up(store)
         except ClusterError as error:
-            log.warning("the cluster is fed later: %s", error)
+            log.info("the cluster is fed later: %s", error)
 
     def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
         """Feed the cluster what the store has at this moment, unless it was fed with what is newer.
@@ -150,34 +142,32 @@ class ClusterEngineSet(EngineSet):
 
     def lost(self) -> None:
         """Begin again with what the store knows of the cluster."""
-        self._show(None, {}, NEVER)
+        with self.gate.writing():
+            self._engines, self.version = {}, NEVER
 
     def settle(self) -> dict[EngineKey, list[SegmentReport]]:
         """Measure the recall of what has grown; what all graphs are and find."""
+        graphs = self._graphs()
         if self._writes:
-            self._measuring.now(self._graphs())
-        return self._measuring.reports(self._graphs())
+            self._measuring.now(graphs)
+        return {segment: [graph.measured] for segment, graph in graphs.items() if graph.measured}
 
     def close(self) -> None:
         """Disconnect from the cluster; what it holds stays."""
         self._measuring.close()
         super().close()
-        self._mark = None
         self._link.close()
 
     def discard(self) -> None:
         """Remove all that the cluster holds of this collection."""
         try:
-            for segment in self._engines:
-                self._at(segment).drop()
+            for graph in self._graphs().values():
+                graph.drop()
         except ClusterError as error:
             log.warning("rows of a collection that is gone stay in the cluster: %s", error)
 
     def _new(self, segment: EngineKey) -> MilvusEngine:
-        assert self._mark is not None
-        return self._named(self._mark.name(segment))
-
-    def _named(self, name: str) -> MilvusEngine:
+        name = self._mark.name(segment)
         return MilvusEngine(self._space.dim, self._space.metric, self._link, name, self._counts)
 
     def _at(self, segment: EngineKey) -> MilvusEngine:
@@ -195,16 +185,12 @@ class ClusterEngineSet(EngineSet):
             living = living_editions(now, editions.tolist())
         return np.isin(editions, np.array(list(living), np.int64))[places]
 
-    def _noted(self) -> FeedMark | None:
-        note = self._store.noted(FEED_MARK)
-        return None if note is None else mark_from_note(note)
-
     def _reach(self, wanted: int) -> None:
         """Wait until the cluster is fed as far as wanted; feed it if no other process does."""
         best, since = NEVER, time.monotonic()
         while True:
             with self._store.alone("feed") as mine:
-                mark = self._noted() or new_feed_mark()
+                mark = mark_from_note(self._store.noted(FEED_MARK)) or FeedMark()
                 if mark.whole and mark.fed >= wanted:
                     return self._adopt(mark)
                 if mark.fed > wanted:
@@ -226,7 +212,7 @@ class ClusterEngineSet(EngineSet):
         with self._store.moment() as now:
             progress = ChangesSince(now, mark.fed, BATCH)
             for batch in progress.batches():
-                for new in derive_rows(batch, self._space):
+                for new in derive_usable_rows(batch, self._space):
                     self._at(new.segment).put(new.rows, new.vectors)
                 mark = self._noting(mark, edition_of(int(batch.rows[-1])), whole=False)
             mark = self._noting(mark, progress.version, whole=True)
@@ -235,21 +221,18 @@ class ClusterEngineSet(EngineSet):
 
     def _noting(self, mark: FeedMark, fed: int, *, whole: bool) -> FeedMark:
         """Note for all processes how far the cluster is."""
-        written = [self._at(segment).written for segment in self._engines]
-        return self._note(mark.further(fed, max(written, default=0), self._engines, whole=whole))
+        written = max((graph.written for graph in self._graphs().values()), default=0)
+        return self._note(
+            replace(mark, fed=fed, whole=whole, written=written, segments=tuple(sorted(self._engines)))
+        )
 
     def _note(self, mark: FeedMark) -> FeedMark:
         """Note a mark; returns what is noted then, for others may be further."""
-        newest = [mark]
-
-        def change(noted: str | None) -> str:
-            newest[0] = mark.after(None if noted is None else mark_from_note(noted))
-            return newest[0].as_note()
-
-        self._store.note(FEED_MARK, change)
-        if newest[0].place != mark.place:
+        note = self._store.note(FEED_MARK, lambda noted: mark.after(mark_from_note(noted)).as_note())
+        newest = mark_from_note(note) or mark
+        if newest.place != mark.place:
             raise ClusterLostError("The cluster lost rows, and somebody has begun again elsewhere.")
-        return newest[0]
+        return newest
 
     def _sweep(self, mark: FeedMark) -> None:
         """Remove what ended so long ago that no search needs it any more."""
@@ -258,8 +241,8 @@ class ClusterEngineSet(EngineSet):
         while self._fed and self._fed[0][0] <= time.monotonic() - GRACE:
             until = max(until, self._fed.popleft()[1])
         if until > mark.swept:
-            for segment in self._engines:
-                self._at(segment).remove(self._ended(mark, until, segment))
+            for segment, graph in self._graphs().items():
+                graph.remove(self._ended(mark, until, segment))
             self._note(replace(mark, swept=until))
 
     def _ended(self, mark: FeedMark, until: int, segment: EngineKey) -> Ids:
@@ -276,30 +259,25 @@ class ClusterEngineSet(EngineSet):
 
     def _adopt(self, mark: FeedMark) -> None:
         """Search what the mark says is there."""
-        self._place = mark.place
-        same = self._mark is not None and self._mark.place == mark.place
-        engines = dict(self._engines) if same else {}
+        self._mark = mark
+        graphs = {at: graph for at, graph in self._graphs().items() if graph.name == mark.name(at)}
         for segment in mark.segments:
-            if segment not in engines:
-                engines[segment] = engine = self._named(mark.name(segment))
-                engine.attach()
-        self._show(mark, engines, mark.fed)
-        self._measuring.check(self._graphs(), writes=self._writes)
-
-    def _show(self, mark: FeedMark | None, engines: dict[EngineKey, IndexEngine], version: int) -> None:
-        for engine in engines.values():
-            assert isinstance(engine, MilvusEngine)
-            assert mark is not None
-            engine.see(mark.written)
+            if segment not in graphs:
+                graphs[segment] = self._new(segment)
+                graphs[segment].attach()
+        for graph in graphs.values():
+            graph.see(mark.written)
         with self.gate.writing():
-            self._mark, self._engines, self.version = mark, engines, version
+            self._engines, self.version = {**graphs}, mark.fed
+        self._measuring.check(graphs, writes=self._writes)
 
     def _begin_again(self) -> None:
         """Rows were lost: from now on all processes use other names, where rows are derived again."""
-        lost = self._place
+        lost = self._mark.place
         self.lost()
 
         def change(noted: str | None) -> str:
-            return noted if noted and mark_from_note(noted).place != lost else new_feed_mark().as_note()
+            mark = mark_from_note(noted)
+            return (mark if mark and mark.place != lost else FeedMark()).as_note()
 
         self._store.note(FEED_MARK, change)

@@ -6,7 +6,8 @@ good, the search reaches further, and where Milvus reaches no further every row 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import TypeAlias
 from uuid import uuid4
@@ -16,10 +17,14 @@ from jaxtyping import Bool, Float32, Int64
 
 from index.cluster.contracts import ClusterLostError
 from index.cluster.milvus_connection import FLAT, GRAPH, MilvusConnection, MilvusRow
-from index.cluster.search_effort import GraphEffort, GraphMeasurement, first_effort, least_effort
+from index.cluster.search_effort import effort_for, least_effort
 from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
-from index.engines import builder, exact_engine, row_file
-from index.engines.exact_engine import refuse_known, sort_unique, view_of
+from index.engines import exact_engine, row_file
+from index.engines.builder import LIMITS
+from index.engines.exact_engine import nearest_rows, refuse_known, rows_within, sort_unique, view_of
+from index.engines.faiss_index import BuildStopped, SearchSetting
+from index.engines.segments import SegmentReport
+from index.engines.served_queries import ServedQueries
 from multifold.types import Metric, Vector, Vectors
 
 MOST = 16_384  # hits that Milvus gives
@@ -57,7 +62,8 @@ class MilvusEngine:
         self._changes = 0
         self._page = max(1, min(PAGE, BYTES // (4 * dim)))
         self.written = 0  # the cluster's time of the last write; 0: read as of now
-        self.measured: GraphMeasurement | None = None
+        self.measured: SegmentReport | None = None
+        self.served = ServedQueries()
 
     def add(self, ids: PairedIds, vectors: Vectors) -> None:
         """Add rows; an id that is already there is an error, and nothing is added."""
@@ -74,11 +80,8 @@ class MilvusEngine:
             self._make(vectors)
         for start in range(0, len(ids), self._page):
             some = slice(start, start + self._page)
-            rows = [
-                {"row": row, "vector": one}
-                for row, one in zip(ids[some].tolist(), vectors[some], strict=True)
-            ]
-            self.see(self._link.put(self.name, rows))
+            pairs = zip(ids[some].tolist(), vectors[some], strict=True)
+            self.see(self._link.put(self.name, [{"row": row, "vector": one} for row, one in pairs]))
 
     def remove(self, ids: Ids) -> None:
         """Remove rows; ids that are not there are ignored."""
@@ -102,6 +105,9 @@ class MilvusEngine:
         few = allowed is not None and len(allowed) <= FEW
         if few or (exact and self._index != FLAT):
             return self._scanned(queries, limit, allowed)
+        if allowed is None and len(queries) and self.served.due():
+            self.served.keep(queries[:1].copy())
+            self.served.rest()
         # Milvus itself keeps to the allowed rows while they are not many
         spread = 1.0 if allowed is None or len(allowed) <= MOST else self.count() / len(allowed)
         return self._reach(queries, limit, allowed, int((limit + SPARE) * max(1.0, spread)))
@@ -110,34 +116,40 @@ class MilvusEngine:
         """Whether there is a graph, over enough rows to miss some."""
         return self._attached() == GRAPH and self.count() >= LEAST_MEASURED
 
-    def measure(
-        self, queries: Vectors, target: float, stopped: Callable[[], bool] = lambda: False
-    ) -> GraphMeasurement:
-        """How far the graph has to look for a recall."""
-        self._link.settle(self.name, stopped)
-        truth, _ = self._scanned(queries, max(builder.LIMITS), None)
+    def measure(self, queries: Vectors, target: float, stopped: Callable[[], bool]) -> SegmentReport:
+        """How far the graph has to look for a recall, among all rows, whether they count or not."""
 
-        def effort(limit: int) -> GraphEffort:
+        def unless_stopped(rows: Ids) -> Bool[np.ndarray, " k"]:
+            if stopped():
+                raise BuildStopped
+            return np.ones(len(rows), bool)
+
+        whole = copy(self)
+        whole._counts = unless_stopped
+        self._link.settle(self.name, stopped)
+        truth, _ = whole._scanned(queries, max(LIMITS), None)
+
+        def setting(limit: int) -> SearchSetting:
             reach, threshold = limit + SPARE, truth[:, limit - 1 : limit]
 
             def measure(effort: int) -> tuple[float, float]:
                 start = time.perf_counter()
-                _, ids, vectors = self._candidates(queries, reach, None, effort)
+                _, scores, _, _ = self._candidates(queries, reach, effort=effort)
                 seconds = (time.perf_counter() - start) / len(queries)
-                best = -np.sort(-self._scores(queries, ids, vectors), axis=1)[:, :limit]
+                best = -np.sort(-scores, axis=1)[:, :limit]
                 return float(np.mean(best >= threshold)), seconds
 
             return least_effort(limit, reach, target, measure)
 
-        efforts = tuple(effort(limit) for limit in builder.LIMITS)
-        return GraphMeasurement(target, self.count(), len(queries), efforts)
+        settings = tuple(setting(limit) for limit in LIMITS)
+        figures = self.count(), target, len(queries), "queries", settings
+        return SegmentReport(f"{GRAPH} in Milvus", *figures, bytes_per_row=4.0 * self._dim, build_seconds=0.0)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is fetched."""
-        blocks = self.blocks(allowed)
-        near = [exact_engine.rows_within(self._metric, view_of(*one), query, threshold) for one in blocks]
-        scores = np.concatenate([np.empty(0, np.float32), *(one for one, _ in near)])
-        ids = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in near)])
+        none = np.empty(0, np.float32), np.empty(0, np.int64)
+        near = [rows_within(self._metric, view_of(*one), query, threshold) for one in self.blocks(allowed)]
+        scores, ids = map(np.concatenate, zip(none, *near, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
 
@@ -149,11 +161,7 @@ class MilvusEngine:
 
     def ids(self) -> Ids:
         """The ids of all rows, rising."""
-        pages = [np.array([NO_ROW], np.int64)]
-        while len(pages[-1]):
-            rows = self._rows(f"row > {pages[-1][-1]}", ["row"], limit=MOST)
-            pages.append(np.sort(np.array([row["row"] for row in rows], np.int64)))
-        return np.concatenate(pages)[1:]
+        return np.array([row["row"] for rows in self._pages(["row"], MOST) for row in rows], np.int64)
 
     def count(self) -> int:
         """How many rows there are, those that no longer count included."""
@@ -168,16 +176,16 @@ class MilvusEngine:
         ids = self.ids()
         taken = min(count, len(ids))
         chosen = ids[np.arange(taken) * len(ids) // max(1, taken)]
-        return np.concatenate([self._no_vectors, *(some for _, some in self._fetched(chosen))])
+        return np.concatenate([some for _, some in (self._block([]), *self._fetched(chosen))])
 
     def save(self, path: Path) -> None:
         """Write the rows to a file, durably and all at once."""
-        ids, vectors = zip(*[(np.empty(0, np.int64), self._no_vectors), *self.blocks()], strict=True)
-        row_file.write_rows(path, self._metric, np.concatenate(ids), np.concatenate(vectors))
+        ids, vectors = map(np.concatenate, zip(self._block([]), *self.blocks(), strict=True))
+        row_file.write_rows(path, self._metric, ids, vectors)
 
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
-        ids, vectors = row_file.read_rows(path, self._metric, self._dim)
+        ids, vectors = row_file.read_rows(path, self._metric, self._dim)[1]
         self.drop()
         self.put(ids, vectors)
 
@@ -198,10 +206,6 @@ class MilvusEngine:
         if self._attached() is None:
             raise ClusterLostError(f"Milvus has no collection {self.name} any more.")
 
-    @property
-    def _no_vectors(self) -> Vectors:
-        return np.empty((0, self._dim), np.float32)
-
     def _attached(self) -> str | None:
         """The type of the index; None while there are no rows. After trouble the cluster is asked again."""
         if self._index is None or self._troubles != self._link.troubles:
@@ -220,75 +224,51 @@ class MilvusEngine:
         """Search so many candidates, and more for those queries that found too few."""
         if reach > min(MOST, BYTES // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
-        effort = first_effort(reach) if self.measured is None else self.measured.effort(reach)
-        fast, ids, vectors = self._candidates(queries, reach, allowed, effort)
-        good = self._good(ids.ravel(), allowed).reshape(ids.shape)
-        scores = self._scores(queries, ids, vectors)
-        scores[~good] = -np.inf
-        best = np.arange(len(queries))[:, None], np.lexsort((ids, -scores))[:, :limit]
-        answer = scores[best], np.where(np.isneginf(scores[best]), NO_ROW, ids[best])
-        filled = (ids != NO_ROW).sum(axis=1)
-        if self._index == FLAT:
-            short = (filled == reach) & ~self._clear(queries, answer[0][:, -1], fast[:, -1], vectors)
+        fast, scores, ids, longest = self._candidates(queries, reach, allowed)
+        scores[~self._good(ids.ravel(), allowed).reshape(ids.shape)] = -np.inf
+        answer = _best(scores, np.where(np.isneginf(scores), NO_ROW, ids), limit)
+        worst, filled = answer[0][:, -1], (ids != NO_ROW).sum(axis=1)
+        if self._index == FLAT:  # a row beyond the last candidate may score as much as the last of the answer
+            slack = [exact_engine.score_slack(self._metric, query, 2 * longest) for query in queries]
+            short = (filled == reach) & (fast[:, -1] + np.array(slack) >= worst)
         else:
             findable = self.count() if allowed is None else min(len(allowed), self.count())
-            short = np.isneginf(answer[0][:, -1]) & (filled < findable)
+            short = np.isneginf(worst) & (filled < findable)
         if short.any():
             lost = (filled[short] < reach).any()  # a graph gave fewer rows than there are
-            answer[0][short], answer[1][short] = self._reach(
-                queries[short], limit, allowed, MOST + 1 if lost else reach * WIDER
-            )
+            farther = MOST + 1 if lost else reach * WIDER
+            answer[0][short], answer[1][short] = self._reach(queries[short], limit, allowed, farther)
         return answer
 
-    def _scores(
-        self,
-        queries: Vectors,
-        ids: Int64[np.ndarray, "q r"],
-        vectors: Float32[np.ndarray, "q r d"],
-    ) -> Float32[np.ndarray, "q r"]:
-        """The exact scores of candidates; -inf for those that are none."""
-        places = np.arange(ids.size, dtype=np.int64).reshape(ids.shape)
-        scores = exact_engine.exact_scores_at(self._metric, queries, vectors.reshape(-1, self._dim), places)
-        scores[ids == NO_ROW] = -np.inf
-        return scores
-
-    def _clear(
-        self,
-        queries: Vectors,
-        last: Float32[np.ndarray, " q"],
-        fast: Float32[np.ndarray, " q"],
-        vectors: Float32[np.ndarray, "q r d"],
-    ) -> Bool[np.ndarray, " q"]:
-        """Whether no row beyond the last candidate can score as much as the last of the answer."""
-        longest = 2 * float(exact_engine.lengths(vectors.reshape(-1, self._dim)).max(initial=0))
-        slack = [exact_engine.score_slack(self._metric, query, longest) for query in queries]
-        return np.asarray(fast + np.array(slack) < last)
-
     def _candidates(
-        self, queries: Vectors, reach: int, allowed: Ids | None, effort: int
-    ) -> tuple[Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], Float32[np.ndarray, "q r d"]]:
-        """Milvus's scores, rows and vectors, best first, padded with -inf, NO_ROW and zeros."""
-        fast = np.full((len(queries), reach), -np.inf, np.float32)
-        ids = np.full((len(queries), reach), NO_ROW, np.int64)
-        vectors = np.zeros((len(queries), reach, self._dim), np.float32)
+        self, queries: Vectors, reach: int, allowed: Ids | None = None, effort: int | None = None
+    ) -> tuple[Float32[np.ndarray, "q r"], Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], float]:
+        """Milvus's scores and the exact ones of rows, best first there, padded; the length of the longest."""
+        fast, ids = _nothing(len(queries), reach)
+        scores, longest = fast.copy(), 0.0
+        known = self.measured.settings if self.measured else ()
         how = {
             "limit": reach,
             "filter": _among(allowed) if allowed is not None and len(allowed) <= MOST else "",
             "output_fields": ["vector"],
-            "search_params": {"params": {"ef": effort}},
+            "search_params": {"params": {"ef": effort or effort_for(reach, known)}},
         }
         step = max(1, BYTES // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
-            answers = self._link.search(self.name, list(some), self.written, **how)
-            for place, hits in enumerate(answers, start):
+            vectors = np.zeros((len(some) * reach, self._dim), np.float32)
+            places = np.arange(len(vectors)).reshape(len(some), reach)
+            for place, hits in enumerate(self._link.search(self.name, some, self.written, **how)):
                 count = len(hits)
-                key = "id" if count and "id" in hits[0] else "row"  # servers, and the embedded engine
-                ids[place, :count] = [hit[key] for hit in hits]
-                fast[place, :count] = [hit["distance"] for hit in hits]
                 if count:
-                    vectors[place, :count] = [hit["entity"]["vector"] for hit in hits]
-        return (-fast if self._metric == "l2" else fast), ids, vectors
+                    key = "id" if "id" in hits[0] else "row"  # servers, and the embedded engine
+                    ids[start + place, :count] = [hit[key] for hit in hits]
+                    fast[start + place, :count] = [hit["distance"] for hit in hits]
+                    vectors[places[place, :count]] = [hit["entity"]["vector"] for hit in hits]
+            scores[start : start + step] = exact_engine.exact_scores_at(self._metric, some, vectors, places)
+            longest = max(longest, float(exact_engine.lengths(vectors).max()))
+        scores[ids == NO_ROW] = -np.inf
+        return (-fast if self._metric == "l2" else fast), scores, ids, longest
 
     def _good(self, ids: Ids, allowed: Ids | None = None) -> Bool[np.ndarray, " k"]:
         """Which rows are there, count and are allowed."""
@@ -304,40 +284,35 @@ class MilvusEngine:
         """The best of all rows, which are fetched."""
         scores, ids = _nothing(len(queries), limit)
         for block in self.blocks(allowed):
-            answers = [
-                (scores, ids),
-                exact_engine.nearest_rows(self._metric, view_of(*block), queries, limit),
-            ]
-            scores, ids = (np.concatenate(arrays, axis=1) for arrays in zip(*answers, strict=True))
-            order = np.lexsort((ids, -scores))[:, :limit]
-            scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+            more = nearest_rows(self._metric, view_of(*block), queries, limit)
+            scores, ids = _best(np.hstack([scores, more[0]]), np.hstack([ids, more[1]]), limit)
         return scores, ids
 
     def _every(self) -> Iterator[RowBlock]:
         """All rows by rising id, some at a time."""
-        last = NO_ROW
-        while True:
-            ids, vectors = self._block(self._rows(f"row > {last}", ["row", "vector"], limit=self._page))
-            if not len(ids):
-                return
-            yield ids, vectors
-            last = int(ids[-1])
+        return map(self._block, self._pages(["row", "vector"], self._page))
 
     def _fetched(self, ids: Ids) -> Iterator[RowBlock]:
         """Those of the rows that are there, some at a time."""
         for start in range(0, len(ids), self._page):
             yield self._block(self._rows(_among(ids[start : start + self._page]), ["row", "vector"]))
 
-    def _rows(self, filter: str, fields: list[str], **how: int) -> list[MilvusRow]:  # noqa: A002
-        there = self._attached() is not None
-        return self._link.query(self.name, filter, fields, self.written, **how) if there else []
+    def _pages(self, fields: list[str], size: int) -> Iterator[list[MilvusRow]]:
+        last = NO_ROW
+        while rows := self._rows(f"row > {last}", fields, limit=size):
+            yield rows
+            last = rows[-1]["row"]
 
-    def _block(self, rows: list[MilvusRow]) -> RowBlock:
+    def _rows(self, filter: str, fields: list[str], **how: int) -> list[MilvusRow]:  # noqa: A002
+        if self._attached() is None:
+            return []
+        rows = self._link.query(self.name, filter, fields, self.written, **how)
+        return sorted(rows, key=lambda row: row.get("row", NO_ROW))
+
+    def _block(self, rows: Iterable[MilvusRow]) -> RowBlock:
         ids = np.array([row["row"] for row in rows], np.int64)
-        order = np.argsort(ids)
-        if not len(ids):
-            return ids, self._no_vectors
-        return ids[order], np.array([row["vector"] for row in rows], np.float32)[order]
+        vectors = np.array([row["vector"] for row in rows], np.float32)
+        return ids, vectors.reshape(len(ids), self._dim)
 
 
 def _among(ids: Ids) -> str:
@@ -346,3 +321,9 @@ def _among(ids: Ids) -> str:
 
 def _nothing(queries: int, limit: int) -> RowRankings:
     return np.full((queries, limit), -np.inf, np.float32), np.full((queries, limit), NO_ROW, np.int64)
+
+
+def _best(scores: Float32[np.ndarray, "q r"], ids: Int64[np.ndarray, "q r"], limit: int) -> RowRankings:
+    """The best of each query, best first; ties go to the smaller id."""
+    best = np.arange(len(scores))[:, None], np.lexsort((ids, -scores))[:, :limit]
+    return scores[best], ids[best]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from index.commands.common import add_bucket, add_bundle, open_collection, service_of, space_of, vector_id_of
+from index.commands.common import add_bundle, open_collection, service_of, space_of
+from index.registry import stored_vector_id
 from index.store.blobs import Blobs
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, suffix_of
@@ -23,23 +24,21 @@ class AddItemError(MultifoldError):
 def add(args: argparse.Namespace) -> int:
     """Write one item in place of its former self."""
     payload = _payload(args.payload)
-    address = service_of(args.data)
+    address = service_of(args.place)
     if address is not None:
         with _client(address, args.collection) as client:
-            written = client.upsert(
-                args.id, texts=args.text, images=args.image, mesh=args.mesh, payload=payload
-            )
+            parts = {"texts": args.text, "images": args.image, "mesh": args.mesh}
+            written = client.upsert(args.id, **parts, payload=payload)
         print(f"{args.id} written through {address}, version {written.version}")
         return 0
     if args.mesh is not None:
         raise AddItemError("Meshes are drawn by the service: start it, or use `multifold ingest`.")
-    vector_id = vector_id_of(args.data) if (args.data / "store.sqlite").is_file() else None
-    space, probes = space_of(vector_id, args.bundle)
-    if not isinstance(space, Encoder):
+    encoder, probes = space_of(stored_vector_id(args.place), args.bundle)
+    if not isinstance(encoder, Encoder):
         raise AddItemError("A collection of plain embeddings has no encoder: use `multifold index import`.")
-    with open_collection(args, space, probes, action="add", bucket=args.bucket) as collection:
-        captions = captions_of(args.text, space.texts(args.text).features)
-        photos = _photos(space, collection.blobs, args.image)
+    with open_collection(args, (encoder, probes)) as collection:
+        captions = captions_of(args.text, encoder.texts(args.text).features)
+        photos = _photos(encoder, collection.blobs, args.image)
         version = collection.upsert([Item(args.id, (*captions, *photos), payload)])
     print(f"{args.id} written, version {version}")
     return 0
@@ -47,13 +46,12 @@ def add(args: argparse.Namespace) -> int:
 
 def remove(args: argparse.Namespace) -> int:
     """Remove items by their ids."""
-    address = service_of(args.data)
+    address = service_of(args.place)
     if address is not None:
         with _client(address, args.collection) as client:
             count = sum(client.delete(name) for name in args.ids)
     else:
-        space, probes = space_of(vector_id_of(args.data), args.bundle)
-        with open_collection(args, space, probes, action="remove") as collection:
+        with open_collection(args) as collection:
             count = collection.delete(args.ids)
     print(f"{count} of {len(args.ids)} removed" + (f" through {address}" if address else ""))
     return 0 if count else 1
@@ -94,7 +92,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mesh", type=Path, help="its shape; only through a service")
     parser.add_argument("--payload", default="{}", help="a JSON object that is kept with it")
     add_bundle(parser)
-    add_bucket(parser)
 
 
 def _remove_arguments(parser: argparse.ArgumentParser) -> None:

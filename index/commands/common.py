@@ -1,23 +1,31 @@
-"""What the commands share: opening a collection, refusing a busy one, sizes for people."""
+"""What the commands share: opening a store or a collection, who writes to it, sizes for people."""
 
 import argparse
 import os
 from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
+
+from tqdm import tqdm
 
 from index.cluster.contracts import cluster_from_environment
 from index.collection import Collection
-from index.contracts import IndexPlan, Space
-from index.plain_space import PlainSpace, parse_plain_space
+from index.contracts import CollectionLocation, IndexPlan, Space
+from index.plain_space import parse_plain_space
 from index.store.folder_locks import writer_of
-from index.store.store import Store, refuse_missing
+from index.store.store import Store
 from multifold.bundle.bundle import find_bundle
 from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Side
 
 BUNDLE = Path("bundles/furniture")
-BUCKET = "MULTIFOLD_BUCKET"
+BUCKET, DATABASE = "MULTIFOLD_BUCKET", "MULTIFOLD_DATABASE"
+ProbedSpace: TypeAlias = tuple[Space, Mapping[Side, Features]]  # with real queries to measure with
+
+progress_bar = partial(tqdm, disable=None)  # on a terminal alone
 
 
 class CollectionBusyError(MultifoldError):
@@ -26,33 +34,17 @@ class CollectionBusyError(MultifoldError):
 
 def add_bundle(parser: argparse.ArgumentParser) -> None:
     """The encoder, for collections that have one."""
-    parser.add_argument(
-        "--bundle", type=Path, default=BUNDLE, help="folder of the encoder; not needed for plain embeddings"
-    )
+    about = "folder of the encoder; not needed for plain embeddings"
+    parser.add_argument("--bundle", type=Path, default=BUNDLE, help=about)
 
 
-def add_bucket(parser: argparse.ArgumentParser) -> None:
-    """Where the pictures are, if not in the folder."""
-    about = f"s3://NAME/PREFIX of the pictures, if they are not in the folder (default: ${BUCKET})"
-    parser.add_argument("--bucket", default=os.environ.get(BUCKET), help=about)
+def read_store(place: CollectionLocation) -> "closing[Store]":
+    """The store of a collection that is there, whatever its encoder, for reading only."""
+    return closing(Store(place.items, None, read_only=True))
 
 
-def store_of(folder: Path) -> Path:
-    """The store of a collection that is there."""
-    path = folder / "store.sqlite"
-    refuse_missing(path)
-    return path
-
-
-def vector_id_of(folder: Path) -> str:
-    """The encoder whose features a collection holds."""
-    store = Store(store_of(folder), None, read_only=True)
-    store.close()
-    return store.vector_id
-
-
-def space_of(vector_id: str | None, bundle: Path) -> tuple[Space, Mapping[Side, Features]]:
-    """The space of that name, and real queries to measure with; without a name the bundle's."""
+def space_of(vector_id: str | None, bundle: Path) -> ProbedSpace:
+    """The space of that name; without a name the bundle's."""
     plain = None if vector_id is None else parse_plain_space(vector_id)
     if plain is not None:
         return plain, {}
@@ -62,46 +54,34 @@ def space_of(vector_id: str | None, bundle: Path) -> tuple[Space, Mapping[Side, 
 
 def open_collection(
     args: argparse.Namespace,
-    space: Space,
-    probes: Mapping[Side, Features],
+    space: ProbedSpace | None = None,
     *,
-    action: str | None = None,
+    read_only: bool = False,
     plan: IndexPlan | None = None,
-    bucket: str | None = None,
 ) -> Collection:
-    """The collection of a command; without the name of an action for reading only."""
+    """The collection of a command, in the space that it has if none is given."""
+    if space is None:
+        with read_store(args.place) as store:
+            space = space_of(store.vector_id, args.bundle)
     return Collection.open(
-        args.data,
-        space,
-        writer=None if action is None else f"multifold index {action}, process {os.getpid()}",
-        read_only=action is None,
+        args.place.folder,
+        space[0],
+        writer=f"multifold index {args.action}, process {os.getpid()}",
+        read_only=read_only,
         plan=plan,
-        probes=probes,
-        bucket=bucket,
+        probes=space[1],
+        database=args.place.database,
+        bucket=args.place.bucket,
         cluster=cluster_from_environment(),
     )
 
 
-def new_space(bundle: Path, metric: str | None, dim: int) -> tuple[Space, Mapping[Side, Features]]:
-    """The space of a new collection: plain if a metric is named."""
-    return (PlainSpace(metric, dim), {}) if metric else space_of(None, bundle)  # type: ignore[arg-type]
-
-
-def service_of(folder: Path) -> str | None:
-    """The address of the service that writes here; None without one."""
-    writer = writer_of(folder)
+def service_of(place: CollectionLocation) -> str | None:
+    """The address of the service that alone may write here; None without one."""
+    writer = None if place.database else writer_of(place.folder)
     if writer is not None and not writer.startswith("http"):
-        raise CollectionBusyError(f"{folder} is being written by {writer}; wait until it has ended.")
+        raise CollectionBusyError(f"{place.folder} is being written by {writer}; wait until it has ended.")
     return writer
-
-
-def refuse_busy(folder: Path) -> None:
-    """Raise if another process writes here, naming it."""
-    writer = writer_of(folder)
-    if writer is not None:
-        raise CollectionBusyError(
-            f"{folder} is being written by {writer}. Stop it first: this needs the collection to itself."
-        )
 
 
 def format_size(count: int) -> str:

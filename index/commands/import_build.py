@@ -1,57 +1,120 @@
 """`multifold index import` and `build`."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import get_args
 
-from tqdm import tqdm
-
-from index.commands.common import add_bundle, new_space, open_collection, refuse_busy, space_of, vector_id_of
+from index.cluster.contracts import cluster_from_environment
+from index.collection import Collection
+from index.commands.common import (
+    CollectionBusyError,
+    ProbedSpace,
+    add_bundle,
+    open_collection,
+    progress_bar,
+    service_of,
+    space_of,
+)
 from index.commands.inspect_collection import print_reports
-from index.contracts import AUTO, DEVICES, IndexPlan, Space
+from index.contracts import AUTO, DEVICES, CollectionLocation, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
-from index.plain_space import PLAIN_METRICS
-from multifold.types import Features, Side
+from index.plain_space import PLAIN_METRICS, PlainSpace
+from index.registry import stored_vector_id
+from index.search.engine_set import check_vectors
+from index.store import browse
+from index.store.item_rows import check_items
+from index.store.store import Store
+from multifold.types import Item, Side
+
+SECOND = 1.0  # between two looks at how far it is
+
+
+class StoreImport:
+    """Writes to a shared store without an index of its own, which would fill this process's memory."""
+
+    def __init__(self, place: CollectionLocation, space: Space) -> None:
+        self._space, self._store = space, Store(place.items, space.vector_id)
+        self.differing, self.close = self._store.differing, self._store.close
+
+    def upsert(self, items: Sequence[Item]) -> int:
+        """Store all items or none; returns the collection's new version."""
+        check_items(items, self._store.feature_length)
+        check_vectors(items, self._space)
+        return self._store.upsert(items)
+
+    def count(self) -> int:
+        """How many items there are now."""
+        with self._store.moment() as now:
+            return browse.count(now)
+
+    @property
+    def version(self) -> int:
+        """The number of the last change."""
+        return self._store.version()
 
 
 def import_(args: argparse.Namespace) -> int:
     """Take in features computed in bulk, or embeddings of one's own."""
-    refuse_busy(args.data)
-    embeddings = read_embeddings(args.source, args.ids, args.side, args.manifest)
-    space, probes = _space(args, embeddings)
-    if embeddings.vector_id not in (None, space.vector_id):
+    if writer := service_of(args.place):  # before hours of reading
+        raise CollectionBusyError(f"{args.place.folder} is being written by {writer}; stop it first.")
+    with closing(read_embeddings(args.source, args.ids, args.side, args.manifest)) as embeddings:
+        return _import_rows(args, embeddings)
+
+
+def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
+    space = _space(args, embeddings)
+    if embeddings.vector_id not in (None, space[0].vector_id):
         raise ImportFileError(
             f"{args.source} holds features of {embeddings.vector_id!r}, the collection has "
-            f"{space.vector_id!r}: they do not compare."
+            f"{space[0].vector_id!r}: they do not compare."
         )
-    print(f"importing {len(embeddings.rows)} rows from {args.source} into {args.data}", flush=True)
-    with open_collection(args, space, probes, action="import") as collection:
-        with tqdm(total=len(embeddings.rows), unit="row", disable=None) as bar:
-            for items in embeddings.items():
-                collection.upsert(items)
-                bar.update(sum(len(item.observations) for item in items))
-        print(f"the collection holds {collection.count()} items, version {collection.version}")
+    print(f"importing {embeddings.count} rows from {args.source} into {args.place.shown}", flush=True)
+    shared = args.place.database is not None and cluster_from_environment() is None  # services make the index
+    opened: AbstractContextManager[Collection | StoreImport]
+    opened = closing(StoreImport(args.place, space[0])) if shared else open_collection(args, space)
+    with opened as target, progress_bar(total=embeddings.count, unit="row") as bar:
+        written = 0
+        for items in embeddings.items():
+            if new := target.differing(items):
+                target.upsert(new)
+            written += len(new)
+            bar.update(sum(len(item.observations) for item in items))
+        bar.close()
+        if isinstance(target, Collection):
+            _seal(target)
+        print(f"{written} items written; those that were there already were left as they are")
+        print(f"the collection holds {target.count()} items, version {target.version}")
     return 0
 
 
-def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> tuple[Space, Mapping[Side, Features]]:
+def _seal(collection: Collection) -> None:
+    """Wait until the index of all rows is built, and show how far it is."""
+    with ThreadPoolExecutor(1) as worker, progress_bar(desc="indexing", unit="row") as bar:
+        settled = worker.submit(collection.settle)
+        while not settled.done():
+            sealed, bar.total = collection.sealed_rows()
+            bar.update(sealed - bar.n)
+            wait([settled], SECOND)
+    settled.result()
+
+
+def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> ProbedSpace:
     """The collection's own space; a new one is plain where a metric is named."""
-    if not (args.data / "store.sqlite").is_file():
-        return new_space(args.bundle, args.metric, embeddings.dim)
-    space, probes = space_of(vector_id_of(args.data), args.bundle)
-    if args.metric and space.vector_id != f"plain-{args.metric}-{embeddings.dim}":
-        raise ImportFileError(f"{args.data} is a collection of {space.vector_id}: leave out --metric.")
-    return space, probes
+    vector_id = stored_vector_id(args.place)
+    plain = PlainSpace(args.metric, embeddings.dim) if args.metric else None
+    if plain and vector_id not in (None, plain.vector_id):
+        raise ImportFileError(f"{args.place.shown} is a collection of {vector_id}: leave out --metric.")
+    return (plain, {}) if plain else space_of(vector_id, args.bundle)
 
 
 def build(args: argparse.Namespace) -> int:
     """Build the index to a type and recall, which the collection asks for from then on."""
-    refuse_busy(args.data)
     plan = IndexPlan(args.type, args.device, args.recall)
-    space, probes = space_of(vector_id_of(args.data), args.bundle)
-    print(f"building the index of {args.data}: {plan.type} at recall {plan.recall}", flush=True)
-    with open_collection(args, space, probes, action="build", plan=plan) as collection:
+    print(f"building the index of {args.place.shown}: {plan.type} at recall {plan.recall}", flush=True)
+    with open_collection(args, plan=plan) as collection:
         reports = collection.settle()
         collection.ask_for(plan)
     print_reports({" ".join(segment): some for segment, some in reports.items()})

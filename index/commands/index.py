@@ -10,10 +10,13 @@ commands that change something name it and leave. Those that only look may run a
 """
 
 import argparse
+import os
 from pathlib import Path
 
 from index.commands import add_remove, import_build, inspect_collection, maintain
-from index.registry import MAIN, CollectionLocation, locate_collection
+from index.commands.common import BUCKET, DATABASE
+from index.contracts import CollectionLocation
+from index.registry import MAIN, locate_collection
 
 PARTS = (inspect_collection, maintain, add_remove, import_build)
 
@@ -27,16 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action = actions.add_parser(name, help=about, description=about)
             action.add_argument("--data", type=Path, default=Path("data"), help="folder of the collection")
             action.add_argument("--collection", default=MAIN, help="one of those beside it, by name or alias")
+            bucket = f"s3://NAME/PREFIX of the pictures, if they are not in the folder (default: ${BUCKET})"
+            action.add_argument("--bucket", default=os.environ.get(BUCKET), help=bucket)
+            database = f"postgresql://USER@HOST/NAME of the items, likewise (default: ${DATABASE})"
+            action.add_argument("--database", default=os.environ.get(DATABASE), help=database)
             arguments(action)
             action.set_defaults(run_it=run_it)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    if args.collection != MAIN:
-        place = locate_collection(
-            CollectionLocation(args.data, None, getattr(args, "bucket", None)), args.collection
-        )
-        args.data, args.bucket = place.folder, place.bucket
+    args.database, args.bucket = args.database or None, args.bucket or None
+    stores = (None, None) if args.action == "migrate" else (args.database, args.bucket)  # for it, the target
+    args.place = locate_collection(CollectionLocation(args.data, *stores), args.collection)
     status: int = args.run_it(args)
     return status

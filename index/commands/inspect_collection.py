@@ -5,37 +5,28 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from index.commands.common import (
-    add_bucket,
-    add_bundle,
-    format_size,
-    open_collection,
-    space_of,
-    store_of,
-    vector_id_of,
-)
+from index.commands.common import add_bundle, format_size, open_collection, read_store
 from index.engines.segments import SegmentReport
 from index.maintenance.stats import collect_stats
 from index.maintenance.verify import find_store_problems
 from index.store.folder_locks import writer_of
-from index.store.store import Store, open_blobs
+from index.store.store import open_blobs
 
 MOST_LINES = 50
 
 
 def print_stats(args: argparse.Namespace) -> int:
     """Tell what a collection holds, takes, and finds."""
-    store_of(args.data)
-    stats = collect_stats(args.data)
+    stats, writer = collect_stats(args.place), None if args.place.database else writer_of(args.place.folder)
     if args.json:
         reports = {name: [one.as_json() for one in some] for name, some in stats.reports.items()}
-        print(json.dumps({**asdict(stats), "reports": reports, "writer": writer_of(args.data)}))
+        print(json.dumps({**asdict(stats), "reports": reports, "writer": writer}))
         return 0
     kinds = ", ".join(f"{count} {kind}s" for kind, count in stats.observations.items() if count)
     print(f"encoder  {stats.vector_id}\nversion  {stats.version}, the last {stats.log} changes in the log")
     print(f"items    {stats.items}" + (f" ({kinds})" if kinds else ""))
     print("bytes    " + ", ".join(f"{name} {format_size(count)}" for name, count in stats.bytes.items()))
-    print(f"writer   {writer_of(args.data) or 'nobody'}")
+    print(f"writer   {writer or ('any service' if args.place.database else 'nobody')}")
     print(f"index    {stats.plan}")
     print_reports(stats.reports)
     return 0
@@ -52,7 +43,7 @@ def print_reports(reports: Mapping[str, list[SegmentReport]]) -> None:
 
 def verify(args: argparse.Namespace) -> int:
     """Check store, pictures and indexes; 1 if anything is wrong."""
-    print(f"checking {args.data}", flush=True)
+    print(f"checking {args.place.shown}", flush=True)
     count = 0
     for count, problem in enumerate(_problems(args), 1):
         if count <= MOST_LINES:
@@ -64,17 +55,13 @@ def verify(args: argparse.Namespace) -> int:
 
 
 def _problems(args: argparse.Namespace) -> Iterator[str]:
-    store = Store(store_of(args.data), None, read_only=True)
-    try:
-        yield from find_store_problems(open_blobs(args.data, args.bucket), store)
-    finally:
-        store.close()
-    if args.no_index:
-        return
-    space, probes = space_of(vector_id_of(args.data), args.bundle)
-    with open_collection(args, space, probes) as collection:
-        collection.settle()
-        yield from collection.disagreements()
+    with read_store(args.place) as store:
+        store.check_pictures(args.place.folder, args.place.bucket, writes=False)
+        yield from find_store_problems(open_blobs(args.place.folder, args.place.bucket), store)
+    if not args.no_index:
+        with open_collection(args, read_only=True) as collection:
+            collection.settle()
+            yield from collection.disagreements()
 
 
 def _stats_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +70,6 @@ def _stats_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _verify_arguments(parser: argparse.ArgumentParser) -> None:
     add_bundle(parser)
-    add_bucket(parser)
     parser.add_argument("--no-index", action="store_true", help="only store and pictures: needs no encoder")
 
 

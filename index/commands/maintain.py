@@ -4,46 +4,44 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from tqdm import tqdm
-
-from index.commands.common import BUCKET, add_bucket, format_size, refuse_busy, store_of
+from index.commands.common import BUCKET, DATABASE, format_size, progress_bar, read_store
+from index.contracts import CollectionLocation
 from index.maintenance.compact import KEPT_CHANGES, compact_collection
 from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import named_blob_keys, take_snapshot
 from index.store.blobs import move_blobs
 from index.store.copying import copy_store
 from index.store.folder_locks import WriterLock
-from index.store.store import Store, open_blobs
+from index.store.store import Store, open_blobs, refuse_missing
 from multifold.bundle import bundle as bundles
+from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 
 SHOWN = 20
-DATABASE = "MULTIFOLD_DATABASE"
 
 
 def compact(args: argparse.Namespace) -> int:
     """Let go of an old log, of pictures that no item names, and of empty space."""
-    refuse_busy(args.data)
-    done = compact_collection(args.data, args.keep_changes, args.bucket)
-    print(
-        f"{done.changes} changes and {done.blobs} pictures removed, {format_size(max(0, done.bytes))} freed"
-    )
+    done = compact_collection(args.place, args.keep_changes)
+    freed = format_size(max(0, done.bytes))
+    print(f"{done.changes} changes and {done.blobs} pictures removed, {freed} freed")
+    if args.place.database:
+        print("pictures of a shared store stay: another process may be about to name one")
     return 0
 
 
 def snapshot(args: argparse.Namespace) -> int:
     """Write the collection to one file, whatever is written to it meanwhile."""
-    store = Store(store_of(args.data), None, read_only=True)
-    try:
-        print(f"taking a snapshot of {args.data}", flush=True)
-        with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
-            blobs = open_blobs(args.data, args.bucket)
-            pictures = not args.no_pictures
-            report = take_snapshot(store, blobs, args.file, pictures=pictures, on_progress=bar.update)
-    finally:
-        store.close()
+    blobs = open_blobs(args.place.folder, args.place.bucket)
+    with read_store(args.place) as store, progress_bar(unit="B", unit_scale=True, desc="pictures") as bar:
+        store.check_pictures(args.place.folder, args.place.bucket, writes=False)
+        print(f"taking a snapshot of {args.place.shown}", flush=True)
+        pictures = not args.no_pictures
+        report = take_snapshot(store, blobs, args.file, pictures=pictures, on_progress=bar.update)
     contents = f"{report.contents.items} items, {report.blobs} pictures, {format_size(report.size)}"
     print(f"{args.file}: version {report.contents.version}, {contents}")
     return _print_absent(report.absent)
@@ -51,36 +49,33 @@ def snapshot(args: argparse.Namespace) -> int:
 
 def migrate(args: argparse.Namespace) -> int:
     """Copy items into an empty PostgreSQL database, pictures into a bucket, or both."""
-    database = args.database or os.environ.get(DATABASE)
-    bucket = args.target or os.environ.get(BUCKET)
-    if database is None and bucket is None:
+    if args.database is None and args.bucket is None:
         raise MultifoldError(
             f"Where to? Give --database postgresql://… or --bucket s3://…, or set {DATABASE} or {BUCKET}."
         )
-    store_of(args.data)
-    lock = WriterLock(args.data, f"multifold index migrate, process {os.getpid()}")
-    try:
-        store = Store(args.data / "store.sqlite", None)
-        try:
-            print(f"copying {args.data}", flush=True)
-            absent = [] if bucket is None else _move_pictures(args.data, store, bucket)
-            if database is not None:
-                with tqdm(unit="row", desc="rows", disable=None) as bar:
-                    version = copy_store(store, database, bar.update)
-                print(f"the database holds version {version}")
-        finally:
-            store.close()
-    finally:
-        lock.release()
-    return _print_absent(absent)
+    home = args.place.folder
+    refuse_missing(home / "store.sqlite")
+    with ExitStack() as stack:
+        stack.callback(WriterLock(home, f"multifold index migrate, process {os.getpid()}").release)
+        print(f"copying {home}", flush=True)
+        return _print_absent(_copy(home, CollectionLocation(home, args.database, args.bucket)))
 
 
-def _move_pictures(home: Path, store: Store, bucket: str) -> list[str]:
-    with store.moment() as now:
-        keys = named_blob_keys(now)
-    with tqdm(total=len(keys), unit="picture", desc="pictures", disable=None) as bar:
-        absent = move_blobs(keys, open_blobs(home, None), open_blobs(home, bucket), bar.update)
-    print(f"{bucket} holds {len(keys) - len(absent)} pictures")
+def _copy(home: Path, target: CollectionLocation) -> list[str]:
+    """Copy what is kept elsewhere from a folder to there; returns the pictures that are absent."""
+    absent: list[str] = []
+    with closing(Store(home / "store.sqlite", None)) as store:
+        if target.bucket is not None or target.folder != home:
+            with store.moment() as now:
+                keys = named_blob_keys(now)
+            pictures = open_blobs(target.folder, target.bucket)
+            with progress_bar(total=len(keys), unit="picture", desc="pictures") as bar:
+                absent = move_blobs(keys, open_blobs(home, None), pictures, bar.update)
+            print(f"{target.bucket or target.folder} holds {len(keys) - len(absent)} pictures")
+        if target.database is not None:
+            with progress_bar(unit="row", desc="rows") as bar:
+                version = copy_store(store, target.database, bar.update)
+            print(f"the database holds version {version}")
     return absent
 
 
@@ -95,33 +90,29 @@ def _print_absent(keys: Sequence[str]) -> int:
 
 def restore(args: argparse.Namespace) -> int:
     """Make a new collection of a snapshot, checking all of it first."""
-    wanted = None if args.bundle is None else bundles.load(args.bundle).vector_id
+    place, wanted = args.place, None if args.bundle is None else bundles.load(args.bundle).vector_id
     print(f"restoring {args.file}", flush=True)
-    with tqdm(unit="B", unit_scale=True, desc="pictures", disable=None) as bar:
-        contents = restore_snapshot(args.file, args.data, vector_id=wanted, on_progress=bar.update)
-    print(f"{args.data}: {contents.items} items of {contents.vector_id}, version {contents.version}")
+    with ExitStack() as stack:
+        folder = place.folder
+        if place.database:  # by way of a folder that is gone afterwards
+            make_folder(folder)
+            folder = Path(stack.enter_context(TemporaryDirectory(dir=folder, prefix=".restored"))) / "all"
+        bar = stack.enter_context(progress_bar(unit="B", unit_scale=True, desc="pictures"))
+        contents = restore_snapshot(args.file, folder, vector_id=wanted, on_progress=bar.update)
+        if place.database or place.bucket:
+            _copy(folder, place)
+    print(f"{place.shown}: {contents.items} items of {contents.vector_id}, version {contents.version}")
     return 0
 
 
 def _compact_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--keep-changes",
-        type=int,
-        default=KEPT_CHANGES,
-        help=f"changes to keep in the log (default {KEPT_CHANGES})",
-    )
-    add_bucket(parser)
+    about = f"changes to keep in the log (default {KEPT_CHANGES})"
+    parser.add_argument("--keep-changes", type=int, default=KEPT_CHANGES, help=about)
 
 
 def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the file to write; it must not be there yet")
     parser.add_argument("--no-pictures", action="store_true", help="items and features only")
-    add_bucket(parser)
-
-
-def _migrate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--database", help=f"postgresql://USER@HOST/NAME (default: ${DATABASE})")
-    parser.add_argument("--bucket", dest="target", help=f"s3://NAME/PREFIX (default: ${BUCKET})")
 
 
 def _restore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,5 +124,5 @@ ACTIONS = {
     "compact": (compact, _compact_arguments),
     "snapshot": (snapshot, _snapshot_arguments),
     "restore": (restore, _restore_arguments),
-    "migrate": (migrate, _migrate_arguments),
+    "migrate": (migrate, lambda _: None),
 }

@@ -2,11 +2,8 @@
 
 Recall@k of a query is the share of the answer that scores at least as much as the true k-th row, so twins
 count as hits. A few queries tell it to within a standard error: a setting is taken that reaches the target by
-that much more, if there is one. Queries are those of the other side where there are any: they are apart from
-the rows (the modality gap) and are two to four times harder than rows are. Otherwise rows are asked for each
-other.
-
-Of those that find it with an effort the fastest is taken.
+that much more, if there is one. Queries of the other side are apart from the rows (the modality gap) and two
+to four times harder than rows are; without any, rows are asked for each other.
 """
 
 import logging
@@ -16,19 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Float64
 
 from index.contracts import FLAT, EngineKey, Ids, IndexEngine, IndexPlan, RowRankings, Space
-from index.engines import exact_engine, faiss_library
+from index.engines import exact_engine, faiss_index, faiss_library
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import (
-    BuildStopped,
-    FaissIndex,
-    IndexStart,
-    SearchSetting,
-    build_index,
-    extend_index,
-)
+from index.engines.faiss_index import BuildStopped, FaissIndex, IndexStart, SearchSetting
 from index.engines.faiss_library import faiss, reduction_for
 from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
 from multifold.scores import apply_signs
@@ -39,53 +29,111 @@ WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
 WIDEST = 64.0  # for types that know no effort but this
 STEP = 1.5  # between two efforts
 MOST_PROBES = 256
-
-
-@dataclass(frozen=True)
-class TuningProbes:
-    """Queries as an engine gets them; `own` are the rows that they are, if they are rows."""
-
-    queries: Vectors
-    own: Ids | None = None
-
-    @property
-    def name(self) -> str:
-        """Where they come from."""
-        return "queries" if self.own is None else "rows"
+SPARE_SHARE = 16  # of all probes so many more are looked for further: those that missed chose the doubt
+ERRORS = 2  # standard errors by which queries that are unlike the rows exceed the target: they differ more
 
 
 @dataclass(frozen=True)
 class ProbeTruth:
-    """Probes, and the score that a row must reach to be among the true `limit`."""
+    """Queries to measure with, and what a row must score to be among the true `limit` of each."""
 
-    probes: TuningProbes
+    kind: str
+    metric: Metric
+    rows: RowView
+    queries: Vectors
+    own: Ids | None  # the rows that the queries are, if they are rows: each is left out of its own answer
     limit: int
     threshold: Float32[np.ndarray, "q 1"]
 
+    def shares(self, answer: RowRankings) -> Float64[np.ndarray, " q"]:
+        """The share of its true rows that the answer to each query holds."""
+        return np.asarray((_others(answer, self.own)[:, : self.limit] >= self.threshold).mean(axis=1))
+
     def recall(self, answer: RowRankings) -> tuple[float, float]:
-        """The share of the true rows that an answer holds, and its standard error over queries."""
-        shares = (_others(answer, self.probes)[:, : self.limit] >= self.threshold).mean(axis=1)
-        return float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
+        """The mean share, and its standard error over queries."""
+        shares = self.shares(answer)
+        return float(shares.mean()), standard_error(shares)
+
+    def search(self, ann: FaissIndex, setting: SearchSetting) -> RowRankings:
+        """The answers of a segment that searches as the setting says."""
+        limit = setting.limit + (self.own is not None)
+        return Segment(self.rows, ann).search(self.metric, self.queries[:], limit, None, setting)
+
+    def measure(self, ann: FaissIndex, setting: SearchSetting) -> tuple[SearchSetting, float]:
+        """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
+        wider = setting if self.own is None else replace(setting, limit=setting.limit + 1)
+        queries = self.queries[:]  # an array that no cell is kept for, so that the time is all of it
+        start = time.thread_time()
+        answer = search_once(ann, self.metric, self.rows, queries, wider)
+        spent = time.thread_time() - start
+        recall, error = self.recall(answer)
+        return replace(setting, recall=recall, seconds=spent / len(queries)), recall - error
 
 
-def held_out_probes(rows: RowView, signs: Vector | None, count: int = MOST_PROBES) -> TuningProbes:
-    """Rows that stand in for queries; each is left out of its own answer."""
-    some = np.sort(np.random.default_rng(0).permutation(len(rows.ids))[:count])
-    return TuningProbes(apply_signs(rows.vectors[some], signs), rows.ids[some])
+def standard_error(shares: Float64[np.ndarray, " q"]) -> float:
+    """Of the mean of these shares."""
+    return float(shares.std() / np.sqrt(len(shares)))
 
 
 def probe_truths(
-    metric: Metric, rows: RowView, probes: TuningProbes, limits: Sequence[int]
+    kind: str, metric: Metric, rows: RowView, queries: Vectors, own: Ids | None, limits: Sequence[int]
 ) -> list[ProbeTruth]:
     """What the best rows of each probe score, by scoring every row."""
-    scores = _others(exact_engine.nearest_rows(metric, rows, probes.queries, max(limits) + 1), probes)
-    return [ProbeTruth(probes, limit, scores[:, limit - 1 : limit]) for limit in limits]
+    scores = _others(exact_engine.nearest_rows(metric, rows, queries, max(limits) + 1), own)
+    return [ProbeTruth(kind, metric, rows, queries, own, one, scores[:, one - 1 : one]) for one in limits]
+
+
+def unlike_queries(rows: RowView, count: int) -> dict[str, Vectors]:
+    """Queries that are unlike the rows, by kind."""
+    rng = np.random.default_rng(1)
+    some, others = rows.vectors[rng.integers(len(rows), size=(2, count))]
+    noise = rng.standard_normal(some.shape).astype(np.float32)
+    noise *= (exact_engine.lengths(some) / exact_engine.lengths(noise))[:, None]
+    mixed = rows.vectors[rng.integers(len(rows), size=some.shape), np.arange(some.shape[1])]
+    kinds = {"rows with noise": some + noise, "means of two rows": (some + others) / 2, "noise": noise}
+    return kinds | {"numbers of many rows": mixed}
+
+
+def secure_setting(
+    ann: FaissIndex, setting: SearchSetting, truths: Sequence[ProbeTruth], target: float
+) -> SearchSetting:
+    """The setting with a doubt: answers that are no surer are looked for further.
+
+    As far as it takes, and as seldom as it may be, for every kind of probes to reach the target.
+    """
+    answers = [truth.search(ann, setting) for truth in truths]
+    found = plain = [truth.shares(answer) for truth, answer in zip(truths, answers, strict=True)]
+    sureness = [
+        np.array(ann.sureness(truth.queries, scores[:, -1], setting.effort))
+        for truth, (scores, _) in zip(truths, answers, strict=True)
+    ]
+    steps = iter([*ann.cosines(), None])
+    while not _reached(found, target):
+        setting = replace(setting, doubt=np.inf, cosine=next(steps))
+        found = [truth.shares(truth.search(ann, setting)) for truth in truths]
+    if setting.doubt is not None:
+        far, doubts = found, np.unique(np.concatenate(sureness))
+        for doubt in doubts:
+            sure = [each > doubt for each in sureness]
+            found = [np.where(*each) for each in zip(sure, plain, far, strict=True)]
+            if _reached(found, target):
+                break
+        spare = np.searchsorted(doubts, doubt) + len(doubts) // SPARE_SHARE
+        setting = replace(setting, doubt=float(doubts[min(int(spare), len(doubts) - 1)]))
+    recalls = {truth.kind: float(shares.mean()) for truth, shares in zip(truths, found, strict=True)}
+    hardest = min(recalls, key=recalls.__getitem__)
+    begun = time.thread_time()
+    truths[0].search(ann, setting)
+    seconds = (time.thread_time() - begun) / len(truths[0].queries)
+    return replace(setting, recall=recalls[hardest], seconds=seconds, hardest=hardest)
+
+
+def _reached(found: Sequence[Float64[np.ndarray, " _"]], target: float) -> bool:
+    return all(float(shares.mean()) - ERRORS * standard_error(shares) >= target for shares in found)
 
 
 def tune_setting(
     ann: FaissIndex,
-    metric: Metric,
-    rows: RowView,
     truth: ProbeTruth,
     target: float,
     most: float = np.inf,
@@ -93,8 +141,8 @@ def tune_setting(
 ) -> SearchSetting:
     """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest.
 
-    Nothing that takes longer than `most` seconds a query is gone beyond. A wider setting needs no more effort
-    than a narrow one, so it is looked for downwards from there; `near` a setting, at its width alone.
+    One that takes longer than `most` seconds is of no use. A wider setting needs no more effort than a narrow
+    one, so it is looked for downwards from there; `near` a setting, at its width alone.
     """
     tried: list[tuple[SearchSetting, float]] = []
     least, most_effort = ann.efforts()
@@ -107,11 +155,11 @@ def tune_setting(
         widths = ((near.candidates - 1) / near.limit,)
         place = min(bisect_left(efforts, near.effort), len(efforts) - 1)
     for width in widths:
+        reach = min(len(truth.rows.ids), int(np.ceil(width * truth.limit)) + 1)
 
-        def sure(place: int, width: float = width) -> bool:
-            reach = min(len(rows.ids), int(np.ceil(width * truth.limit)) + 1)
+        def sure(place: int, reach: int = reach) -> bool:
             setting = SearchSetting(truth.limit, efforts[place], reach, 0.0, 0.0)
-            tried.append(measure_setting(ann, metric, rows, truth, setting))
+            tried.append(truth.measure(ann, setting))
             return tried[-1][1] >= target
 
         reached = sure(place)
@@ -124,32 +172,17 @@ def tune_setting(
             place = 0
         elif len(efforts) == 1:
             break  # wider only costs more
-    good = [setting for setting, least in tried if least >= target]
-    good = good or [setting for setting, _ in tried if setting.recall >= target]
-    if good:
-        return min(good, key=lambda one: one.seconds)
-    return max((setting for setting, _ in tried), key=lambda one: one.recall)
+    sure_ones = [setting for setting, least in tried if least >= target]
+    good = sure_ones or [setting for setting, _ in tried if setting.recall >= target]
+    best = max((setting for setting, _ in tried), key=lambda one: one.recall)
+    return min(good, key=lambda one: one.seconds, default=best)
 
 
-def measure_setting(
-    ann: FaissIndex, metric: Metric, rows: RowView, truth: ProbeTruth, setting: SearchSetting
-) -> tuple[SearchSetting, float]:
-    """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
-    wider = setting if truth.probes.own is None else replace(setting, limit=setting.limit + 1)
-    queries = truth.probes.queries[:]  # an array that no cell is kept for, so that the time is all of it
-    start = time.thread_time()
-    answer = search_once(ann, metric, rows, queries, wider)
-    spent = time.thread_time() - start
-    recall, error = truth.recall(answer)
-    return replace(setting, recall=recall, seconds=spent / len(truth.probes.queries)), recall - error
-
-
-def _others(answer: RowRankings, probes: TuningProbes) -> Float32[np.ndarray, "q k"]:
-    """Scores, best first, without those of the probes themselves."""
+def _others(answer: RowRankings, own: Ids | None) -> Float32[np.ndarray, "q k"]:
     scores, ids = answer
-    if probes.own is None:
+    if own is None:
         return scores
-    others = np.where(ids == probes.own[:, None], np.float32(-np.inf), scores)
+    others = np.where(ids == own[:, None], np.float32(-np.inf), scores)
     return np.asarray(-np.sort(-others, axis=1), np.float32)
 
 
@@ -158,6 +191,7 @@ log = logging.getLogger(__name__)
 FEWEST = 10  # rows for each row of a measured answer
 FIRST_INDEX_TYPES = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
 FIRST_INDEX_PROBES = 64
+UNLIKE_SHARE = 2  # as many probes of each kind that is unlike the rows
 
 
 @dataclass(frozen=True)
@@ -169,116 +203,121 @@ class SegmentBuilder:
     ask: Callable[[int], Vectors | None]
     signs: Vector | None
     threads: int
+    stopped: Callable[[], bool]
 
-    def build(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
-        """Seal rows that are all alive; below the target the next type is tried, at last none is needed.
-
-        Cells that are known come first.
-        """
+    def build(self, rows: RowView, start: IndexStart | None) -> Segment:
+        """Seal living rows, in known cells first; below the target the next type is tried, at last none."""
         begun = time.perf_counter()
         faiss.omp_set_num_threads(self.threads)
         on_gpu = faiss_library.uses_gpu(self.plan.device)
-        types = self.plan.ladder(len(rows.ids), gpu=on_gpu)
+        types = self.plan.ladder(len(rows), gpu=on_gpu)
         truths = self._truths(rows) if start or types[0] != FLAT else []
+        probes = truths[0][0] if truths else None
         built, missed = list[FaissIndex](), list[RejectedType]()
-        if start and (ann := self._extended(start, rows, truths, stopped)):
+        if start and (ann := self._extended(start, truths)):
             built.append(ann)
         for name in types[:-1]:
             if built and not built[-1].strained:
                 break
             most = min(map(FaissIndex.seconds, built), default=np.inf)
-            notes = [] if built else missed
-            if (ann := self._tried(name, rows, truths, notes, stopped, most, on_gpu=on_gpu)) is not None:
+            ann = self._tried(name, truths, most, on_gpu=on_gpu)
+            if ann.recall >= self.plan.recall:
                 built.append(ann)
+            elif not built:
+                missed.append(RejectedType(name, ann.recall))
         best = min(built, key=FaissIndex.seconds, default=None)
-        report = self._report(rows, best, truths, missed, time.perf_counter() - begun)
+        report = SegmentReport(
+            FLAT if best is None else best.type,
+            len(rows),
+            self.plan.recall,
+            0 if probes is None else len(probes.queries),
+            "nothing" if probes is None else probes.kind,
+            () if best is None else best.settings,
+            4.0 * rows.vectors.shape[1] + (0 if best is None else best.bytes() / max(1, len(rows))),
+            time.perf_counter() - begun,
+            tuple(missed),
+        )
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Segment(rows, best, report)
 
-    def indexes(self, rows: int) -> bool:
-        """Whether the plan has so many rows indexed, not scored one by one."""
-        return self.plan.ladder(rows, gpu=faiss_library.uses_gpu(self.plan.device))[0] != FLAT
-
-    def hasten(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
+    def hasten(self, rows: RowView, start: IndexStart | None) -> Segment:
         """Rows that wait to be sealed, with an index that is made quickly, measured by fewer probes."""
         truths = self._truths(rows, FIRST_INDEX_PROBES)
-        if start and (ann := self._extended(start, rows, truths, stopped)):
+        if start and (ann := self._extended(start, truths)):
             return Segment(rows, ann)
-        tried = (self._tried(name, rows, truths, [], stopped) for name in FIRST_INDEX_TYPES)
-        return Segment(rows, next((ann for ann in tried if ann is not None), None))
+        tried = (self._tried(name, truths) for name in FIRST_INDEX_TYPES)
+        return Segment(rows, next((ann for ann in tried if ann.recall >= self.plan.recall), None))
 
-    def _truths(self, rows: RowView, count: int = MOST_PROBES) -> list[ProbeTruth]:
+    def retune(self, part: Segment, queries: Vectors | None) -> Segment:
+        """A sealed part that looks far enough for queries unlike its rows, and for these that came."""
+        assert part.ann is not None
+        came = {} if queries is None else {"queries that came": queries}
+        kinds = came | self._unlike(part.rows, MOST_PROBES)
+        settings = []
+        for one in part.ann.settings:
+            truths = [
+                probe_truths(kind, self.metric, part.rows, asked, None, [one.limit])[0]
+                for kind, asked in kinds.items()
+            ]
+            plain = replace(one, doubt=None, cosine=None)
+            settings.append(secure_setting(part.ann, plain, truths, self.plan.recall))
+        report = replace(part.seal, settings=tuple(settings))
+        return replace(part, ann=replace(part.ann, settings=tuple(settings)), report=report)
+
+    def _unlike(self, rows: RowView, count: int) -> dict[str, Vectors]:
+        kinds = unlike_queries(rows, count // UNLIKE_SHARE).items()
+        return {kind: apply_signs(queries, self.signs) for kind, queries in kinds}
+
+    def _truths(self, rows: RowView, count: int = MOST_PROBES) -> list[tuple[ProbeTruth, ...]]:
+        """For each size of an answer the probes to tune with, and those that are unlike the rows."""
+        limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows)] or LIMITS[:1]
         queries = self.ask(count)
-        probes = held_out_probes(rows, self.signs, count) if queries is None else TuningProbes(queries)
-        limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows.ids)]
-        return probe_truths(self.metric, rows, probes, limits or LIMITS[:1])
+        if queries is not None:
+            truths = [probe_truths("queries", self.metric, rows, queries, None, limits)]
+        else:
+            some = np.sort(np.random.default_rng(0).permutation(len(rows))[:count])
+            own = apply_signs(rows.vectors[some], self.signs)
+            truths = [probe_truths("rows", self.metric, rows, own, rows.ids[some], limits)]
+        for kind, unlike in self._unlike(rows, count).items():
+            truths.append(probe_truths(kind, self.metric, rows, unlike, None, limits))
+        return list(zip(*truths, strict=True))
 
-    def _extended(
-        self, start: IndexStart, rows: RowView, truths: list[ProbeTruth], stopped: Callable[[], bool]
-    ) -> FaissIndex | None:
+    def _extended(self, start: IndexStart, truths: list[tuple[ProbeTruth, ...]]) -> FaissIndex | None:
         """An index in known cells, with settings for every limit; None where the target is not reached."""
-        ann = extend_index(start, rows, stopped)
-        if ann is None:
-            return None
-        faiss.omp_set_num_threads(1)
-        target = self.plan.recall
-        settings = [
-            tune_setting(ann, self.metric, rows, one, target, near=ann.setting(one.limit)) for one in truths
-        ]
-        faiss.omp_set_num_threads(self.threads)
-        reached = min(setting.recall for setting in settings) >= target
-        return replace(ann, settings=tuple(settings)) if reached else None
+        known = faiss_index.extend_index(start, truths[0][0].rows, self.stopped)
+        ann = known and self._tuned(known, truths, known=True)
+        return ann if ann and ann.recall >= self.plan.recall else None
 
     def _tried(
+        self, name: str, truths: list[tuple[ProbeTruth, ...]], most: float = np.inf, *, on_gpu: bool = False
+    ) -> FaissIndex:
+        """An index of this type with settings for every limit, which may miss the target."""
+        rows = truths[0][0].rows
+        reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
+        ann = faiss_index.build_index(name, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
+        return self._tuned(ann, truths, most)
+
+    def _tuned(
         self,
-        name: str,
-        rows: RowView,
-        truths: list[ProbeTruth],
-        missed: list[RejectedType],
-        stopped: Callable[[], bool],
+        ann: FaissIndex,
+        truths: list[tuple[ProbeTruth, ...]],
         most: float = np.inf,
         *,
-        on_gpu: bool = False,
-    ) -> FaissIndex | None:
-        """An index that reaches the target with settings for every limit; None notes what it missed by.
-
-        One that takes longer than `most` seconds a query is of no use, and need not reach it.
-        """
-        reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
-        ann = build_index(name, rows, reduced, on_gpu=on_gpu, stopped=stopped)
+        known: bool = False,
+    ) -> FaissIndex:
+        """The index with settings for every limit, near those that it has where they are `known`."""
         faiss.omp_set_num_threads(1)
         settings = []
-        for one in truths:
-            if stopped():
+        for truth, *unlike in truths:
+            if self.stopped():
                 raise BuildStopped
-            settings.append(tune_setting(ann, self.metric, rows, one, self.plan.recall, most))
+            near = ann.setting(truth.limit) if known else None
+            setting = tune_setting(ann, truth, self.plan.recall, most, near)
+            if setting.recall >= self.plan.recall:
+                setting = secure_setting(ann, setting, [truth, *unlike], self.plan.recall)
+            settings.append(setting)
         faiss.omp_set_num_threads(self.threads)
-        worst = min(setting.recall for setting in settings)
-        if worst < self.plan.recall:
-            missed.append(RejectedType(name, worst))
-            return None
         return replace(ann, settings=tuple(settings))
-
-    def _report(
-        self,
-        rows: RowView,
-        ann: FaissIndex | None,
-        truths: list[ProbeTruth],
-        missed: list[RejectedType],
-        seconds: float,
-    ) -> SegmentReport:
-        size, dim = rows.vectors.shape
-        return SegmentReport(
-            FLAT if ann is None else ann.type,
-            size,
-            self.plan.recall,
-            len(truths[0].probes.queries) if truths else 0,
-            truths[0].probes.name if truths else "nothing",
-            () if ann is None else ann.settings,
-            4.0 * dim + (0 if ann is None else ann.bytes() / max(1, size)),
-            seconds,
-            tuple(missed),
-        )
 
 
 MIN_QUERIES = 32  # queries that are worth measuring with
@@ -293,12 +332,11 @@ def real_queries(
 ) -> Float32[np.ndarray, "q d"] | None:
     """Queries of the other sides: the encoder's own probes, else what is stored; None where these are few."""
     for other in (one for one in SIDES if one != side):
+        vectors = None
         if other in probes:
             vectors = space.vectors(probes[other][:count])
         elif (other, "observation") in stored:
             vectors = stored[other, "observation"].sample(count)
-        else:
-            continue
-        if len(vectors) >= MIN_QUERIES:
+        if vectors is not None and len(vectors) >= MIN_QUERIES:
             return apply_signs(vectors, space.query_signs)
     return None

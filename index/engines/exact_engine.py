@@ -1,13 +1,12 @@
 """Rows in memory, their exact index scores, and the reference engine that scores each of them.
 
-Exact scores are summed in float64 and rounded once, so a row scores the same wherever it is stored and
-whatever is beside it. Fast scores are one float32 matrix product, and never further from the exact ones than
-`score_slack`: a float32 sum of d products is off by at most d·2⁻²⁴ of the product of lengths, in any order;
-twice that is allowed for. They narrow all rows to the few that could be among the best, and those are scored
-exactly. So the answer is the exact ranking, whatever the layout of the rows in memory.
+Exact scores are summed in float64 and rounded once, so a row scores the same wherever it is stored. Fast
+scores are one float32 matrix product: a sum of d products is off by at most d·2⁻²⁴ of the product of lengths,
+in any order, and twice that is allowed for. They narrow all rows to the few that could be among the best, and
+those are scored exactly.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -23,9 +22,6 @@ from index.engines import row_file
 from multifold.types import Metric, Vector, Vectors
 
 Lengths: TypeAlias = Float32[np.ndarray, " g"]
-GatherScores: TypeAlias = Callable[
-    [bool, Vectors, Float32[np.ndarray, "g d"], Int64[np.ndarray, "q c"], Float32[np.ndarray, "q c"]], None
-]
 PIECE = 1 << 17  # numbers that stay in a core's cache
 TINY = 2.0**-126  # what an underflow may lose
 
@@ -37,15 +33,10 @@ def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
 
 
 def exact_scores(
-    metric: Metric,
-    query: Vector,
-    gallery: Float32[np.ndarray, "g d"],
-    places: Int64[np.ndarray, " c"] | None = None,
-) -> Float32[np.ndarray, " c"]:
-    """The scores of a query against rows of the gallery, rounded once; without `places` against each."""
-    where = np.arange(len(gallery)) if places is None else places
-    scores: Float32[np.ndarray, " c"] = exact_scores_at(metric, query[None], gallery, where[None])[0]
-    return scores
+    metric: Metric, query: Vector, gallery: Float32[np.ndarray, "g d"]
+) -> Float32[np.ndarray, " g"]:
+    """The scores of a query against each row, rounded once."""
+    return np.asarray(exact_scores_at(metric, query[None], gallery, np.arange(len(gallery))[None])[0])
 
 
 def exact_scores_at(
@@ -68,7 +59,7 @@ def exact_scores_at(
 
 
 @cache
-def load_compiled() -> GatherScores | None:
+def load_compiled() -> Callable[..., None] | None:
     """Exact scores in a third of the time, where numba is installed; loading it takes half a second."""
     if find_spec("numba") is None:
         return None
@@ -88,7 +79,7 @@ def fast_scores(
     gallery: Float32[np.ndarray, "g d"],
     gallery_lengths: Lengths,
 ) -> Float32[np.ndarray, "q g"]:
-    """The scores of all queries against all rows, within `slack` of the exact ones."""
+    """The scores of all queries against all rows, within `score_slack` of the exact ones."""
     products: Float32[np.ndarray, "q g"] = queries @ gallery.T
     if metric == "l2":
         products *= 2
@@ -125,6 +116,11 @@ class RowView:
     def __len__(self) -> int:
         return len(self.ids) - self.dead
 
+    @property
+    def arrays(self) -> tuple[Ids, Vectors, Lengths]:
+        """Ids, vectors and lengths."""
+        return self.ids, self.vectors, self.lengths
+
     @cached_property
     def dead(self) -> int:
         """How many rows are removed and still stored here."""
@@ -139,7 +135,7 @@ class RowView:
         """Positions of the living (and allowed) rows, rising; None stands for every row."""
         if allowed is not None:
             return self.find(sort_unique(allowed))
-        return np.flatnonzero(self.alive) if self.dead and self.alive is not None else None
+        return None if self.alive is None else np.flatnonzero(self.alive)
 
     def find(self, ids: Ids) -> Ids:
         """Positions of those rising ids that are there and alive."""
@@ -184,6 +180,12 @@ def view_of(ids: PairedIds, vectors: Vectors) -> RowView:
         order = np.argsort(ids, kind="stable")
         ids, vectors = ids[order], vectors[order]
     return RowView(ids, vectors, lengths(vectors))
+
+
+def join_rows(views: Sequence[RowView]) -> RowView:
+    """The living rows of these views together."""
+    ids, vectors = zip(*(view.living() for view in views), strict=True)
+    return view_of(np.concatenate(ids), np.concatenate(vectors))
 
 
 def sort_unique(ids: Ids) -> Ids:
@@ -234,7 +236,6 @@ def rows_within(
 def _fast(
     metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
 ) -> Float32[np.ndarray, "q g"]:
-    """Fast scores of the rows at `positions`."""
     if positions is not None and len(positions) * GATHER < len(view.ids):
         return fast_scores(metric, queries, view.vectors[positions], view.lengths[positions])
     scores = fast_scores(metric, queries, view.vectors, view.lengths)
@@ -260,9 +261,8 @@ def _kth_best(scores: Float32[np.ndarray, " s"], limit: int) -> np.float32:
 
 
 def _rank(metric: Metric, view: RowView, query: Vector, candidates: Ids, positions: Ids | None) -> RowRanking:
-    """Exact scores and ids of the candidates, best first."""
     where = candidates if positions is None else positions[candidates]
-    scores = exact_scores(metric, query, view.vectors, where)
+    scores = exact_scores_at(metric, query[None], view.vectors, where[None])[0]
     order = np.argsort(-scores, kind="stable")
     return scores[order], view.ids[where][order]
 
@@ -277,8 +277,8 @@ class ExactEngine:
     One thread at a time writes; the views that were given out stay as they were.
     """
 
-    view: RowView  # the rows as they are now
-    _alive: Bool[np.ndarray, " g"]
+    view: RowView  # the rows as they are now, which are the first of those that there is room for
+    _room: RowView
 
     def __init__(self, dim: int, metric: Metric) -> None:
         self._dim = dim
@@ -292,25 +292,19 @@ class ExactEngine:
         """
         if vectors.shape != (len(ids), self._dim):
             raise IndexEngineError(f"{len(ids)} ids need as many vectors of {self._dim}, not {vectors.shape}")
-        order = np.argsort(ids, kind="stable")
-        ids, vectors = ids[order], vectors[order]
-        refuse_known(ids, self.view)
+        new = view_of(ids, vectors)
+        refuse_known(new.ids, self.view)
         held = self.view.ids
-        if len(ids) and len(held) and ids[0] <= held[-1]:
-            self._merge(ids, vectors)
+        if len(ids) and len(held) and new.ids[0] <= held[-1]:
+            self.view = self._room = join_rows([self.view, new])
         else:
-            self._extend(ids, vectors)
+            self._extend(new)
 
     def remove(self, ids: Ids) -> None:
         """Mark rows as dead, and compact when too many are; ids that are not there are ignored."""
-        places = self.view.find(sort_unique(ids))
-        if not len(places):
-            return
-        self._alive = self._alive.copy()
-        self._alive[places] = False
-        self._show(len(self.view.ids), self.view.dead + len(places))
+        self.view = self.view.without(ids)
         if self.view.dead * TOLERATED > len(self.view.ids):
-            self._merge(np.empty(0, np.int64), np.empty((0, self._dim), np.float32))
+            self.view = self._room = join_rows([self.view])
 
     def count(self) -> int:
         """How many rows there are."""
@@ -346,48 +340,29 @@ class ExactEngine:
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
         loaded = ExactEngine(self._dim, self._metric)
-        loaded.add(*row_file.read_rows(path, self._metric, self._dim))
+        loaded.add(*row_file.read_rows(path, self._metric, self._dim)[1])
         vars(self).update(vars(loaded))
 
     def close(self) -> None:
         """Release the rows."""
-        self._allocate(SMALLEST)
-        self._show(0, dead=0)
+        self.view = self._room = view_of(np.empty(0, np.int64), np.empty((0, self._dim), np.float32))
 
-    def _merge(self, ids: PairedIds, vectors: Vectors) -> None:
-        ids, vectors = (np.concatenate(both) for both in zip(self.view.living(), (ids, vectors), strict=True))
-        order = np.argsort(ids, kind="stable")
-        self._allocate(max(SMALLEST, len(ids)))
-        self._show(0, dead=0)
-        self._extend(ids[order], vectors[order])
-
-    def _extend(self, ids: PairedIds, vectors: Vectors) -> None:
-        held, alive = self.view, self._alive
-        used = len(held.ids)
-        end = used + len(ids)
-        if end > len(self._ids):
-            self._allocate(max(end, len(self._ids) * 3 // 2))
-            self._ids[:used], self._vectors[:used], self._lengths[:used] = (
-                held.ids,
-                held.vectors,
-                held.lengths,
-            )
-            self._alive[:used] = alive[:used]
-        new = slice(used, end)
-        self._ids[new], self._vectors[new], self._alive[new] = ids, vectors, True
-        self._lengths[new] = lengths(vectors)
-        self._show(end, held.dead)
-
-    def _show(self, used: int, dead: int) -> None:
-        now = slice(0, used)
-        alive = self._alive[now] if dead else None
-        self.view = RowView(self._ids[now], self._vectors[now], self._lengths[now], alive)
-
-    def _allocate(self, capacity: int) -> None:
-        self._ids: Ids = np.empty(capacity, np.int64)
-        self._vectors: Vectors = np.empty((capacity, self._dim), np.float32)
-        self._lengths: Float32[np.ndarray, " b"] = np.empty(capacity, np.float32)
-        self._alive = np.ones(capacity, np.bool_)
+    def _extend(self, new: RowView) -> None:
+        """Append rows; there is room for half as many again, or is made."""
+        used, alive = len(self.view.ids), self.view.alive
+        end = used + len(new.ids)
+        if end > len(self._room.ids):
+            size = max(end, SMALLEST, len(self._room.ids) * 3 // 2)
+            room = [np.empty((size, *held.shape[1:]), held.dtype) for held in self.view.arrays]
+            for there, held in zip(room, self.view.arrays, strict=True):
+                there[:used] = held
+            self._room = RowView(*room)
+        for there, added in zip(self._room.arrays, new.arrays, strict=True):
+            there[used:end] = added
+        if alive is not None:
+            alive = np.append(alive, np.ones(len(new.ids), np.bool_))
+        ids, vectors, sizes = (array[:end] for array in self._room.arrays)
+        self.view = RowView(ids, vectors, sizes, alive)
 
 
 def refuse_known(ids: Ids, *views: RowView) -> None:

@@ -11,56 +11,44 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from index.contracts import Ids, IndexPlan, PairedIds, RowBlock, RowRanking, RowRankings
+from index.contracts import FLAT, Ids, IndexPlan, PairedIds, RowBlock, RowRanking, RowRankings
 from index.engines import exact_engine, faiss_library, segments
-from index.engines.builder import SegmentBuilder
-from index.engines.exact_engine import ExactEngine, RowView, refuse_known, sort_unique
+from index.engines.builder import MOST_PROBES, SegmentBuilder
+from index.engines.exact_engine import ExactEngine, RowView, join_rows, refuse_known, sort_unique
 from index.engines.faiss_index import BuildStopped, IndexStart, check_types
 from index.engines.faiss_library import faiss
 from index.engines.saved_engines import SegmentFiles
 from index.engines.segments import Segment, SegmentReport
+from index.engines.served_queries import Scores, ServedQueries
 from multifold.machine import cores, lower_thread_priority
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
 
 SLOW_NUMBERS = 1 << 20  # numbers in fresh rows that get a first index
-FIRST_INDEX, SEAL = "haste", "seal"
-Build: TypeAlias = Callable[[RowView, IndexStart | None, Callable[[], bool]], Segment]
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """What becomes of some parts, in the background."""
-
-    chosen: list[Segment]
-    future: Future[None]
-
-    @property
-    def runs(self) -> bool:
-        return not self.future.done()
+FIRST_INDEX, SEAL, RETUNE = "haste", "seal", "retune"
+Make: TypeAlias = Callable[[RowView, IndexStart | None], Segment]
 
 
 BATCH = 256  # queries at most
 
 
+@dataclass(eq=False)
 class _Call:
-    """One caller's queries, and later their answer."""
+    """Queries that wait, and later their answer; None: the lane is the caller's."""
 
-    def __init__(self, queries: Vectors, limit: int) -> None:
-        self.queries = queries
-        self.limit = limit
-        self.leads = False
-        self.woken: threading.Event | None = None  # made by those who have to wait
-        self.answer: RowRankings | None = None
-        self.error: BaseException | None = None
+    queries: Vectors
+    limit: int
+    answer: Future[RowRankings | None] = field(default_factory=Future)
 
 
 class SearchBatcher:
@@ -77,65 +65,53 @@ class SearchBatcher:
     def search(self, queries: Vectors, limit: int) -> RowRankings:
         """The answer to these queries, perhaps found together with others'."""
         if len(queries) <= BATCH:
-            return self._joined(_Call(queries, limit))
-        pieces = [queries[start : start + BATCH] for start in range(0, len(queries), BATCH)]
-        answers = [self._joined(_Call(piece, limit)) for piece in pieces]
-        scores, ids = zip(*answers, strict=True)
+            return self._joined(queries, limit)
+        pieces = (queries[start : start + BATCH] for start in range(0, len(queries), BATCH))
+        scores, ids = zip(*(self._joined(piece, limit) for piece in pieces), strict=True)
         return np.concatenate(scores), np.concatenate(ids)
 
-    def _joined(self, call: _Call) -> RowRankings:
+    def _joined(self, queries: Vectors, limit: int) -> RowRankings:
         with self._lock:
-            call.leads = self._busy < self._lanes
-            self._busy += call.leads
-            if not call.leads:
-                call.woken = threading.Event()
+            leads = self._busy < self._lanes
+            self._busy += leads
+            if not leads:
+                call = _Call(queries, limit)
                 self._waiting.append(call)
-        if call.woken is not None:
-            call.woken.wait()
-        if call.leads:
-            self._lead(call)
-        if call.error is not None:
-            raise call.error
-        assert call.answer is not None
-        return call.answer
+        answer = None if leads else call.answer.result()
+        return self._lead(queries, limit) if answer is None else answer
 
-    def _lead(self, call: _Call) -> None:
-        """Answer this call and those that wait for the same, then hand the lane on."""
+    def _lead(self, queries: Vectors, limit: int) -> RowRankings:
+        """Answer these queries and those that wait for as many rows, then hand the lane on."""
         with self._lock:
-            batch, threads = self._batch(call), max(1, self._cores // self._busy)
+            others, threads = self._companions(len(queries), limit), max(1, self._cores // self._busy)
         try:
-            queries = call.queries if len(batch) == 1 else np.concatenate([one.queries for one in batch])
-            scores, ids = self._run(queries, call.limit, threads)
-            start = 0
-            for one in batch:
-                end = start + len(one.queries)
-                one.answer, start = (scores[start:end], ids[start:end]), end
-        except BaseException as error:  # noqa: BLE001 (each caller raises it)
-            for one in batch:
-                one.error = error
+            together = np.concatenate([queries, *(one.queries for one in others)]) if others else queries
+            scores, ids = self._run(together, limit, threads)
+        except BaseException as error:
+            for one in others:
+                one.answer.set_exception(error)
+            raise
         finally:
-            self._hand_on(batch[1:])
+            with self._lock:
+                heir = self._waiting.pop(0) if self._waiting else None
+                self._busy -= heir is None
+            if heir is not None:
+                heir.answer.set_result(None)
+        start = len(queries)
+        for one in others:
+            end = start + len(one.queries)
+            one.answer.set_result((scores[start:end], ids[start:end]))
+            start = end
+        return scores[: len(queries)], ids[: len(queries)]
 
-    def _batch(self, call: _Call) -> list[_Call]:
-        batch, size = [call], len(call.queries)
+    def _companions(self, size: int, limit: int) -> list[_Call]:
+        chosen, left = list[_Call](), list[_Call]()
         for one in self._waiting:
-            if one.limit == call.limit and size + len(one.queries) <= BATCH:
-                batch.append(one)
-                size += len(one.queries)
-        self._waiting = [one for one in self._waiting if one not in batch]
-        return batch
-
-    def _hand_on(self, answered: list[_Call]) -> None:
-        with self._lock:
-            if self._waiting:
-                heir = self._waiting.pop(0)
-                heir.leads = True
-                answered = [*answered, heir]
-            else:
-                self._busy -= 1
-        for one in answered:
-            assert one.woken is not None
-            one.woken.set()
+            fits = one.limit == limit and size + len(one.queries) <= BATCH
+            (chosen if fits else left).append(one)
+            size += len(one.queries) if fits else 0
+        self._waiting = left
+        return chosen
 
 
 TIER = 4  # a sealed part joins a merge that has a quarter of its rows
@@ -165,24 +141,26 @@ class FaissEngine:
         home: Path | None = None,
     ) -> None:
         self._dim, self._metric, self._plan = dim, metric, plan or IndexPlan()
-        on_gpu = faiss_library.uses_gpu(self._plan.device)
+        self._on_gpu = on_gpu = faiss_library.uses_gpu(self._plan.device)
         check_types(self._plan, dim, on_gpu=on_gpu)
         self._files = SegmentFiles(metric, dim, self._plan.device, home)
-        self._builder = SegmentBuilder(metric, self._plan, ask, signs, threads=max(1, _threads() - 1))
+        self._closing = threading.Event()
+        threads, stopped = max(1, _threads() - 1), self._closing.is_set
+        self._ask = ask
+        self._builder = SegmentBuilder(metric, self._plan, self._probes, signs, threads, stopped)
         self._batcher = SearchBatcher(self._search_lane, lanes=1 if on_gpu else _threads(), cores=_threads())
         self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
         self._workers.submit(exact_engine.load_compiled)  # loaded before the first search needs it
         self._changing = threading.Lock()
-        self._closing = threading.Event()
-        self._jobs: dict[str, _Job] = {}
-        self._parts: tuple[Segment, ...] = ()
+        self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
+        self.parts: tuple[Segment, ...] = ()  # what is searched now, the fresh part last
         self.seals = 0
-        self._start_afresh()
+        self._start_fresh([])
 
     def add(self, ids: PairedIds, vectors: Vectors) -> None:
         """Add rows; an id that is already there is an error, and nothing is added."""
         with self._changing:
-            refuse_known(np.sort(ids), *(part.rows for part in self._parts))
+            refuse_known(np.sort(ids), *(part.rows for part in self.parts))
             self._fresh.add(ids, vectors)
             self._show(self._sealed)
             self._seal_if_due()
@@ -201,89 +179,123 @@ class FaissEngine:
     ) -> RowRankings:
         """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
         if allowed is None and not exact:
-            return self._batcher.search(queries, limit)
-        return self._search_parts(
-            queries, limit, None if allowed is None else sort_unique(allowed), exact=exact
-        )
+            parts, answer = self.parts, self._batcher.search(queries, limit)
+            if any(part.ann is not None for part in parts) and self.served.due():
+                with suppress(RuntimeError):  # closed meanwhile
+                    self._workers.submit(self._check, parts, queries[:1].copy(), answer[0][:1])
+            return answer
+        rising = None if allowed is None else sort_unique(allowed)
+        return self._search_parts(queries, limit, rising, exact=exact)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is scored."""
-        near = [
-            exact_engine.rows_within(self._metric, part.rows, query, threshold, allowed)
-            for part in self._parts
-        ]
+        parts = (part.rows for part in self.parts)
+        near = [exact_engine.rows_within(self._metric, rows, query, threshold, allowed) for rows in parts]
         scores, ids = (np.concatenate(arrays) for arrays in zip(*near, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row, some at a time."""
-        return chain.from_iterable(part.rows.blocks(allowed) for part in self._parts)
+        return chain.from_iterable(part.rows.blocks(allowed) for part in self.parts)
 
     def count(self) -> int:
         """How many rows there are."""
-        return sum(len(part.rows) for part in self._parts)
+        return sum(len(part.rows) for part in self.parts)
 
     def sample(self, count: int) -> Vectors:
         """Up to so many of the vectors, drawn evenly."""
-        largest = max(self._parts, key=lambda part: len(part.rows))
-        return largest.rows.sample(count)
+        return max((part.rows for part in self.parts), key=len).sample(count)
 
     def save(self, path: Path) -> None:
         """Write the rows to a file, and sealed parts that have none yet to files beside it."""
-        self._files.save(path, self._parts)
+        self._files.save(path, self.parts)
 
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
         sealed, ids, vectors = self._files.load(path)
         with self._changing:
-            self._start_afresh()
+            self._start_fresh([])
             self._fresh.add(ids, vectors)
             self._show(sealed)
+            older = [part for part in sealed if part.ann and not part.ann.settings[0].hardest]
+            self._retune(older, None)  # sealed when only ordinary queries were measured
             self._seal_if_due()
 
     def settle(self) -> None:
         """Wait until nothing is left to seal; raises what went wrong in the background."""
         while jobs := list(self._jobs.values()):
-            for job in jobs:
-                job.future.result()
+            for _, future in jobs:
+                future.result()
             with self._changing:
                 if list(self._jobs.values()) == jobs:
                     return
 
     def reports(self) -> list[SegmentReport]:
         """What the sealed parts are, find and cost."""
-        return [part.report for part in self._parts if part.report is not None]
-
-    @property
-    def parts(self) -> tuple[Segment, ...]:
-        """What is searched now, the fresh part last."""
-        return self._parts
+        return [part.report for part in self.parts if part.report is not None]
 
     def close(self) -> None:
         """Stop what is being built, and release the rows."""
         self._closing.set()
         self._workers.shutdown()
         with self._changing:
-            self._start_afresh()
+            self._start_fresh([])
+
+    @cached_property
+    def served(self) -> ServedQueries:
+        """Queries that came, from the first one on that is answered by an index."""
+        return ServedQueries()
+
+    def _probes(self, count: int) -> Vectors | None:
+        """Real queries, or else those that came."""
+        queries = self._ask(count)
+        return self.served.probes(count) if queries is None else queries
 
     @property
     def _sealed(self) -> list[Segment]:
-        return list(self._parts[:-1])
+        return list(self.parts[:-1])
 
-    def _start_afresh(self) -> None:
+    def _start_fresh(self, others: list[Segment]) -> None:
         self._fresh = ExactEngine(self._dim, self._metric)
-        self._show([])
+        self._show(others)
 
     def _show(self, parts: list[Segment]) -> None:
-        self._parts = (*parts, Segment(self._fresh.view))
+        self.parts = (*parts, Segment(self._fresh.view))
+
+    def _check(self, parts: tuple[Segment, ...], query: Vectors, found: Scores) -> None:
+        """Runs in the background: was an answer as good as asked for? Otherwise parts look further."""
+        try:
+            exact = self._search_parts(query, found.shape[1], exact=True)[0]
+            if parts is self.parts:
+                self.served.keep(query)
+                self.served.compare(found, exact)
+        finally:
+            self.served.rest()
+        recall, probes = self.served.recall(), self.served.probes(MOST_PROBES)
+        busy = any(name.startswith(RETUNE) for name in [*self._jobs])
+        if busy or recall is None or probes is None or recall.mean + recall.error >= self._plan.recall:
+            return
+        log.warning("queries that came had a recall of %.3f: more is done for such", recall.mean)
+        self.served.forget_answers()
+        with self._changing:
+            self._retune(self._free(), probes)
+
+    def _retune(self, parts: Sequence[Segment], probes: Vectors | None) -> None:
+        """Let sealed parts look further, for these queries too."""
+        for part in parts:
+            if part.report is not None and part.ann is not None and not self._closing.is_set():
+                self._begin(f"{RETUNE} {id(part)}", [part], partial(self._retuned, probes=probes))
+
+    def _retuned(self, chosen: list[Segment], probes: Vectors | None) -> Segment:
+        return self._files.keep(self._builder.retune(chosen[0], probes))
 
     def _search_parts(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
         """The best of all parts together; ties go to the smaller id."""
-        queries = queries[:]  # an array of its own: what is found for it serves all parts (cells.py)
-        parts = [part for part in self._parts if len(part.rows)] or self._parts[-1:]
+        queries = queries[:]  # an array of its own: the cells that are found for it serve all parts
+        parts = [part for part in self.parts if len(part.rows)] or self.parts[-1:]
         answers = [
             exact_engine.nearest_rows(self._metric, part.rows, queries, limit, allowed)
             if part.ann is None or exact
@@ -304,39 +316,34 @@ class FaissEngine:
         """Start what there is reason for and does not run: a first index of fresh rows, a merge."""
         if self._closing.is_set():
             return
-        hastens = self._plan.seal_at * self._dim >= SLOW_NUMBERS and self._builder.indexes(self.count())
-        if hastens and self._fresh.count() * self._dim >= SLOW_NUMBERS and not self._runs(FIRST_INDEX):
-            self._freeze()
-            self._begin(FIRST_INDEX, segments.segments_to_hasten(self._free()), self._builder.hasten)
+        slow = min(self._plan.seal_at, self._fresh.count()) * self._dim >= SLOW_NUMBERS
+        due = slow and not self._runs(FIRST_INDEX)
+        if due and self._plan.ladder(self.count(), gpu=self._on_gpu)[0] != FLAT:
+            self._start_fresh(list(self.parts))
+            chosen = segments.segments_to_hasten(self._free())
+            self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten))
         if self._runs(SEAL):
             return
-        if self._fresh.count() and segments_to_merge([*self._free(), self._parts[-1]], self._plan.seal_at):
-            self._freeze()
+        if self._fresh.count() and segments_to_merge([*self._free(), self.parts[-1]], self._plan.seal_at):
+            self._start_fresh(list(self.parts))
         if chosen := segments_to_merge(self._free(), self._plan.seal_at):
-            self._begin(SEAL, chosen, self._sealed_part)
-
-    def _freeze(self) -> None:
-        """The fresh rows become a part of their own, and a new fresh part begins."""
-        frozen, self._fresh = self._parts, ExactEngine(self._dim, self._metric)
-        self._show(list(frozen))
+            self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part))
 
     def _free(self) -> list[Segment]:
         """Frozen and sealed parts that no job works on."""
-        held = {id(part.rows.ids) for job in self._jobs.values() for part in job.chosen if job.runs}
+        held = {id(part.rows.ids) for chosen, job in self._jobs.values() if not job.done() for part in chosen}
         return [part for part in self._sealed if id(part.rows.ids) not in held]
 
     def _runs(self, name: str) -> bool:
-        return name in self._jobs and self._jobs[name].runs
+        return name in self._jobs and not self._jobs[name][1].done()
 
-    def _begin(self, name: str, chosen: list[Segment], build: Build) -> None:
-        self._jobs[name] = _Job(chosen, self._workers.submit(self._replace, name, chosen, build))
+    def _begin(self, name: str, chosen: list[Segment], build: Callable[[list[Segment]], Segment]) -> None:
+        self._jobs[name] = chosen, self._workers.submit(self._replace, name, chosen, build)
 
-    def _replace(self, name: str, chosen: list[Segment], build: Build) -> None:
+    def _replace(self, name: str, chosen: list[Segment], build: Callable[[list[Segment]], Segment]) -> None:
         """Runs in the background; what it replaces is searched until it is done."""
         try:
-            rows = segments.merge_rows(chosen)
-            start = segments.index_start(self._sealed, chosen, rows)
-            new = build(rows, start, self._closing.is_set) if len(rows) else Segment(rows)
+            new = build(chosen)
         except BuildStopped:
             return
         except BaseException:
@@ -344,13 +351,18 @@ class FaissEngine:
             raise
         with self._changing:
             self._show(segments.replace_segments(self._sealed, chosen, new))
-            self.seals += name == SEAL
+            self.seals += name != FIRST_INDEX
             del self._jobs[name]
             self._seal_if_due()
         self._files.forget(chosen)
 
-    def _sealed_part(self, rows: RowView, start: IndexStart | None, stopped: Callable[[], bool]) -> Segment:
-        return self._files.keep(self._builder.build(rows, start, stopped))
+    def _merged(self, chosen: list[Segment], make: Make) -> Segment:
+        rows = join_rows([part.rows for part in chosen])
+        start = segments.index_start(self._sealed, chosen, rows)
+        return make(rows, start) if len(rows) else Segment(rows)
+
+    def _sealed_part(self, rows: RowView, start: IndexStart | None) -> Segment:
+        return self._files.keep(self._builder.build(rows, start))
 
 
 def _threads() -> int:

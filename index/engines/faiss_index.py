@@ -1,12 +1,11 @@
 """One FAISS index over the rows of a segment, and the cells that several indexes share.
 
-The nearest cells of a query are kept for the thread that asked, until it asks for another.
-
 FAISS numbers rows by position and never changes: no id map, no removal, no selector and no refinement of its
-own takes part, each of which gives wrong answers silently with some type. Ids, the dead, filters and exact
-scores are the segment's part.
+own takes part, each of which gives wrong answers silently with some type. Segments do all that.
 """
 
+import math
+import re
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,9 +19,14 @@ from index.contracts import ROWS_PER_CELL, IndexPlan, IndexPlanError
 from index.engines import faiss_library
 from index.engines.exact_engine import RowView
 from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
-from multifold.types import Metric, Vectors
+from multifold.types import Vectors
 
+# Of the numbers in a type, by what stands before: cells, neighbours, bits of a code, a multi-index.
+LIMITS_IN_TYPE = {"IVF": (1, 1 << 18), "x": (1, 12), "IMI": (2, 2)}
+LIMITS_IN_TYPE |= dict.fromkeys(("HNSW", "_HNSW", "NSG"), (2, 512))
+MOST_ELSE_IN_TYPE = 4096
 LINE = 64  # bytes that a processor reads at once
+RADIUS_ROWS = 2048  # rows that the radius of a cell is measured with
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,20 +34,12 @@ class NearestCells:
     """The cells nearest to each query, nearest first."""
 
     queries: ReducedVectors
+    factors: Float32[np.ndarray, " q"] | None
     distances: Float32[np.ndarray, "q e"]
     cells: Int64[np.ndarray, "q e"]
 
-    def first(self, effort: int) -> "NearestCells":
-        """Fewer of them."""
-        if effort == self.cells.shape[1]:
-            return self
-        distances, cells = (np.ascontiguousarray(each[:, :effort]) for each in (self.distances, self.cells))
-        return NearestCells(self.queries, distances, cells)
-
 
 class _Last(threading.local):
-    """The last query of a thread."""
-
     queries: Vectors | None = None
     most = 0  # cells that were needed for these queries
     nearest: NearestCells | None = None
@@ -55,24 +51,33 @@ class SharedCells:
     def __init__(self, reduction: L2Reduction, index: Index) -> None:
         self._reduction = reduction
         self._empty = _without_rows(index)
+        self.count = int(index.nlist)
         self._last = _Last()
 
     def index(self) -> Index:
         """An index of the same cells and codes, and no rows."""
         return _cloned(self._empty)
 
+    def radius(self, rows: RowView) -> float:
+        """The squared distance of rows from the centre of their cell, on average."""
+        sample = self._reduction.gallery(rows.sample(RADIUS_ROWS))
+        return float(self._empty.quantizer.search(sample, 1)[0].mean()) if len(sample) else 0.0
+
     def nearest(self, queries: Vectors, effort: int) -> NearestCells:
         """So many cells of each query. The same array is the same queries; who asks first asks for all."""
-        effort = max(1, min(effort, int(self._empty.nlist)))
+        effort = max(1, min(effort, self.count))
         last = self._last
         nearest = last.nearest if last.queries is queries else None
         if nearest is None or nearest.cells.shape[1] < effort:
-            reduced = np.ascontiguousarray(self._reduction.queries(queries), np.float32)
+            factors = self._reduction.factors(queries)
+            reduced = np.ascontiguousarray(self._reduction.scaled(queries, factors), np.float32)
             answer = self._empty.quantizer.search(reduced, max(effort, last.most))
-            nearest = last.nearest = NearestCells(reduced, *answer)
+            nearest = last.nearest = NearestCells(reduced, factors, *answer)
         last.most = max(effort, last.most) if last.queries is queries else effort
         last.queries = queries
-        return nearest.first(effort)
+        if effort == nearest.cells.shape[1]:
+            return nearest
+        return replace(nearest, distances=nearest.distances[:, :effort], cells=nearest.cells[:, :effort])
 
 
 def align_centroids(index: Index) -> Index:
@@ -98,15 +103,14 @@ def shared_cells_of(reduction: L2Reduction, index: Index) -> SharedCells | None:
 
 
 def search_cells(
-    index: Index, nearest: NearestCells, count: int, parameters: Index
+    index: Index, nearest: NearestCells, effort: int, count: int, parameters: Index
 ) -> Int64[np.ndarray, "q c"]:
-    """Positions of the best rows in these cells, padded with -1."""
+    """Positions of the best rows in the nearest of these cells, padded with -1."""
     size = len(nearest.queries)
+    cells, centres = (np.ascontiguousarray(each[:, :effort]) for each in (nearest.cells, nearest.distances))
     distances, positions = np.empty((size, count), np.float32), np.empty((size, count), np.int64)
-    queries, *rest = (
-        faiss.swig_ptr(array)
-        for array in (nearest.queries, nearest.cells, nearest.distances, distances, positions)
-    )
+    arrays = (nearest.queries, cells, centres, distances, positions)
+    queries, *rest = map(faiss.swig_ptr, arrays)
     index.search_preassigned_c(size, queries, count, *rest, False, parameters)
     return positions
 
@@ -133,8 +137,11 @@ def _cloned(index: Index) -> Index:
 
 PIECE = 2048  # rows added between two checks whether to stop
 TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
-MOST_EF = 2048
+LEAST_EF, MOST_EF = 16, 2048
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
+COSINE_STEPS = 1.4 ** np.arange(8)  # chance brings about the first, in so many dimensions
+SMALL = 1e-10  # instead of a division by 0
+SCAN_SHARE = 4  # where one cell in so many is searched, all rows are scored instead
 EASY_SHARE = 1 / 8  # of the effort that a type can make
 
 
@@ -152,6 +159,9 @@ class SearchSetting:
     recall: float
     seconds: float  # CPU time of one query
     enough: int = 0  # good candidates to answer from; 0: as many as the limit
+    doubt: float | None = None  # an answer that is no surer than this is looked for further
+    cosine: float | None = None  # in cells whose rows need no larger one to be nearer; None: in all rows
+    hardest: str = ""  # the kind of probes that found least, whose recall this is
 
     @property
     def needed(self) -> int:
@@ -190,6 +200,7 @@ class FaissIndex:
     index: Index
     settings: tuple[SearchSetting, ...] = ()  # by rising limit
     cells: SharedCells | None = None  # that other indexes may share
+    radius: float = 0.0  # of a cell: the squared distance of a row from its centre, on average
     turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
 
     def setting(self, limit: int) -> SearchSetting:
@@ -201,16 +212,52 @@ class FaissIndex:
         """Positions of probable neighbours, nearest first, padded with -1."""
         parameters = self._asking(effort, count)
         if self.cells is not None:
-            return search_cells(self.index, self.cells.nearest(queries, effort), count, parameters)
+            nearest = self.cells.nearest(queries, effort + 1)  # one more, to know how sure the answer is
+            return search_cells(self.index, nearest, effort, count, parameters)
         reduced = self.reduction.queries(queries)
         with self.turn if faiss_library.is_on_gpu(self.index) else nullcontext():
             _, positions = self.index.search(reduced, count, params=parameters)
         return np.asarray(positions, np.int64)
 
+    def sureness(self, queries: Vectors, last: Float32[np.ndarray, " q"], effort: int) -> list[float]:
+        """How sure answers are whose last rows score so much.
+
+        It is the cosine that a row of the next cell needs to be nearer than the last row; without cells, the
+        nearness of that row. Plain floats are faster than arrays for the few queries of a search.
+        """
+        if self.cells is None:
+            return [-one for one in self.reduction.distances(self.reduction.factors(queries), last).tolist()]
+        if effort >= self.cells.count:
+            return [math.inf] * len(queries)
+        nearest, radius = self.cells.nearest(queries, effort + 1), self.radius
+        centres = nearest.distances[:, effort].tolist()
+        rows = self.reduction.distances(nearest.factors, last).tolist()
+        return [
+            (centre + radius - row) / (2 * math.sqrt(abs(centre) * radius) + SMALL)
+            for centre, row in zip(centres, rows, strict=True)
+        ]
+
+    def effort_within(
+        self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None
+    ) -> int | None:
+        """Up to the last cell whose rows need no larger cosine to be nearer; None: scoring all is cheaper."""
+        if self.cells is None or cosine is None:
+            return None
+        nearest = self.cells.nearest(queries, self.cells.count)
+        centres, rows = nearest.distances, self.reduction.distances(nearest.factors, last)[:, None]
+        needed = (centres + self.radius - rows) / (2 * np.sqrt(np.abs(centres) * self.radius) + SMALL)
+        effort = int(np.flatnonzero((needed <= cosine).any(axis=0)).max(initial=0)) + 1
+        return effort if effort * SCAN_SHARE <= self.cells.count else None
+
+    def cosines(self) -> list[float]:
+        """How far to look for what answers that are not sure may have missed, rising."""
+        return [] if self.cells is None else (self.reduction.dim**-0.5 * COSINE_STEPS).clip(max=1).tolist()
+
     @cached_property
     def _asking(self) -> Callable[[int, int], Index]:
-        return lru_cache(CACHED_PARAMETERS)(search_parameters(self.index))
+        return lru_cache(CACHED_PARAMETERS)(search_effort(self.index)[2])
 
+    @cached_property
     def most(self) -> int:
         """How many candidates one search can give."""
         gpu = faiss_library.is_on_gpu(self.index)
@@ -218,16 +265,17 @@ class FaissIndex:
 
     def efforts(self) -> tuple[int, int]:
         """The least and the most effort that make sense; equal where the type knows none."""
-        cells = faiss.try_extract_index_ivf(self.index)
-        if cells is not None or hasattr(self.index, "nprobe"):
-            return 1, int((cells or self.index).nlist)
-        graph = _graph(self.index) or faiss_library.is_instance(self.index, "GpuIndexCagra")
-        return (16, MOST_EF) if graph else (0, 0)
+        return search_effort(self.index)[:2]
 
     @property
     def strained(self) -> bool:
         """Whether it has to look so hard that another type may be faster."""
         return self.settings[0].effort > EASY_SHARE * self.efforts()[1]
+
+    @property
+    def recall(self) -> float:
+        """The least that was measured."""
+        return min(setting.recall for setting in self.settings)
 
     def seconds(self) -> float:
         """CPU time of a query of each size that was measured."""
@@ -252,7 +300,7 @@ def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
         if name == faiss_library.CAGRA and not on_gpu:
             raise IndexPlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")
         if name != faiss_library.CAGRA:
-            _empty(name, L2Reduction(dim, None, lifted=False).width, "l2")
+            _empty(name, L2Reduction(dim, None, lifted=False).width)
 
 
 def build_index(
@@ -262,19 +310,19 @@ def build_index(
     *,
     on_gpu: bool,
     stopped: Callable[[], bool],
-    metric: Metric = "l2",
 ) -> FaissIndex:
-    """Train and fill an index of this type; segments are built for L2, inner products are for comparison."""
+    """Train and fill an index of this type."""
     if type == faiss_library.CAGRA:
         return FaissIndex(type, reduction, faiss_library.build_cagra(reduction.gallery(view.vectors)))
-    index = _empty(type, reduction.width, metric)
+    index = _empty(type, reduction.width)
     cells = faiss.try_extract_index_ivf(index)
     learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
     sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
     index.train(reduction.gallery(view.vectors[np.sort(sample)]))
     shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
     _fill(index, reduction, view, stopped)
-    return FaissIndex(type, reduction, faiss_library.to_gpu(index) if on_gpu else index, cells=shared)
+    index = faiss_library.to_gpu(index) if on_gpu else index
+    return FaissIndex(type, reduction, index, (), shared, 0.0 if shared is None else shared.radius(view))
 
 
 def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) -> FaissIndex | None:
@@ -285,26 +333,33 @@ def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) 
     index = known.cells.index()
     known.index.copy_subset_to(index, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, start.rows)
     _fill(index, known.reduction, view, stopped)
-    return replace(known, index=index)
+    return replace(known, index=index, radius=known.cells.radius(view))
 
 
 def _fill(index: Index, reduction: L2Reduction, view: RowView, stopped: Callable[[], bool]) -> None:
-    """Add the rows that are not there yet."""
     for start in range(index.ntotal, len(view.ids), PIECE):
         if stopped():
             raise BuildStopped
         index.add(reduction.gallery(view.vectors[start : start + PIECE]))
 
 
-def _empty(type: str, width: int, metric: Metric) -> Index:  # noqa: A002
+def _check_sizes(type: str) -> None:  # noqa: A002
+    """Refuse numbers that FAISS would take, and then all the memory, or years."""
+    for before, digits in re.findall(r"([A-Za-z_]*)([0-9]+)", type):
+        least, most = LIMITS_IN_TYPE.get(before, (0, MOST_ELSE_IN_TYPE))
+        if not least <= int(digits) <= most:
+            raise IndexPlanError(
+                f"The index {type!r} asks for {before}{digits}; from {least} to {most} is possible."
+            )
+
+
+def _empty(type: str, width: int) -> Index:  # noqa: A002
+    _check_sizes(type)
     try:
-        compared = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
-        index = faiss.index_factory(width, type, compared)
-    except RuntimeError as error:
-        reason = str(error).rpartition(": ")[2]
-        raise IndexPlanError(
-            f"FAISS cannot make an index {type!r} for vectors of {width}: {reason}."
-        ) from error
+        index = faiss.index_factory(width, type)
+    except (RuntimeError, MemoryError) as error:
+        why = str(error).rpartition(": ")[2]
+        raise IndexPlanError(f"FAISS cannot make an index {type!r} for vectors of {width}: {why}.") from error
     if isinstance(index, (faiss.IndexRefine, faiss.IndexIDMap)):
         raise IndexPlanError(
             f"The index {type!r} refines or maps ids itself. Segments do both for every type: leave it out."
@@ -312,23 +367,22 @@ def _empty(type: str, width: int, metric: Metric) -> Index:  # noqa: A002
     return index
 
 
-def search_parameters(index: Index) -> Callable[[int, int], Index]:
-    """The parameters of a search by effort and count of rows; None where a type has no effort."""
+def search_effort(index: Index) -> tuple[int, int, Callable[[int, int], Index]]:
+    """The least effort, the most, and the parameters of a search by effort and count of rows.
+
+    Where a type has no effort, 0 and None.
+    """
     if isinstance(index, faiss.IndexPreTransform):
-        inner = search_parameters(faiss.downcast_index(index.index))
+        least, most, inner = search_effort(faiss.downcast_index(index.index))
         wrapped = faiss.SearchParametersPreTransform
-        return lambda effort, count: wrapped(index_params=inner(effort, count))
+        return least, most, lambda effort, count: wrapped(index_params=inner(effort, count))
     if isinstance(index, faiss.IndexHNSW):
-        return lambda effort, count: faiss.SearchParametersHNSW(efSearch=max(effort, count))
+        graph = faiss.SearchParametersHNSW
+        return LEAST_EF, MOST_EF, lambda effort, count: graph(efSearch=max(effort, count))
     if faiss_library.is_instance(index, "GpuIndexCagra"):
-        return lambda effort, count: faiss.SearchParametersCagra(itopk_size=-(-max(effort, count) // 32) * 32)
+        cagra = faiss.SearchParametersCagra
+        return LEAST_EF, MOST_EF, lambda effort, count: cagra(itopk_size=-(-max(effort, count) // 32) * 32)
     if hasattr(index, "nprobe"):
         cells = int(index.nlist)
-        return lambda effort, _: faiss.SearchParametersIVF(nprobe=max(1, min(effort, cells)))
-    return lambda *_: None
-
-
-def _graph(index: Index) -> bool:
-    if isinstance(index, faiss.IndexPreTransform):
-        return _graph(faiss.downcast_index(index.index))
-    return isinstance(index, faiss.IndexHNSW)
+        return 1, cells, lambda effort, _: faiss.SearchParametersIVF(nprobe=max(1, min(effort, cells)))
+    return 0, 0, lambda *_: None

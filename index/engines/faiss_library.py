@@ -58,17 +58,19 @@ def gpu_resources() -> Index:
 
 def build_cagra(vectors: Float32[np.ndarray, "b w"]) -> Index:
     """A CAGRA graph over all vectors at once."""
-    index = faiss.GpuIndexCagra(
-        gpu_resources(), vectors.shape[1], faiss.METRIC_L2, faiss.GpuIndexCagraConfig()
-    )
+    index = _empty_cagra(vectors.shape[1])
     index.train(vectors)
     return index
+
+
+def _empty_cagra(dim: int) -> Index:
+    return faiss.GpuIndexCagra(gpu_resources(), dim, faiss.METRIC_L2, faiss.GpuIndexCagraConfig())
 
 
 def to_gpu(index: Index) -> Index:
     """An index on the GPU; one whose type lives on the CPU alone stays there."""
     if is_instance(index, "IndexHNSWCagra"):
-        graph = faiss.GpuIndexCagra(gpu_resources(), index.d, faiss.METRIC_L2, faiss.GpuIndexCagraConfig())
+        graph = _empty_cagra(index.d)
         graph.copyFrom(index)
         return graph
     if faiss.try_extract_index_ivf(index) is None:
@@ -134,12 +136,30 @@ class L2Reduction:
             reduced[:, self.dim] = np.sqrt(np.maximum(self.reach**2 - squares, 0))
         return reduced
 
+    def factors(self, queries: Vectors) -> Float32[np.ndarray, " b"] | None:
+        """What queries are multiplied by to reach as far as rows; None leaves them as they are."""
+        if self.reach is None:
+            return None
+        own = np.sqrt(np.einsum("bd,bd->b", queries, queries))
+        return np.asarray(np.float32(self.reach) / np.maximum(own, TINIEST))
+
     def queries(self, vectors: Vectors) -> ReducedVectors:
         """Queries, reduced."""
-        if self.reach is not None:
-            own = np.sqrt(np.einsum("bd,bd->b", vectors, vectors))
-            vectors = vectors * (np.float32(self.reach) / np.maximum(own, TINIEST))[:, None]
+        return self.scaled(vectors, self.factors(vectors))
+
+    def scaled(self, vectors: Vectors, factors: Float32[np.ndarray, " b"] | None) -> ReducedVectors:
+        """Queries, reduced by these factors."""
+        if factors is not None:
+            vectors = vectors * factors[:, None]
         return vectors if self.width == self.dim else self._padded(vectors)
+
+    def distances(
+        self, factors: Float32[np.ndarray, " b"] | None, scores: Float32[np.ndarray, " b"]
+    ) -> Float32[np.ndarray, " b"]:
+        """The squared distance of a row that scores so much, between the reduced vectors."""
+        if factors is None or self.reach is None:
+            return -scores
+        return np.asarray(np.float32(2 * self.reach**2) - scores * factors * 2)
 
     def _padded(self, vectors: Vectors) -> ReducedVectors:
         reduced = np.zeros((len(vectors), self.width), np.float32)
@@ -156,5 +176,4 @@ def reduction_for(metric: Metric, dim: int, gallery_lengths: Float32[np.ndarray,
 
 
 def _span(gallery_lengths: Float32[np.ndarray, " g"]) -> tuple[float, float]:
-    """The longest and the shortest."""
     return float(gallery_lengths.max(initial=0.0)), float(gallery_lengths.min(initial=np.inf))

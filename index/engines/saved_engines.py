@@ -1,11 +1,8 @@
 """Engines on disk: derived, so they are loaded when they fit the store, and deleted when they do not.
 
-Every save is a folder of its own. One small file names the folder that counts; it is replaced only after all
-files of the new one are durable. So a crash at any moment leaves the last whole save.
-
-A sealed segment is written once, to a file of its own under a new name; the file that an engine is saved to
-names them, and holds the fresh rows and which sealed ones are dead. Sealed files are linked, not copied, from
-an engine's home to wherever it is saved."""
+Every save is a folder of its own; a small file names the one that counts, and is replaced once all files of
+the new one are durable. A sealed segment is written once; the file of its engine names it, and holds the
+fresh rows and which sealed ones are dead. Sealed files are linked, not copied, to wherever they are saved."""
 
 import json
 import logging
@@ -22,62 +19,23 @@ import numpy as np
 
 from index.contracts import Device, EngineKey, IndexEngine, IndexEngineError, IndexPlan, PairedIds
 from index.engines import faiss_library, segments
-from index.engines.exact_engine import RowView
+from index.engines.exact_engine import RowView, join_rows
 from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
 from index.engines.faiss_library import L2Reduction, faiss
-from index.engines.row_file import (
-    FLOATS,
-    IDS,
-    array_of,
-    as_bytes,
-    read_blocks,
-    rows_from_blocks,
-    write_blocks,
-)
+from index.engines.row_file import BYTES, FLOATS, IDS, Header, read_rows, write_rows
 from index.engines.segments import Segment, SegmentReport
-from multifold.durable import make_folder, replace_file, sync_folder
+from multifold.durable import make_folder, sync_folder, write_file
 from multifold.types import Metric, Vectors
 
 
 def write_segment(path: Path, metric: Metric, part: Segment) -> None:
     """Write a sealed part durably and all at once, its dead rows too."""
-    rows, ann = part.rows, part.ann
-    header: dict[str, Any] = {
-        "metric": metric,
-        "dim": rows.vectors.shape[1],
-        "report": part.seal.as_json(),
-        "ann": None,
-    }
-    if ann is not None:
-        settings = [asdict(setting) for setting in ann.settings]
-        header["ann"] = {"type": ann.type, "reduction": asdict(ann.reduction), "settings": settings}
-    index = memoryview(b"") if ann is None else faiss.serialize_index(faiss_library.to_cpu(ann.index)).data
-    arrays = as_bytes(rows.ids, IDS), as_bytes(rows.vectors, FLOATS), as_bytes(rows.lengths, FLOATS)
-    write_blocks(path, header, [*arrays, index])
-
-
-def read_segment(path: Path, metric: Metric, dim: int, device: Device) -> Segment:
-    """The part that was written; anything else is an IndexEngineError."""
-    header, blocks = read_blocks(path, metric, dim)
-    if "report" not in header:
-        raise IndexEngineError(f"{path} holds no sealed rows")
-    ann = None if header["ann"] is None else _read_index(header["ann"], blocks[3], device)
-    return Segment(_view_of_blocks(blocks, dim), ann, segments.report_from_json(header["report"]))
-
-
-def _view_of_blocks(blocks: Sequence[memoryview], dim: int) -> RowView:
-    vectors = array_of(blocks[1], FLOATS).reshape(-1, dim)
-    return RowView(array_of(blocks[0], IDS), vectors, array_of(blocks[2], FLOATS))
-
-
-def _read_index(raw: dict[str, Any], block: memoryview, device: Device) -> FaissIndex:
-    index = faiss.deserialize_index(array_of(block, "u1"))
-    settings = tuple(SearchSetting(**setting) for setting in raw["settings"])
-    reduction = L2Reduction(**raw["reduction"])
-    if faiss_library.uses_gpu(device):
-        return FaissIndex(raw["type"], reduction, faiss_library.to_gpu(index), settings)
-    cells = shared_cells_of(reduction, align_centroids(index))
-    return FaissIndex(raw["type"], reduction, index, settings, cells)
+    ann, index = None, np.empty(0, np.uint8)
+    if (found := part.ann) is not None:
+        settings = [asdict(setting) for setting in found.settings]
+        ann = {"type": found.type, "reduction": asdict(found.reduction), "settings": settings}
+        index = faiss.serialize_index(faiss_library.to_cpu(found.index))
+    write_rows(path, metric, *part.rows.arrays, index, report=part.seal.as_json(), ann=ann)
 
 
 class SegmentFiles:
@@ -95,7 +53,7 @@ class SegmentFiles:
         path = self._home / _new_name()
         write_segment(path, self._metric, part)
         self._files[part.seal] = path
-        return replace(part, rows=_view_of_blocks(read_blocks(path, self._metric, self._dim)[1], self._dim))
+        return replace(part, rows=RowView(*self._read(path)[1][:3]))
 
     def forget(self, parts: Sequence[Segment]) -> None:
         """Remove the files at home of parts that are replaced; saved ones keep their own links."""
@@ -108,25 +66,32 @@ class SegmentFiles:
         """Write these parts, so that `load` brings them back."""
         sealed = [part for part in parts if part.report is not None]
         names = [self._beside(path, part) for part in sealed]
-        loose = [part.rows.living() for part in parts if part.report is None]
-        ids = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in loose)])
-        vectors = np.concatenate([np.empty((0, self._dim), np.float32), *(pair[1] for pair in loose)])
+        loose = join_rows([part.rows for part in parts if part.report is None])
         dead = [part.rows.ids[~part.rows.alive] for part in sealed if part.rows.alive is not None]
         dead_ids = np.concatenate([np.empty(0, np.int64), *dead])
-        header = {"metric": self._metric, "dim": self._dim, "sealed": names}
-        write_blocks(path, header, [as_bytes(ids, IDS), as_bytes(vectors, FLOATS), as_bytes(dead_ids, IDS)])
+        write_rows(path, self._metric, loose.ids, loose.vectors, dead_ids, sealed=names)
 
     def load(self, path: Path) -> tuple[list[Segment], PairedIds, Vectors]:
         """Sealed parts, and the ids and vectors of fresh rows."""
-        header, blocks = read_blocks(path, self._metric, self._dim)
+        header, (ids, vectors, *others) = read_rows(path, self._metric, self._dim, IDS)
         if "sealed" not in header:
             raise IndexEngineError(f"{path} was not written by this engine: delete it and it is rebuilt")
-        dead, sealed = array_of(blocks[2], IDS), []
+        sealed = []
         for name in header["sealed"]:
-            part = read_segment(path.with_name(name), self._metric, self._dim, self._device)
+            part = self._segment(path.with_name(name))
             self._files[part.seal] = path.with_name(name)
-            sealed.append(replace(part, rows=part.rows.without(dead)))
-        return sealed, *rows_from_blocks(header, blocks)
+            sealed.append(replace(part, rows=part.rows.without(others[0])))
+        return sealed, ids, vectors
+
+    def _segment(self, path: Path) -> Segment:
+        header, (ids, vectors, sizes, index) = self._read(path)
+        rows, ann = RowView(ids, vectors, sizes), header["ann"]
+        found = None if ann is None else _read_index(ann, index, rows, self._device)
+        return Segment(rows, found, segments.report_from_json(header["report"]))
+
+    def _read(self, path: Path) -> tuple[Header, list[np.ndarray]]:
+        """What `write_segment` wrote: ids, vectors, lengths and the index."""
+        return read_rows(path, self._metric, self._dim, FLOATS, BYTES)
 
     def _beside(self, path: Path, part: Segment) -> str:
         """The name of a part's file in the folder of `path`; made there if it is not."""
@@ -139,6 +104,17 @@ class SegmentFiles:
         if file is None or file.parent != self._home:
             self._files[part.seal] = path.with_name(name)
         return name
+
+
+def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: Device) -> FaissIndex:
+    index, cells, reduction = faiss.deserialize_index(data), None, L2Reduction(**raw["reduction"])
+    if faiss_library.uses_gpu(device):
+        index = faiss_library.to_gpu(index)
+    else:
+        cells = shared_cells_of(reduction, align_centroids(index))
+    settings = tuple(SearchSetting(**one) for one in raw["settings"])
+    radius = 0.0 if cells is None else cells.radius(rows)
+    return FaissIndex(raw["type"], reduction, index, settings, cells, radius)
 
 
 def _linked(source: Path, target: Path) -> bool:
@@ -179,25 +155,20 @@ class SavedEngines:
 
     def save(self, version: int, engines: Mapping[EngineKey, IndexEngine]) -> None:
         """Save all engines; a disk that is full costs no more than rebuilding one day."""
+        name = f"{version}-{uuid4().hex[:8]}"
         try:
-            self._write(version, engines)
+            make_folder(self._folder / name)
+            for segment, engine in engines.items():
+                engine.save(self._folder / name / "-".join(segment))
+            self._write_current({"version": version, "folder": name, "segments": list(engines)})
+            for old in self._folder.iterdir():
+                if old.is_dir() and old.name not in (name, SEALED):
+                    shutil.rmtree(old)
         except OSError as error:
             log.warning("the index in %s was not saved: %s", self._folder, error)
 
-    def _write(self, version: int, engines: Mapping[EngineKey, IndexEngine]) -> None:
-        """Write all engines durably, then let them take the place of the last save."""
-        name = f"{version}-{uuid4().hex[:8]}"
-        make_folder(self._folder / name)
-        for segment, engine in engines.items():
-            engine.save(self._folder / name / "-".join(segment))
-        self._write_current({"version": version, "folder": name, "segments": list(engines)})
-        for old in self._folder.iterdir():
-            if old.is_dir() and old.name not in (name, SEALED):
-                shutil.rmtree(old)
-
     def _write_current(self, save: Mapping[str, object]) -> None:
-        with replace_file(self._folder / CURRENT) as out:
-            out.write(json.dumps({**save, **self._stamp}).encode())
+        write_file(self._folder / CURRENT, json.dumps({**save, **self._stamp}).encode())
 
     def load(
         self, most: int, make: Callable[[EngineKey], IndexEngine]

@@ -1,20 +1,19 @@
 """Segments of an engine: their rows, index and report, how they are searched, and which are merged when.
 
-With an index: candidates come from FAISS, the dead and the not allowed are dropped, the rest is scored
-exactly. Where dropping leaves too few, the search reaches further; where so few rows are allowed that
-scoring each of them is cheaper, it does that. So neither a filter nor a removal costs a hit.
+Candidates come from FAISS, the dead and the not allowed are dropped, the rest is scored exactly. Where
+dropping leaves too few, the search reaches further, or scores each row where that is cheaper.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64
 
 from index.contracts import NO_ROW, Ids, RowRankings
 from index.engines import exact_engine
-from index.engines.exact_engine import RowView, view_of
+from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
 from multifold.types import Metric, Vectors
 
@@ -50,7 +49,10 @@ class SegmentReport:
         """One sentence for people."""
         text = f"{self.rows} rows as {self.type}, {self.bytes_per_row:.0f} bytes a row"
         for setting in self.settings:
-            text += f"; recall@{setting.limit} {setting.recall:.3f} in {setting.seconds * 1e3:.2f} ms"
+            hardest = f" for {setting.hardest}" if setting.hardest else ""
+            text += (
+                f"; recall@{setting.limit} {setting.recall:.3f}{hardest} in {setting.seconds * 1e3:.2f} ms"
+            )
         if not self.settings:
             text += "; exact"
         for trial in self.missed:
@@ -60,19 +62,6 @@ class SegmentReport:
     def as_json(self) -> dict[str, Any]:
         """For files and the service."""
         return asdict(self)
-
-
-@runtime_checkable
-class SealingEngine(Protocol):
-    """An engine that seals its rows into parts in the background."""
-
-    seals: int  # how often it did, since it was made
-
-    def settle(self) -> None:
-        """Wait until nothing is left to seal."""
-
-    def reports(self) -> list[SegmentReport]:
-        """What the sealed parts are, find and cost."""
 
 
 def report_from_json(raw: dict[str, Any]) -> SegmentReport:
@@ -100,38 +89,56 @@ class Segment:
         assert self.report is not None
         return self.report
 
-    def search(self, metric: Metric, queries: Vectors, limit: int, allowed: Ids | None = None) -> RowRankings:
-        """The best rows of each query by the index, best first, padded; `allowed` ids rise."""
-        assert self.ann is not None
-        chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
-        share = max(chosen / len(self.rows.ids), 1e-9)
-        return self._reach(metric, queries, self.ann.setting(limit).within(share), limit, allowed, chosen)
-
-    def _reach(
+    def search(
         self,
         metric: Metric,
         queries: Vectors,
-        how: SearchSetting,
         limit: int,
-        allowed: Ids | None,
-        chosen: int,
+        allowed: Ids | None = None,
+        how: SearchSetting | None = None,
     ) -> RowRankings:
-        """Search as `how` says, and further for those queries that find too few."""
+        """The best rows of each query by the index, best first, padded; `allowed` ids rise."""
         assert self.ann is not None
-        if how.candidates * SCAN >= chosen or how.candidates > self.ann.most():
+        chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
+        how = how or self.ann.setting(limit).within(max(chosen / len(self.rows.ids), 1e-9))
+        if how.candidates * SCAN >= chosen or how.candidates > self.ann.most:
             return exact_engine.nearest_rows(metric, self.rows, queries, limit, allowed)
         positions = self.ann.candidates(queries, how.candidates, how.effort)
         good = self._good(positions, allowed)
-        short = good.sum(axis=1) < how.needed
         scores, ids = rescore(metric, self.rows, queries, positions, good, limit)
-        if short.any():
-            scores[short], ids[short] = self._reach(
-                metric, queries[short], how.wider(WIDER), limit, allowed, chosen
-            )
+        short = None if good is None else good.sum(axis=1) < how.needed
+        if short is not None and short.any():
+            scores[short], ids[short] = self.search(metric, queries[short], limit, allowed, how.wider(WIDER))
+        if how.doubt is not None:
+            sureness = self.ann.sureness(queries, scores[:, -1], how.effort)
+            if min(sureness, default=how.doubt + 1) <= how.doubt:
+                unsure = np.array(sureness) <= how.doubt
+                unsure &= True if short is None else ~short
+                some, last = queries[unsure], scores[unsure, -1]
+                scores[unsure], ids[unsure] = self._search_further(metric, some, last, limit, allowed, how)
         return scores, ids
 
-    def _good(self, positions: Int64[np.ndarray, "q c"], allowed: Ids | None) -> Bool[np.ndarray, "q c"]:
-        """Which candidates are there, alive and allowed."""
+    def _search_further(
+        self,
+        metric: Metric,
+        queries: Vectors,
+        last: Float32[np.ndarray, " q"],
+        limit: int,
+        allowed: Ids | None,
+        how: SearchSetting,
+    ) -> RowRankings:
+        """Search all cells that could well hold a row that scores more than the last one that was found."""
+        assert self.ann is not None
+        effort = self.ann.effort_within(queries, last, how.cosine)
+        if effort is None:
+            return exact_engine.nearest_rows(metric, self.rows, queries, limit, allowed)
+        wide = replace(how, effort=max(effort, how.effort), doubt=None)
+        return self.search(metric, queries, limit, allowed, wide)
+
+    def _good(
+        self, positions: Int64[np.ndarray, "q c"], allowed: Ids | None
+    ) -> Bool[np.ndarray, "q c"] | None:
+        """Which candidates are there, alive and allowed; None: all are."""
         good = positions >= 0
         if self.rows.alive is not None:
             good &= self.rows.alive[positions]
@@ -139,7 +146,7 @@ class Segment:
             ids = self.rows.ids[positions]
             places = np.minimum(np.searchsorted(allowed, ids), len(allowed) - 1)
             good &= allowed[places] == ids
-        return good
+        return None if np.count_nonzero(good) == good.size else good
 
 
 def search_once(
@@ -155,15 +162,17 @@ def rescore(
     rows: RowView,
     queries: Vectors,
     positions: Int64[np.ndarray, "q c"],
-    good: Bool[np.ndarray, "q c"],
+    good: Bool[np.ndarray, "q c"] | None,
     limit: int,
 ) -> RowRankings:
-    """The best of the good candidates by their exact scores; ties go to the smaller id."""
+    """The best of the good candidates (None: all) by their exact scores; ties go to the smaller id."""
     scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
-    scores[~good] = -np.inf
+    if good is not None:
+        scores[~good] = -np.inf
     scores, places = best_scores(scores, positions, limit)
     ids = rows.ids[places]
-    ids[np.isneginf(scores)] = NO_ROW
+    if good is not None:
+        ids[np.isneginf(scores)] = NO_ROW
     return _padded(scores, -np.inf, limit), _padded(ids, NO_ROW, limit)
 
 
@@ -213,12 +222,6 @@ def with_similar(chosen: list[Segment], parts: Sequence[Segment], tier: int) -> 
     return chosen
 
 
-def merge_rows(parts: Sequence[Segment]) -> RowView:
-    """The living rows of these parts together."""
-    ids, vectors = zip(*(part.rows.living() for part in parts), strict=True)
-    return view_of(np.concatenate(ids), np.concatenate(vectors))
-
-
 def index_start(parts: Sequence[Segment], chosen: Sequence[Segment], rows: RowView) -> IndexStart | None:
     """The cells of the largest part, with the first of these rows where a chosen part has them there."""
     others = [part for part in parts if part.ann and part.ann.cells and part not in chosen]
@@ -226,10 +229,9 @@ def index_start(parts: Sequence[Segment], chosen: Sequence[Segment], rows: RowVi
     if largest is None or largest.ann is None or len(largest.rows) < len(rows):
         return None
     for part in sorted(chosen, key=lambda part: -len(part.rows)):
-        size = len(part.rows.ids)
-        there = part.ann and part.ann.cells is largest.ann.cells
-        if part.ann and there and np.array_equal(rows.ids[:size], part.rows.ids):
-            return IndexStart(part.ann, size)
+        same = part.ann is not None and part.ann.cells is largest.ann.cells
+        if part.ann and same and np.array_equal(rows.ids[: len(part.rows.ids)], part.rows.ids):
+            return IndexStart(part.ann, len(part.rows.ids))
     return IndexStart(largest.ann, 0)
 
 

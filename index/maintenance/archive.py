@@ -33,12 +33,16 @@ class ArchiveWriter:
     def add(self, name: str, size: int, source: BinaryIO) -> None:
         """Copy `size` bytes to a member of this name."""
         self._write(_header(name, size))
-        for piece in _pieces(source, size, name):
+        left = size
+        while left:
+            piece = source.read(min(PIECE, left))
+            if not piece:
+                raise ArchiveError(f"{name} became shorter while it was read: is another process writing it?")
+            left -= len(piece)
             self._write(piece)
         self._write(bytes(-size % BLOCK))
 
     def add_bytes(self, name: str, data: bytes) -> None:
-        """A member that is in memory."""
         self._write(_header(name, len(data)) + data + bytes(-len(data) % BLOCK))
 
     def finish(self, summary: dict[str, Any]) -> None:
@@ -55,8 +59,7 @@ class ArchiveMember:
     """One file of an archive, to be read once, before the next is asked for."""
 
     def __init__(self, name: str, size: int, archive: "ArchiveReader") -> None:
-        self.name, self.size, self._archive = name, size, archive
-        self._left = size
+        self.name, self.size, self._archive, self._left = name, size, archive, size
 
     def pieces(self) -> Iterator[bytes]:
         """Its bytes, piece by piece."""
@@ -71,10 +74,10 @@ class ArchiveMember:
             raise ArchiveError(f"{self._archive.path} is no snapshot: its {self.name} is too long.")
         try:
             value = json.loads(b"".join(self.pieces()))
-        except ValueError as error:
-            raise ArchiveError(f"{self._archive.path} is damaged: {self.name} is not JSON.") from error
+        except ValueError:
+            raise self._archive.damage(f"{self.name} is not JSON") from None
         if not isinstance(value, dict):
-            raise ArchiveError(f"{self._archive.path} is damaged: {self.name} is not a JSON object.")
+            raise self._archive.damage(f"{self.name} is not a JSON object")
         return value
 
 
@@ -93,18 +96,22 @@ class ArchiveReader:
             if member.name == END:
                 self.end = member.json()
                 if self.end.get("sha256") != before.hexdigest():
-                    raise ArchiveError(f"{self.path} is damaged: its sha256 is not the one it states.")
+                    raise self.damage("its sha256 is not the one it states")
                 return
             yield member
             for _ in member.pieces():  # what its reader left
                 pass
             self.take(-member.size % BLOCK)
 
+    def damage(self, what: str) -> ArchiveError:
+        """The error that says what is damaged."""
+        return ArchiveError(f"{self.path} is damaged: {what}.")
+
     def take(self, size: int) -> bytes:
         """The next bytes, all of them."""
         data = self._source.read(size)
         if len(data) != size:
-            raise ArchiveError(f"{self.path} is damaged: it ends too early.")
+            raise self.damage("it ends too early")
         self._digest.update(data)
         return data
 
@@ -123,12 +130,3 @@ def _header(name: str, size: int) -> bytes:
     header = tarfile.TarInfo(name)
     header.size = size
     return header.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
-
-
-def _pieces(source: BinaryIO, size: int, name: str) -> Iterator[bytes]:
-    while size:
-        piece = source.read(min(PIECE, size))
-        if not piece:
-            raise ArchiveError(f"{name} became shorter while it was read: is another process writing it?")
-        size -= len(piece)
-        yield piece

@@ -1,9 +1,10 @@
 """Removes what a collection no longer needs: an old log, unnamed pictures, empty pages."""
 
 import os
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
 
+from index.contracts import CollectionLocation
 from index.maintenance.snapshot import named_blob_keys
 from index.store.blobs import Blobs
 from index.store.folder_locks import WriterLock, allow_blob_removal
@@ -21,35 +22,32 @@ class CompactReport:
     bytes: int
 
 
-def compact_collection(folder: Path, kept: int = KEPT_CHANGES, bucket: str | None = None) -> CompactReport:
-    """Prune the log to its last `kept` changes, remove pictures that no item names, rewrite the store."""
-    refuse_missing(folder / "store.sqlite")
-    lock = WriterLock(folder, f"multifold index compact, process {os.getpid()}")
-    try:
-        with allow_blob_removal(folder):
-            blobs = open_blobs(folder, bucket)
-            store = Store(folder / "store.sqlite", None)
-            try:
-                before = _size(folder, blobs)
-                changes = store.prune(kept)
-                removed = _clear(store, blobs)
-                store.vacuum()
-            finally:
-                store.close()
-            return CompactReport(changes, removed, before - _size(folder, blobs))
-    finally:
-        lock.release()
+def compact_collection(place: CollectionLocation, kept: int = KEPT_CHANGES) -> CompactReport:
+    """Prune the log to its last `kept` changes, remove pictures that no item names, rewrite the store.
+
+    Other processes may be about to name a picture of a shared store: there they all stay.
+    """
+    with ExitStack() as stack:
+        if place.database is None:
+            refuse_missing(place.folder / "store.sqlite")
+            writer = f"multifold index compact, process {os.getpid()}"
+            stack.callback(WriterLock(place.folder, writer).release)
+            stack.enter_context(allow_blob_removal(place.folder))
+        store = stack.enter_context(closing(Store(place.items, None)))
+        store_size, freed, removed = store.size(), 0, 0
+        changes = store.prune(kept)
+        if place.database is None:
+            removed, freed = _clear(store, open_blobs(place.folder, place.bucket))
+        store.vacuum()
+        return CompactReport(changes, removed, freed + store_size - store.size())
 
 
-def _clear(store: Store, blobs: Blobs) -> int:
+def _clear(store: Store, blobs: Blobs) -> tuple[int, int]:
+    """How many pictures were removed, and their bytes."""
+    before = blobs.size()
     blobs.sweep()
     with store.moment() as now:
         needed = set(named_blob_keys(now))
     unneeded = [key for key in blobs.all() if key not in needed]
     blobs.remove(unneeded)
-    return len(unneeded)
-
-
-def _size(folder: Path, blobs: Blobs) -> int:
-    """Bytes of the store and the blobs."""
-    return blobs.size() + sum(path.stat().st_size for path in folder.glob("store.sqlite*"))
+    return len(unneeded), before - blobs.size()

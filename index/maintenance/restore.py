@@ -9,9 +9,11 @@ import hashlib
 import os
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from index.maintenance.archive import ArchiveError, ArchiveMember, ArchiveReader
 from index.maintenance.snapshot import (
@@ -23,17 +25,15 @@ from index.maintenance.snapshot import (
     SnapshotError,
     SnapshotHeader,
     named_blob_keys,
+    stored_counts,
 )
 from index.store.blobs import BlobError, FolderBlobs
+from index.store.checksums import find_damage
 from index.store.folder_locks import refuse_network
-from index.store.metadata import last_change
-from index.store.schema import VERSION, items, observations, tables
+from index.store.schema import VERSION, tables
 from index.store.store import Store
 from multifold.durable import make_folder, sync_folder, temporary_path
-from multifold.errors import MultifoldError, needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import func, select
+from multifold.errors import MultifoldError
 
 OTHERS = "SELECT name FROM sqlite_master WHERE type <> 'index'"  # tables, and what runs by itself
 
@@ -53,7 +53,8 @@ def restore_snapshot(
     try:
         unpacked.mkdir()
         contents = _unpack(path, unpacked, vector_id, on_progress)
-        _sync_folders(unpacked)
+        for inner in (unpacked, *filter(Path.is_dir, unpacked.rglob("*"))):
+            sync_folder(inner)
         os.rename(unpacked, folder.resolve())
         sync_folder(folder.resolve().parent)
     except OSError as error:
@@ -63,15 +64,6 @@ def restore_snapshot(
     return contents
 
 
-def read_header(path: Path) -> SnapshotHeader:
-    """What a snapshot says of itself; nothing else of it is checked."""
-    try:
-        with open(path, "rb") as source:
-            return _contents(next(ArchiveReader(path, source).members(), None), path)
-    except OSError as error:
-        raise SnapshotError(f"{path} cannot be read: {error.strerror or error}.") from error
-
-
 def _unpack(path: Path, into: Path, vector_id: str | None, on_progress: ProgressCallback) -> SnapshotHeader:
     blobs = FolderBlobs(into / "blobs")
     with open(path, "rb") as source:
@@ -79,19 +71,23 @@ def _unpack(path: Path, into: Path, vector_id: str | None, on_progress: Progress
         members = archive.members()
         contents = _contents(next(members, None), path)
         _check_encoder(contents, path, vector_id)
-        _take_store(next(members, None), into / STORE, contents, path)
+        store = next(members, None)
+        if store is None or store.name != STORE:
+            raise archive.damage("it holds no store")
+        if _take(store, into / STORE) != contents.store_sha256:
+            raise archive.damage("its store is not the one it describes")
         count = 0
         for member in members:
             _take_blob(member, blobs, path)
             on_progress(member.size)
             count += 1
     if count != archive.end.get("blobs"):
-        raise ArchiveError(f"{path} is damaged: it holds {count} pictures and states another number.")
+        raise archive.damage(f"it holds {count} pictures and states another number")
     absent = archive.end.get("absent")
     if not isinstance(absent, list) or not all(isinstance(key, str) for key in absent):
-        raise ArchiveError(f"{path} is damaged: it does not say which pictures are absent.")
+        raise archive.damage("it does not say which pictures are absent")
     _check_store(into / STORE, path)
-    _check_contents(into / STORE, blobs, contents, set(absent), count, path)
+    _check_contents(into / STORE, blobs, contents, archive.end, path)
     return contents
 
 
@@ -117,13 +113,6 @@ def _check_encoder(contents: SnapshotHeader, path: Path, vector_id: str | None) 
             f"{path} has the schema {contents.schema}, this program reads up to {VERSION}. "
             "Restore it with the version of Multifold that took it."
         )
-
-
-def _take_store(member: ArchiveMember | None, target: Path, contents: SnapshotHeader, path: Path) -> None:
-    if member is None or member.name != STORE:
-        raise ArchiveError(f"{path} is damaged: it holds no store.")
-    if _take(member, target) != contents.store_sha256:
-        raise ArchiveError(f"{path} is damaged: its store is not the one it describes.")
 
 
 def _take_blob(member: ArchiveMember, blobs: FolderBlobs, path: Path) -> None:
@@ -167,28 +156,21 @@ def _check_store(store: Path, path: Path) -> None:
 
 
 def _check_contents(
-    file: Path, blobs: FolderBlobs, contents: SnapshotHeader, absent: set[str], blob_count: int, path: Path
+    file: Path, blobs: FolderBlobs, contents: SnapshotHeader, end: Mapping[str, Any], path: Path
 ) -> None:
-    """The store holds what the snapshot says, and every picture it names is there or known to be absent."""
+    """The store holds what the snapshot says: pictures that it names are there or known to be absent."""
     try:
         store = Store(file, contents.vector_id)  # an older one is brought up to date
     except MultifoldError as error:
         raise ArchiveError(f"{path} is damaged: its store cannot be opened ({error})") from error
-    try:
-        with store.moment() as now:
-            counts = [now.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
-            stored = (last_change(now), *counts)
-            keys = set(named_blob_keys(now)) if contents.pictures else set()
-    finally:
-        store.close()
+    with closing(store), store.moment() as now:
+        stored = stored_counts(now)
+        unknown = {str(one) for one in find_damage(now)}.difference(end.get("damaged", ()))
+        keys = set(named_blob_keys(now)) if contents.pictures else set()
     if stored != (contents.version, contents.items, contents.observations):
         raise ArchiveError(f"{path} is damaged: its store does not hold what it states.")
-    missing = [key for key in keys - absent if not blobs.exists(key)]
-    if missing or blob_count != len(keys - absent):
+    kept = keys.difference(end["absent"])
+    if end["blobs"] != len(kept) or not all(map(blobs.exists, kept)):
         raise ArchiveError(f"{path} is damaged: it does not hold just the pictures that its items name.")
-
-
-def _sync_folders(folder: Path) -> None:
-    for path in (folder, *folder.rglob("*")):
-        if path.is_dir():
-            sync_folder(path)
+    if unknown:
+        raise ArchiveError(f"{path} is damaged: {min(unknown)}.")

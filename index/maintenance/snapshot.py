@@ -6,6 +6,7 @@ The file has its name only when it is whole and durable.
 """
 
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -15,9 +16,10 @@ from pathlib import Path
 from index.maintenance.archive import ArchiveWriter
 from index.store import feedback
 from index.store.blobs import BlobError, Blobs
+from index.store.checksums import find_damage
 from index.store.copying import sqlite_copy
 from index.store.folder_locks import keep_blobs
-from index.store.item_rows import parse_files
+from index.store.item_rows import count_rows, parse_files
 from index.store.metadata import last_change
 from index.store.schema import VERSION, items, observations
 from index.store.store import Store
@@ -26,8 +28,9 @@ from multifold.durable import replace_file, temporary_path
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, func, select
+    from sqlalchemy import Connection, select
 
+log = logging.getLogger(__name__)
 FORMAT = 1
 ProgressCallback = Callable[[int], object]
 HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
@@ -60,6 +63,7 @@ class SnapshotReport:
     size: int
     blobs: int
     absent: tuple[str, ...]
+    damaged: tuple[str, ...] = ()  # observations that are not what was written; a sentence each
 
 
 def take_snapshot(
@@ -78,18 +82,20 @@ def take_snapshot(
     store_copy = temporary_path(path)
     try:
         with keep_blobs(blobs.home), replace_file(path) as out:
-            contents, keys = _copy_store(store, store_copy, pictures=pictures)
+            contents, keys, damaged = _copy_store(store, store_copy, pictures=pictures)
             archive = ArchiveWriter(out)
             archive.add_bytes(HEAD, json.dumps(asdict(contents), indent=1).encode())
             with open(store_copy, "rb") as copy:
                 archive.add(STORE, store_copy.stat().st_size, copy)
             absent = [key for key in keys if not _add_blob(archive, blobs, key, on_progress)]
-            archive.finish({"blobs": len(keys) - len(absent), "absent": absent})
+            archive.finish({"blobs": len(keys) - len(absent), "absent": absent, "damaged": damaged})
     except OSError as error:
         raise SnapshotError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
         store_copy.unlink(missing_ok=True)
-    return SnapshotReport(contents, path.stat().st_size, len(keys) - len(absent), tuple(absent))
+    return SnapshotReport(
+        contents, path.stat().st_size, len(keys) - len(absent), tuple(absent), tuple(damaged)
+    )
 
 
 def named_blob_keys(connection: Connection) -> list[str]:
@@ -97,26 +103,26 @@ def named_blob_keys(connection: Connection) -> list[str]:
     named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
     files = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
     queries = feedback.blob_keys(connection)
-    return sorted({*connection.scalars(named), *chain.from_iterable(map(parse_files, files)), *queries})
+    originals = chain.from_iterable(parse_files(one)[0] for one in files)
+    return sorted({*connection.scalars(named), *originals, *queries})
 
 
-def _copy_store(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str]]:
-    """A copy of the store as it is now, what it holds, and the blobs to go with it."""
+def stored_counts(connection: Connection) -> tuple[int, int, int]:
+    """What a snapshot states of its store: the last change, and how many items and observations there are."""
+    return last_change(connection), count_rows(connection, items), count_rows(connection, observations)
+
+
+def _copy_store(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str], list[str]]:
+    """A copy of the store as it is now: what it holds, the blobs to go with it, and what is damaged in it."""
     with store.moment() as now, sqlite_copy(now, into) as copy:
-        version, keys = last_change(copy), named_blob_keys(copy) if pictures else []
-        counts = [copy.scalar(select(func.count()).select_from(table)) for table in (items, observations)]
+        counts = stored_counts(copy)
+        keys = named_blob_keys(copy) if pictures else []
+        damaged = list(map(str, find_damage(copy)))
+    for one in damaged:
+        log.error("%s; the snapshot holds it as it is", one)
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    return SnapshotHeader(
-        FORMAT,
-        VERSION,
-        store.vector_id,
-        version,
-        counts[0] or 0,
-        counts[1] or 0,
-        pictures,
-        made,
-        file_hash(into),
-    ), keys
+    header = SnapshotHeader(FORMAT, VERSION, store.vector_id, *counts, pictures, made, file_hash(into))
+    return header, keys, damaged
 
 
 def _add_blob(archive: ArchiveWriter, blobs: Blobs, key: str, on_progress: ProgressCallback) -> bool:

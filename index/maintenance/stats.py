@@ -2,22 +2,21 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from index.contracts import CollectionLocation
 from index.engines import segments
 from index.engines.saved_engines import CURRENT
 from index.engines.segments import SegmentReport
 from index.store.browse import count_observations
+from index.store.item_rows import count_rows
 from index.store.metadata import last_change
 from index.store.schema import changes, items
-from index.store.store import Store
-from multifold.errors import needs_extra
+from index.store.store import Store, open_blobs
 from multifold.types import Kind
-
-with needs_extra("serve"):
-    from sqlalchemy import func, select
 
 
 @dataclass(frozen=True)
@@ -34,41 +33,36 @@ class CollectionStats:
     reports: Mapping[str, list[SegmentReport]]  # of the last save, by index
 
 
-def collect_stats(folder: Path) -> CollectionStats:
+def collect_stats(place: CollectionLocation) -> CollectionStats:
     """The figures of one moment."""
-    store = Store(folder / "store.sqlite", None, read_only=True)
-    try:
-        with store.moment() as now:
-            plan = store.plan()
-            counts = [now.scalar(select(func.count()).select_from(table)) or 0 for table in (items, changes)]
-            return CollectionStats(
-                store.vector_id,
-                last_change(now),
-                counts[0],
-                count_observations(now),
-                counts[1],
-                "default" if plan is None else f"{plan.type}, recall {plan.recall}",
-                _bytes(folder),
-                _reports(folder / "index"),
-            )
-    finally:
-        store.close()
+    blobs = place.folder / "blobs"
+    pictures = open_blobs(place.folder, place.bucket).size() if place.bucket else _bytes(blobs)
+    with closing(Store(place.items, None, read_only=True)) as store, store.moment() as now:
+        plan = store.plan()
+        return CollectionStats(
+            store.vector_id,
+            last_change(now),
+            count_rows(now, items),
+            count_observations(now),
+            count_rows(now, changes),
+            "default" if plan is None else f"{plan.type}, recall {plan.recall}",
+            {
+                "store": store.size(),
+                "blobs": pictures,
+                **{name: _bytes(place.folder / name) for name in ("index", "texts")},
+            },
+            _reports(place.folder / "index"),
+        )
 
 
-def _bytes(folder: Path) -> dict[str, int]:
-    kinds = {"store": folder.glob("store.sqlite*")}
-    kinds |= {name: (folder / name).rglob("*") for name in ("blobs", "index")}
-    return {
-        kind: sum({status.st_ino: status.st_size for path in paths if (status := _stat(path))}.values())
-        for kind, paths in kinds.items()
-    }
-
-
-def _stat(path: Path) -> Any:  # noqa: ANN401 (os.stat_result, or None)
-    try:
-        return path.stat() if path.is_file() else None
-    except FileNotFoundError:
-        return None  # removed by the writer meanwhile
+def _bytes(folder: Path) -> int:
+    """What all files take, each once however often it is linked."""
+    sizes: dict[int, int] = {}
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # removed by the writer meanwhile
+            status = path.stat()
+            sizes[status.st_ino] = status.st_size if path.is_file() else 0
+    return sum(sizes.values())
 
 
 def _reports(folder: Path) -> dict[str, list[SegmentReport]]:

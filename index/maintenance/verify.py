@@ -9,8 +9,9 @@ import numpy as np
 from index.contracts import EngineKey, IndexEngine, Space
 from index.engines.exact_engine import lengths
 from index.maintenance.snapshot import named_blob_keys
-from index.search.engine_set import BATCH, NEVER, derive_rows
+from index.search.engine_set import BATCH, NEVER, derive_usable_rows
 from index.store.blobs import BlobError, Blobs
+from index.store.checksums import find_damage
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import FEATURE_DTYPE
 from index.store.metadata import ChangesSince, last_change
@@ -50,6 +51,8 @@ def _counts(now: Connection) -> Iterator[str]:
 
 
 def _features(now: Connection, length: int | None) -> Iterator[str]:
+    for damage in find_damage(now):
+        yield f"{damage}."
     rows = select(items.c.id, observations.c.kind, observations.c.ordinal, observations.c.feature)
     rows = rows.join(items, items.c.edition == observations.c.edition)
     for some in now.execute(rows, execution_options={"yield_per": ROWS}).partitions():
@@ -119,7 +122,7 @@ def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineK
     fingerprints: dict[EngineKey, RowFingerprints] = {}
     with store.moment() as now:
         for batch in ChangesSince(now, NEVER, BATCH).batches():
-            for new in derive_rows(batch, space):
+            for new in derive_usable_rows(batch, space):
                 fingerprints.setdefault(new.segment, RowFingerprints(direction)).add(new.rows, new.vectors)
     return fingerprints
 

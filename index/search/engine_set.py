@@ -15,8 +15,10 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, PairedIds, RowRanking, Space
+from index.engines.faiss_engine import FaissEngine
 from index.engines.saved_engines import SavedEngines
-from index.engines.segments import SealingEngine, SegmentReport
+from index.engines.segments import SegmentReport
+from index.engines.served_queries import ServedRecall
 from index.store.item_rows import (
     FeatureBatch,
     ItemError,
@@ -107,6 +109,13 @@ def derive_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
         yield EngineRows((side, "observation"), rows, space.vectors(features))
         editions, means = pool_features(edition_of(rows), features)
         yield EngineRows((side, "pooled"), pooled_row(editions, side), space.vectors(means))
+
+
+def derive_usable_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
+    """The derived rows that can be compared: no damage may make a vector that is close to all."""
+    for new in derive_rows(batch, space):
+        good = usable(new.vectors)
+        yield new if good.all() else EngineRows(new.segment, new.rows[good], new.vectors[good])
 
 
 def pool_features(
@@ -252,7 +261,7 @@ class EngineSet:
                     self.close()
             progress = ChangesSince(now, self.version, BATCH)
             batches = _counted(progress.batches(), on_progress)
-            additions = (one for batch in batches for one in derive_rows(batch, self._space))
+            additions = (one for batch in batches for one in derive_usable_rows(batch, self._space))
             if self.version == NEVER:
                 self._apply(progress.version, [], additions)
             else:
@@ -314,8 +323,12 @@ class EngineSet:
 
     def sealed(self) -> dict[EngineKey, tuple[int, list[SegmentReport]]]:
         """How many rows each engine that seals has now, and what its sealed parts are."""
-        sealing = self._sealing().items()
-        return {name: (one.count(), one.reports()) for name, one in sealing if isinstance(one, IndexEngine)}
+        return {name: (one.count(), one.reports()) for name, one in self._sealing().items()}
+
+    def served(self) -> dict[EngineKey, ServedRecall]:
+        """The recall of what was served of late, by engine, where enough was asked again to tell."""
+        recalls = {name: one.served.recall() for name, one in self._sealing().items()}
+        return {name: recall for name, recall in recalls.items() if recall is not None}
 
     def close(self) -> None:
         """Close the engines."""
@@ -324,8 +337,8 @@ class EngineSet:
         self._engines.clear()
         self.version = NEVER
 
-    def _sealing(self) -> dict[EngineKey, SealingEngine]:
-        return {name: one for name, one in [*self._engines.items()] if isinstance(one, SealingEngine)}
+    def _sealing(self) -> dict[EngineKey, FaissEngine]:
+        return {name: one for name, one in [*self._engines.items()] if isinstance(one, FaissEngine)}
 
     def _apply(self, version: int, ended: list[tuple[int, int]], additions: Iterable[EngineRows]) -> None:
         ended_rows = _joined([all_rows(edition, size) for edition, size in ended])

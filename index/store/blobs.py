@@ -130,30 +130,27 @@ class InPlaceFiles:
 
     def paths(self, key: str) -> list[Path]:
         """Where it was, the last place first."""
-        return [Path(path) for path, _ in self._places(key)]
+        return [path for path, _ in self._places(key)]
 
-    def knows(self, key: str) -> bool:
-        """Whether a file of its size is where one was noted."""
-        return any(_is_as_large(Path(path), size) for path, size in self._places(key))
+    def possible(self, key: str) -> list[Path]:
+        """The files of its size that are where one was noted."""
+        return [path for path, size in self._places(key) if _size_of(path) == size]
 
     def find(self, key: str) -> Path | None:
         """A file that still holds it."""
-        places = (Path(path) for path, size in self._places(key) if _is_as_large(Path(path), size))
-        return next((path for path in places if hash_of(path) == key[:64]), None)
+        return next((path for path in self.possible(key) if hash_of(path) == key[:64]), None)
 
     def keys(self) -> Iterator[str]:
-        """All that was noted."""
         yield from (key for (key,) in self._query("SELECT DISTINCT key FROM files"))
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Delete keys; the files stay."""
         if self._file.is_file():
             with closing(sqlite3.connect(self._file, WAIT)) as database, database:
                 database.executemany("DELETE FROM files WHERE key = ?", [(key,) for key in keys])
 
-    def _places(self, key: str) -> list[tuple[str, int]]:
-        """Paths and sizes, the last one noted first."""
-        return self._query("SELECT path, size FROM files WHERE key = ? ORDER BY rowid DESC", key)
+    def _places(self, key: str) -> list[tuple[Path, int]]:
+        rows = self._query("SELECT path, size FROM files WHERE key = ? ORDER BY rowid DESC", key)
+        return [(Path(path), size) for path, size in rows]
 
     def _query(self, statement: str, *values: str) -> list[Any]:
         if not self._file.is_file():
@@ -177,11 +174,11 @@ def hash_of(path: Path) -> str | None:
         return None
 
 
-def _is_as_large(path: Path, size: int) -> bool:
+def _size_of(path: Path) -> int | None:
     try:
-        return path.is_file() and path.stat().st_size == size
+        return path.stat().st_size if path.is_file() else None
     except OSError:
-        return False
+        return None
 
 
 class FolderBlobs(Blobs):
@@ -219,23 +216,19 @@ class FolderBlobs(Blobs):
         )
 
     def exists(self, key: str) -> bool:
-        """Whether there is such a file."""
-        return self.path(key).is_file() or self.places.knows(key)
+        return self.path(key).is_file() or bool(self.places.possible(key))
 
     def path(self, key: str) -> Path:
         """The path of a blob, stored or not; never outside the folder."""
         return self.folder / check_key(key)[:2] / key
 
     def file(self, key: str) -> Path | None:
-        """Its own, or the one that still holds it in place."""
         return path if (path := self.path(key)).is_file() else self.in_place(key)
 
     def in_place(self, key: str) -> Path | None:
-        """Read and compared: a name alone tells nothing."""
         return self.places.find(check_key(key))
 
     def all(self) -> Iterator[str]:
-        """The names of the files, and what is kept in place."""
         names = {path.name for path in self.folder.glob("*/*") if KEY.fullmatch(path.name)}
         yield from names.union(self.places.keys())
 
@@ -247,12 +240,10 @@ class FolderBlobs(Blobs):
         self.places.forget(keys)
 
     def sweep(self) -> None:
-        """Remove unfinished files."""
         for folder in self.folder.glob("*/"):
             durable.remove_temporary_files(folder)
 
     def size(self) -> int:
-        """What the files take."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 

@@ -7,36 +7,33 @@ stand as they were written. A page ends with a mark, which begins the next one.
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxtyping import Int64
 
 from index.contracts import QueryError
+from index.store import item_rows
 from index.store.filters import Condition, Filter, filter_condition
-from index.store.item_rows import (
-    VALUES,
-    FactValue,
-    Scalar,
-    ValueKind,
-    facts_of,
-    is_storable,
-    read_items,
-    read_rows,
-)
-from index.store.schema import LONGEST_KEY, facts, items, observations
+from index.store.item_rows import VALUES, FactValue, ValueKind, is_storable, observation_of
+from index.store.schema import LONGEST_KEY, TableRow, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import KIND_OF, Item, Kind
+from multifold.types import KIND_OF, Item, Kind, Observation
 
 with needs_extra("serve"):
-    from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
+    from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, true
+
+
+Choice: TypeAlias = Filter | list[str] | None  # of items: by a filter or by their ids; None: all
 
 
 @dataclass(frozen=True)
 class ValueCount:
     """A value, and how many items have it."""
 
-    value: Scalar
+    value: item_rows.Scalar
     count: int
 
 
@@ -62,7 +59,7 @@ def check_page(after: str | None, limit: int) -> None:
         raise QueryError(f"A page has 1 to {MAX_PAGE} items, not {limit}.")
 
 
-def check_facets(keys: Sequence[str], limit: int) -> None:
+def check_facets(keys: Sequence[str], limit: int = 1) -> None:
     """Refuse facets that cannot be counted."""
     if isinstance(keys, str) or len(keys) > MAX_KEYS or not all(map(is_storable, keys)):
         raise QueryError(f"Facets take a list of up to {MAX_KEYS} keys of the payload.")
@@ -73,7 +70,7 @@ def check_facets(keys: Sequence[str], limit: int) -> None:
 def living_editions(connection: Connection, editions: Sequence[int]) -> set[int]:
     """Those of the editions that were not replaced or deleted."""
     living = select(items.c.edition).where(items.c.edition.in_(VALUES))
-    return {row.edition for row in read_rows(connection, living, editions)}
+    return {row.edition for row in item_rows.read_rows(connection, living, editions)}
 
 
 def count_observations(connection: Connection) -> dict[Kind, int]:
@@ -81,6 +78,57 @@ def count_observations(connection: Connection) -> dict[Kind, int]:
     counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
     counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(counted)}
     return {kind: counts.get(kind, 0) for kind in KIND_OF.values()}
+
+
+def caption_rows(connection: Connection, editions: Sequence[int]) -> dict[tuple[int, int], int]:
+    """The row of each caption of these editions, by edition and number."""
+    captions = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(
+        observations.c.edition.in_(item_rows.VALUES), observations.c.kind == "caption"
+    )
+    rows = item_rows.read_rows(connection, captions, editions)
+    return {(edition, ordinal): row for edition, ordinal, row in rows}
+
+
+def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e"]:
+    """Editions that lie evenly between the first and the last, rising: so many, or all of fewer."""
+    first, last, items_there = connection.execute(
+        select(func.min(items.c.edition), func.max(items.c.edition), func.count())
+    ).one()
+    if items_there <= count:
+        return np.array(sorted(connection.scalars(select(items.c.edition))), np.int64)
+    marks = np.linspace(first, last, count).astype(int).tolist()
+    following = select(func.min(items.c.edition)).where(items.c.edition >= bindparam("mark"))
+    return np.unique([connection.scalar(following, {"mark": mark}) for mark in marks]).astype(np.int64)
+
+
+def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
+    """Items of these rows, with their observations in the order they were given; see `Item.damaged`."""
+    of_these = select(observations).where(observations.c.edition.in_([row["edition"] for row in rows]))
+    every: dict[int, list[Any]] = {row["edition"]: [] for row in rows}
+    for one in connection.execute(of_these.order_by(observations.c.row)):
+        every[one.edition].append(one)
+    return [_item_of(row, every[row["edition"]]) for row in rows]
+
+
+def _item_of(row: TableRow, its: Sequence[Any]) -> Item:
+    sound = tuple(observation_of(one) for one in its if item_rows.is_sound(one))
+    damaged = tuple(_damaged_observation(one) for one in its if not item_rows.is_sound(one))
+    payload, (files, notes) = item_rows.payload(row["payload"]), item_rows.parse_files(row["files"])
+    return Item(row["id"], sound, payload, files, notes, damaged)
+
+
+def read_item(connection: Connection, name: str) -> Item | None:
+    """One item with its observations, in the order they were given."""
+    if not is_storable(name):
+        return None
+    rows = connection.execute(select(items).where(items.c.id == name)).mappings().all()
+    return next(iter(read_items(connection, rows)), None)
+
+
+def _damaged_observation(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
+    """What is left of one: its text or picture only if that is what was written."""
+    text, blob = (row.text, row.blob) if item_rows.is_whole(row) else (None, None)
+    return Observation(row.kind, row.ordinal, np.empty(0, np.float32), text, blob)
 
 
 def list_ids(connection: Connection, where: Filter | None = None) -> list[str]:
@@ -92,6 +140,7 @@ def page_by_id(
     connection: Connection, after: str | None, limit: int, where: Filter | None = None
 ) -> list[Item]:
     """Items in the order of their ids, from behind one of them."""
+    check_page(after, limit)
     query = select(items).where(_holds(where)).order_by(items.c.id).limit(limit)
     if after is not None:
         query = query.where(items.c.id > after)
@@ -99,23 +148,24 @@ def page_by_id(
 
 
 def count_facets(
-    connection: Connection, keys: Sequence[str], where: Filter | None, limit: int
+    connection: Connection, keys: Sequence[str], where: Choice, limit: int
 ) -> dict[str, list[ValueCount]]:
     """The values of each key that most items have, with their counts."""
+    check_facets(keys, limit)
     return {key: _facet(connection, key, where, limit) for key in keys}
 
 
-def number_spans(connection: Connection, keys: Sequence[str], where: Filter | None) -> dict[str, NumberSpan]:
+def number_spans(connection: Connection, keys: Sequence[str], where: Choice) -> dict[str, NumberSpan]:
     """The span of each key that has numbers."""
+    check_facets(keys)
     number, edition = facts.c.number, facts.c.edition
     several = func.count(edition.distinct())
-    query = select(facts.c.key, func.min(number), func.max(number), several).where(
-        facts.c.key.in_(keys), facts.c.kind == "number", number.is_not(None), _among(where)
-    )
-    return {key: NumberSpan(*rest) for key, *rest in connection.execute(query.group_by(facts.c.key))}
+    query = select(facts.c.key, func.min(number), func.max(number), several).group_by(facts.c.key)
+    chosen = facts.c.key.in_(keys), facts.c.kind == "number", number.is_not(None), _among(where)
+    return {key: NumberSpan(*rest) for key, *rest in connection.execute(query.where(*chosen))}
 
 
-def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -> list[ValueCount]:
+def _facet(connection: Connection, key: str, where: Choice, limit: int) -> list[ValueCount]:
     """Each kind of value by its own index; ties in the order of kinds, then of values."""
     numbers, of_key = facts.c.number, facts.c.key == key
     kinds: list[tuple[ValueKind, ColumnElement[Any], Condition]] = [
@@ -131,13 +181,15 @@ def _facet(connection: Connection, key: str, where: Filter | None, limit: int) -
     return sorted(counts, key=lambda facet: -facet.count)[:limit]
 
 
-def _among(where: Filter | None) -> Condition:
+def _among(where: Choice) -> Condition:
     """The filter as a condition on facts."""
     return true() if where is None else facts.c.edition.in_(select(items.c.edition).where(_holds(where)))
 
 
-def _holds(where: Filter | None) -> Condition:
-    return true() if where is None else filter_condition(where)
+def _holds(where: Choice) -> Condition:
+    if where is None:
+        return true()
+    return items.c.id.in_(where) if isinstance(where, list) else filter_condition(where)
 
 
 MAX_PAGE = 1_000  # items
@@ -170,6 +222,7 @@ def page_in_order(
     connection: Connection, order: ItemOrder, after: str | None, limit: int, where: Filter | None = None
 ) -> tuple[list[Item], str | None]:
     """A page, and the mark that begins the next one, if there may be one."""
+    check_page(after, limit)
     if order.key is None:
         older = true() if after is None else items.c.edition < _read_mark(after)[0]
         query = select(items).where(older).order_by(items.c.edition.desc())
@@ -209,39 +262,3 @@ def _read_mark(mark: str) -> tuple[int, float]:
     if not math.isfinite(number):
         raise ItemOrderError(f"No page of this order ends with {mark[:40]!r}.")
     return edition, number
-
-
-KINDS = ("bool", "number", "text")  # those that are counted; ties go in this order
-
-
-class FacetCounter:
-    """Values of some keys, each counted once an item."""
-
-    def __init__(self, payloads: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> None:
-        self._counts: dict[str, Counter[FactValue]] = {key: Counter() for key in keys}
-        self._numbers: Counter[str] = Counter()  # items that have a number of the key
-        for payload in payloads:
-            values = [fact for fact in facts_of(payload) if fact.key in self._counts]
-            for fact in values:
-                if fact.value.kind in KINDS:
-                    self._counts[fact.key][fact.value] += 1
-            self._numbers.update({fact.key for fact in values if fact.value.kind == "number"})
-
-    def facets(self, limit: int) -> dict[str, list[ValueCount]]:
-        """For each key the values that most have; ties in the order of kinds, then of values."""
-        return {key: self._facet(counts, limit) for key, counts in self._counts.items()}
-
-    def spans(self) -> dict[str, NumberSpan]:
-        """The span of each key that has numbers."""
-        spans = {}
-        for key, many in self._numbers.items():
-            numbers = [
-                one.number for one in self._counts[key] if one.kind == "number" and one.number is not None
-            ]
-            spans[key] = NumberSpan(min(numbers), max(numbers), many)
-        return spans
-
-    @staticmethod
-    def _facet(counts: Counter[FactValue], limit: int) -> list[ValueCount]:
-        ordered = sorted(counts, key=lambda one: (-counts[one], KINDS.index(one.kind), one.content))
-        return [ValueCount(value.scalar, counts[value]) for value in ordered[:limit]]

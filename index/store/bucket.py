@@ -7,12 +7,15 @@ what comes back. A server that does not answer is given up after seconds, and th
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from index.store.blobs import KEY, BlobError, Blobs, DamagedBlobError, check_key
+from index.store.database import OutageLog
 from multifold.errors import needs_extra
 
 with needs_extra("bucket"):
@@ -21,6 +24,7 @@ with needs_extra("bucket"):
     from botocore.exceptions import BotoCoreError, ClientError
 
 ADDRESS = re.compile(r"s3://(?P<name>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[\w./-]*))?", re.ASCII)
+URL = re.compile(r"\w+://[^\s\"]+")
 CONNECT, ANSWER = 3.0, 15.0  # seconds
 AT_ONCE = 32  # connections that are kept
 MANY = 1_000  # keys in one request
@@ -38,72 +42,57 @@ class BucketBlobs(Blobs):
         parts = ADDRESS.fullmatch(address)
         if parts is None:
             raise BlobError(f"{address!r} is no address of a bucket: s3://NAME/PREFIX is.")
-        self.home, self.address, self._name = home, address, parts["name"]
+        self.home, self._name = home, parts["name"]
         prefix = (parts["prefix"] or "").strip("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._client = _client(address)
+        self._outages = OutageLog(f"the bucket {address}")
 
     def write(self, key: str, data: bytes) -> None:
         """An object is there whole or not at all; the bucket is made if there is none."""
         digest = base64.b64encode(bytes.fromhex(check_key(key)[:64])).decode()
-        try:
+        put = partial(self._client.put_object, Body=data, ChecksumSHA256=digest, **self._named(key))
+        with self._errors():
             try:
-                self._put(key, data, digest)
+                put()
             except ClientError as error:
                 if _code(error) != NO_BUCKET:
                     raise
                 self._make()
-                self._put(key, data, digest)
-        except Failed as error:
-            raise self._away(error) from error
+                put()
 
     def read(self, key: str) -> bytes:
-        """What the object holds."""
-        try:
-            answer = self._client.get_object(Bucket=self._name, Key=self._place(key))
-            data: bytes = answer["Body"].read()
-        except Failed as error:
-            if _code(error) in MISSING:
-                raise DamagedBlobError(f"no blob {key}") from None
-            raise self._away(error) from error
+        data: bytes | None = None
+        with self._errors(MISSING):
+            data = self._client.get_object(**self._named(key))["Body"].read()
+        if data is None:
+            raise DamagedBlobError(f"no blob {key}")
         return data
 
     def exists(self, key: str) -> bool:
-        """Whether there is such an object."""
-        try:
-            self._client.head_object(Bucket=self._name, Key=self._place(key))
-        except Failed as error:
-            if _code(error) in MISSING:
-                return False
-            raise self._away(error) from error
-        return True
+        answer = None
+        with self._errors(MISSING):
+            answer = self._client.head_object(**self._named(key))
+        return answer is not None
 
     def all(self) -> Iterator[str]:
-        """The keys under the prefix."""
         return (name for name, _ in self._listing())
 
     def remove(self, keys: Iterable[str]) -> None:
         """Delete objects, many in one request."""
         places = ({"Key": self._place(key)} for key in keys)
-        try:
+        with self._errors([NO_BUCKET]):
             while some := list(islice(places, MANY)):
                 these = {"Objects": some, "Quiet": True}
                 answer = self._client.delete_objects(Bucket=self._name, Delete=these)
                 if failed := answer.get("Errors"):
-                    raise BlobError(f"{self.address} keeps {failed[0]['Key']}: {failed[0].get('Message')}.")
-        except Failed as error:
-            if _code(error) != NO_BUCKET:
-                raise self._away(error) from error
+                    raise BlobError(f"The bucket keeps {failed[0]['Key']}: {failed[0].get('Message')}.")
 
     def sweep(self) -> None:
         """Nothing is ever half-written here."""
 
     def size(self) -> int:
-        """What the objects take."""
         return sum(size for _, size in self._listing())
-
-    def _put(self, key: str, data: bytes, digest: str) -> None:
-        self._client.put_object(Bucket=self._name, Key=self._place(key), Body=data, ChecksumSHA256=digest)
 
     def _make(self) -> None:
         try:
@@ -115,20 +104,31 @@ class BucketBlobs(Blobs):
     def _place(self, key: str) -> str:
         return f"{self._prefix}{check_key(key)[:2]}/{key}"
 
+    def _named(self, key: str) -> dict[str, str]:
+        return {"Bucket": self._name, "Key": self._place(key)}
+
     def _listing(self) -> Iterator[tuple[str, int]]:
         pages = self._client.get_paginator("list_objects_v2")
-        try:
+        with self._errors([NO_BUCKET]):
             for page in pages.paginate(Bucket=self._name, Prefix=self._prefix):
                 for one in page.get("Contents", ()):
                     name = one["Key"].rpartition("/")[2]
                     if KEY.fullmatch(name) and one["Key"] == self._place(name):
                         yield name, one["Size"]
-        except Failed as error:
-            if _code(error) != NO_BUCKET:
-                raise self._away(error) from error
 
-    def _away(self, error: Exception) -> BlobError:
-        return BlobError(f"{self.address} does not do its work: {error}. Nothing was changed; try again.")
+    @contextmanager
+    def _errors(self, answers: Collection[str] = ()) -> Iterator[None]:
+        """Failures become a BlobError; those that are an answer just end the block."""
+        try:
+            yield
+            self._outages.worked()
+        except Failed as error:
+            if _code(error) not in answers:
+                self._outages.failed(error)
+                reason = URL.sub("…", str(error))
+                raise BlobError(
+                    f"The bucket does not do its work: {reason}. Nothing was changed; try again."
+                ) from error
 
 
 def _client(address: str) -> Any:  # noqa: ANN401 (boto3 makes its classes when it runs)

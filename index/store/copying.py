@@ -2,12 +2,12 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from index.store.database import PAGE, StoreError
-from index.store.metadata import FEED_MARK, SESSION, last_change
+from index.store.metadata import FEED_MARK, PICTURES, SESSION, last_change
 from index.store.schema import meta, tables
 from index.store.store import Store, database_at
 from multifold.errors import MultifoldError, needs_extra
@@ -26,16 +26,13 @@ class CopyError(MultifoldError):
 
 def copy_store(store: Store, where: str, on_progress: Callable[[int], object]) -> int:
     """Copy all of it into an empty database, in one transaction; returns the version of the copy."""
-    target = database_at(where, read_only=False, fresh=True)
-    try:
-        with store.moment() as source, target.writing() as connection:
-            if inspect(connection).has_table(meta.name):
-                raise StoreError(f"{target.name} holds a collection already: choose an empty schema.")
-            tables.create_all(connection)
-            copy_tables(source, connection, on_progress)
-            return last_change(source)
-    finally:
-        target.close()
+    copy = closing(database_at(where, read_only=False, fresh=True))
+    with copy as target, store.moment() as source, target.writing() as connection:
+        if inspect(connection).has_table(meta.name):
+            raise StoreError(f"{target.name} holds a collection already: choose an empty schema.")
+        tables.create_all(connection)
+        copy_tables(source, connection, on_progress)
+        return last_change(source)
 
 
 def copy_tables(
@@ -59,9 +56,8 @@ def sqlite_copy(source: Connection, path: Path) -> Iterator[Connection]:
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path)
-        connection.executescript(
-            f"PRAGMA page_size = {PAGE}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"
-        )
+        for pragma in (f"page_size = {PAGE}", "journal_mode = OFF", "synchronous = OFF"):
+            connection.execute(f"PRAGMA {pragma}")
         if former is not None:
             connection.execute(f"ATTACH ? AS {FORMER}", [former])
         return connection
@@ -90,6 +86,6 @@ def _copy_within(target: Connection) -> None:
 
 
 def _rows(table: Table) -> Select[Any]:
-    """All but the session, and what a cluster holds of this store."""
+    """All but the session, what a cluster holds of this store, and where its pictures are."""
     rows = select(table)
-    return rows.where(table.c.key.not_in([SESSION, FEED_MARK])) if table.name == meta.name else rows
+    return rows.where(table.c.key.not_in([SESSION, FEED_MARK, PICTURES])) if table.name == meta.name else rows

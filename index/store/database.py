@@ -1,21 +1,63 @@
 """Transactions that see one version and commits that survive, and SQLite as the embedded database."""
 
+import logging
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, Engine, create_engine, event
+    from sqlalchemy import Connection, Table, create_engine, event, insert
     from sqlalchemy.exc import SQLAlchemyError
+
+log = logging.getLogger(__name__)
 
 
 class StoreError(MultifoldError):
     """The database cannot be read or written; what was acknowledged before is still there."""
+
+
+class OutageLog:
+    """Tells the log once that something fails, and once that it works again."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self.away = False
+
+    def failed(self, reason: object) -> None:
+        """It failed; only the first time counts."""
+        if not self.away:
+            self.away = True
+            log.warning("%s fails: %s", self._what, " ".join(str(reason).split()))
+
+    def worked(self) -> None:
+        """It works."""
+        if self.away:
+            self.away = False
+            log.warning("%s works again", self._what)
+
+
+FEW = 16  # rows that are quicker in one statement
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of one table that have all its columns; PostgreSQL copies them, if they are many."""
+    if len(rows) <= FEW or connection.dialect.name != "postgresql":
+        if rows:
+            connection.execute(insert(table), rows)
+        return
+    quote = connection.dialect.identifier_preparer.quote
+    names = list(table.columns.keys())
+    columns = ", ".join(map(quote, names))
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(f"COPY {quote(table.name)} ({columns}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row([row[name] for name in names])
 
 
 class Database(ABC):
@@ -23,10 +65,11 @@ class Database(ABC):
 
     shared: bool
     advice: str  # what to do when it fails
+    failures: tuple[type[Exception], ...] = (SQLAlchemyError,)
 
-    def __init__(self, name: str, engine: Engine) -> None:
+    def __init__(self, name: str, outages: OutageLog) -> None:
         self.name = name
-        self._engine = engine
+        self._outages = outages
         self._here = threading.local()  # the reading transaction that this thread is in
 
     @contextmanager
@@ -46,7 +89,7 @@ class Database(ABC):
     @contextmanager
     def apart(self) -> Iterator[Connection]:
         """A reading transaction that sees what is newest, whatever this thread reads already."""
-        with self._errors(), self._engine.connect() as connection, self._begun(connection, writes=False):
+        with self._errors(), self._connected() as connection, self._begun(connection, writes=False):
             yield connection
 
     @contextmanager
@@ -60,21 +103,34 @@ class Database(ABC):
 
         It has all of the store to itself: no other writes begin before it has ended.
         """
-        with self._errors(), self._engine.connect() as connection, self._begun(connection, writes=True):
+        with self._errors(), self._connected() as connection, self._begun(connection, writes=True):
             yield connection
 
     def vacuum(self) -> None:
         """Give the space of what was removed back to the disk."""
-        with self._errors(), self._engine.connect() as connection:
+        with self._errors(), self._connected() as connection:
             self._vacuum(connection)
+
+    @abstractmethod
+    def size(self) -> int:
+        """How many bytes it takes."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it has failed, and not worked since."""
+        return self._outages.away
 
     @abstractmethod
     def unsound(self) -> list[str]:
         """What the database finds wrong with itself."""
 
+    @abstractmethod
     def close(self) -> None:
-        """Close every connection."""
-        self._engine.dispose()
+        """Close every connection that is for this alone."""
+
+    @abstractmethod
+    def _connected(self) -> AbstractContextManager[Connection]:
+        """A connection for this thread alone."""
 
     @abstractmethod
     @contextmanager
@@ -86,13 +142,18 @@ class Database(ABC):
     def _vacuum(self, connection: Connection) -> None:
         """Outside of any transaction."""
 
+    @abstractmethod
+    def _failure(self, error: Exception) -> str:
+        """What has failed, for whoever asked."""
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", None) or error).strip()
-            raise StoreError(f"The store {self.name} failed: {reason}. {self.advice}") from error
+        except self.failures as error:
+            self._outages.failed(getattr(error, "orig", None) or error)
+            raise StoreError(f"{self._failure(error)}. {self.advice}") from error
+        self._outages.worked()
 
 
 PAGE = 16_384  # bytes; of SQLite's usual 4,096 a feature of 512 numbers leaves a half empty
@@ -109,9 +170,8 @@ class SQLite(Database):
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._read_only = read_only
         arguments = {"timeout": BUSY, "check_same_thread": False}
-        super().__init__(
-            str(path), create_engine(f"sqlite:///{path}", max_overflow=-1, connect_args=arguments)
-        )
+        super().__init__(str(path), OutageLog(f"the store {path}"))
+        self._engine = create_engine(f"sqlite:///{path}", max_overflow=-1, connect_args=arguments)
         event.listen(self._engine, "connect", self._prepare)
         event.listen(self._engine, "begin", _begin)
 
@@ -122,6 +182,21 @@ class SQLite(Database):
             loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         problems = [f"The store {self.name}: {line}." for line in lines if line != "ok"]
         return problems + [f"The store {self.name}: a row of {row[0]} belongs to nothing." for row in loose]
+
+    def size(self) -> int:
+        """What its files take."""
+        path = Path(self.name)
+        return sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*"))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def _connected(self) -> AbstractContextManager[Connection]:
+        return self._engine.connect()
+
+    def _failure(self, error: Exception) -> str:
+        return f"The store {self.name} failed: {str(getattr(error, 'orig', None) or error).strip()}"
 
     @contextmanager
     def _begun(self, connection: Connection, *, writes: bool) -> Iterator[None]:

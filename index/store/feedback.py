@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from index.store.item_rows import TableRow, is_storable
-from index.store.schema import LONGEST_WHO, feedback
+from index.store.browse import check_page
+from index.store.item_rows import UNSTORABLE, is_storable
+from index.store.schema import LONGEST_WHO, TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Kind, QueryMeans, Side, Target, Verdict
 
@@ -21,6 +22,7 @@ with needs_extra("serve"):
 ID = re.compile(r"[0-9a-f]{32}")
 MAX_JUDGEMENTS = 100_000  # verdicts of one collection
 BLOB = "blob"
+SAME_COLUMNS = ("id", "item", "verdict", "author", "given")  # as in a judgement
 
 
 class FeedbackError(MultifoldError):
@@ -70,7 +72,7 @@ def write_judgement(connection: Connection, judgement: Judgement) -> None:
     """Keep a verdict, in place of the former one of that id."""
     _check(judgement)
     connection.execute(delete(feedback).where(feedback.c.id == judgement.id))
-    if count_judgements(connection) >= MAX_JUDGEMENTS:
+    if (connection.scalar(select(func.count()).select_from(feedback)) or 0) >= MAX_JUDGEMENTS:
         raise FeedbackError(f"{MAX_JUDGEMENTS:,} verdicts are kept and no more; export and remove some first")
     connection.execute(insert(feedback), _row(judgement))
 
@@ -80,11 +82,6 @@ def remove_judgement(connection: Connection, name: str) -> int:
     if not ID.fullmatch(name):
         return 0
     return connection.execute(delete(feedback).where(feedback.c.id == name)).rowcount
-
-
-def count_judgements(connection: Connection) -> int:
-    """How many there are."""
-    return connection.scalar(select(func.count()).select_from(feedback)) or 0
 
 
 def get_judgement(connection: Connection, name: str) -> Judgement | None:
@@ -99,6 +96,7 @@ def page_of_judgements(
     connection: Connection, after: str | None, limit: int, chosen: FeedbackFilter
 ) -> list[Judgement]:
     """Verdicts in the order of their ids, from behind the one named."""
+    check_page(after, limit)
     wanted = select(feedback).order_by(feedback.c.id).limit(limit)
     if after is not None:
         wanted = wanted.where(feedback.c.id > after)
@@ -120,30 +118,21 @@ def _check(judgement: Judgement) -> None:
     if author is not None and not (0 < len(author) <= LONGEST_WHO and is_storable(author)):
         raise FeedbackError(f"the name of who judges needs 1 to {LONGEST_WHO} characters that can be stored")
     if not all(is_storable(part.text or "") and is_storable(part.id or "") for part in judgement.query):
-        raise FeedbackError("the query holds characters that cannot be stored (NUL or half a surrogate pair)")
+        raise FeedbackError(f"the query {UNSTORABLE}")
 
 
 def _row(judgement: Judgement) -> dict[str, Any]:
-    parts = [
-        {name: value for name, value in vars(part).items() if value is not None} for part in judgement.query
-    ]
+    every = (vars(part).items() for part in judgement.query)
+    parts = [{name: value for name, value in part if value is not None} for part in every]
     kind, ordinal = judgement.seen or (None, None)
-    return {
-        "id": judgement.id,
-        "given": judgement.given,
-        "item": judgement.item,
-        "verdict": judgement.verdict,
-        "author": judgement.author,
-        "kind": kind,
-        "ordinal": ordinal,
-        "query": json.dumps({"target": judgement.target, "parts": parts}),
-    }
+    same = {name: getattr(judgement, name) for name in SAME_COLUMNS}
+    query = json.dumps({"target": judgement.target, "parts": parts})
+    return same | {"kind": kind, "ordinal": ordinal, "query": query}
 
 
 def _judgement(row: TableRow) -> Judgement:
     query = json.loads(row["query"])
     seen = None if row["kind"] is None else (cast(Kind, row["kind"]), int(row["ordinal"]))
     parts = tuple(FeedbackQueryPart(**part) for part in query["parts"])
-    return Judgement(
-        row["id"], row["item"], row["verdict"], query["target"], parts, row["author"], seen, row["given"]
-    )
+    same = {name: row[name] for name in SAME_COLUMNS}
+    return Judgement(**same, target=query["target"], query=parts, seen=seen)

@@ -14,20 +14,14 @@ which values of a payload count.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Int64
 
 from index.contracts import Ids
-from index.store.item_rows import (
-    HEAD,
-    PRESENT,
-    FactValue,
-    fact_value,
-    is_storable,
-    next_after_prefix,
-)
+from index.store.item_rows import HEAD, PRESENT, FactValue, fact_value, is_storable, next_after_prefix
 from index.store.schema import LONGEST_KEY, facts, items
 from multifold.errors import MultifoldError, needs_extra
 
@@ -38,7 +32,9 @@ with needs_extra("serve"):
 MAX_FILTER_DEPTH = 16
 MAX_FILTER_TERMS = 1_000  # conditions and values together
 MAX_COMPARED_TEXT = 100_000  # characters of a text that is compared as a whole
-RANGE = ("gt", "gte", "lt", "lte")
+COMPARISONS: Mapping[str, Callable[..., Any]] = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
+RANGE = tuple(COMPARISONS)
+OPERATORS = ("in", "prefix", "exists")
 JOINS = ("and", "or", "not")
 
 
@@ -144,7 +140,7 @@ def _conditions(key: str, raw: Mapping[str, Any]) -> list[Filter]:
     if not raw:
         raise FilterError(f"The condition on {_shown(key)} is empty.")
     bounds = {name: raw[name] for name in RANGE if name in raw}
-    others = [OPERATORS[name](key, value) for name, value in raw.items() if name in OPERATORS]
+    others = [_operator(name, key, value) for name, value in raw.items() if name in OPERATORS]
     return [_range(key, bounds), *others] if bounds else others
 
 
@@ -152,23 +148,16 @@ def _one_of(key: str, scalars: Iterable[object]) -> Filter:
     return OneOfFilter(key, tuple(dict.fromkeys(_value(key, scalar) for scalar in scalars)))
 
 
-def _in(key: str, raw: object) -> Filter:
-    if not isinstance(raw, list):
-        raise FilterError(f"'in' takes a list of values, not {_shown(raw)}.")
-    return _one_of(key, raw)
-
-
-def _exists(key: str, raw: object) -> Filter:
+def _operator(name: str, key: str, raw: object) -> Filter:
+    if name == "prefix":
+        return PrefixFilter(key, _short(raw, "'prefix' takes a text"))
+    if name == "in":
+        if not isinstance(raw, list):
+            raise FilterError(f"'in' takes a list of values, not {_shown(raw)}.")
+        return _one_of(key, raw)
     if not isinstance(raw, bool):
         raise FilterError(f"'exists' takes true or false, not {_shown(raw)}.")
     return ExistsFilter(key) if raw else NotFilter(ExistsFilter(key))
-
-
-OPERATORS: Mapping[str, Callable[[str, object], Filter]] = {
-    "in": _in,
-    "prefix": lambda key, raw: PrefixFilter(key, _short(raw, "'prefix' takes a text")),
-    "exists": _exists,
-}
 
 
 def _range(key: str, raw: Mapping[str, object]) -> Filter:
@@ -194,10 +183,9 @@ def _short(raw: object, wanted: str) -> str:
 
 
 def _value(key: str, raw: object) -> FactValue:
-    wanted = isinstance(raw, (str, bool, int, float)) and not (
-        isinstance(raw, str) and len(raw) > MAX_COMPARED_TEXT
-    )
-    value = fact_value(raw) if wanted else PRESENT  # type: ignore[arg-type]
+    value = PRESENT
+    if isinstance(raw, (bool, int, float)) or (isinstance(raw, str) and len(raw) <= MAX_COMPARED_TEXT):
+        value = fact_value(raw)
     if value == PRESENT:
         hint = ' (write {"exists": false} for what is missing, {"in": […]} for one of several)'
         raise FilterError(
@@ -284,12 +272,7 @@ def _among(leaf: OneOfFilter) -> Iterator[Condition]:
 
 
 def _between(leaf: RangeFilter) -> Condition:
-    bounds = {"gt": leaf.gt, "gte": leaf.gte, "lt": leaf.lt, "lte": leaf.lte}
-    given = {name: bound for name, bound in bounds.items() if bound is not None}
-    of_text = any(isinstance(bound, str) for bound in given.values())
-    column: Any = facts.c.text if of_text else facts.c.number
-    compared = {"gt": column.__gt__, "gte": column.__ge__, "lt": column.__lt__, "lte": column.__le__}
-    return and_(
-        facts.c.kind == ("text" if of_text else "number"),
-        *(compared[name](bound) for name, bound in given.items()),
-    )
+    bounds = {name: bound for name in RANGE if (bound := getattr(leaf, name)) is not None}
+    kind = "text" if any(isinstance(bound, str) for bound in bounds.values()) else "number"
+    compared = (COMPARISONS[name](facts.c[kind], bound) for name, bound in bounds.items())
+    return and_(facts.c.kind == kind, *compared)

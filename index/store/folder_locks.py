@@ -6,9 +6,11 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
+from multifold.durable import make_folder, sync_folder, temporary_path
 from multifold.errors import MultifoldError
 
 NAME = "writer.lock"
@@ -24,7 +26,7 @@ class WriterLock:
     """Held from creation to `release`, or to the end of the process, however it ends."""
 
     def __init__(self, folder: Path, address: str | None = None) -> None:
-        self._handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        self._handle = _open_lock(folder / NAME)
         if not _lock(self._handle, fcntl.LOCK_EX, LOCK_SECONDS):
             holder = _read(self._handle)
             os.close(self._handle)
@@ -32,7 +34,9 @@ class WriterLock:
                 f"{folder} is being written by {holder or 'another process'}. "
                 "Send your changes there, stop it first, or open the collection for reading only."
             )
-        _write(self._handle, address or f"process {os.getpid()}")
+        holder = json.dumps({"address": address or f"process {os.getpid()}", "process": os.getpid()})
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, holder.encode(), 0)
 
     def release(self) -> None:
         """Let another process write."""
@@ -54,29 +58,35 @@ def writer_of(folder: Path) -> str | None:
         os.close(handle)
 
 
-@contextmanager
-def keep_blobs(folder: Path) -> Iterator[None]:
+def keep_blobs(folder: Path) -> AbstractContextManager[None]:
     """No process removes blobs meanwhile; several may ask for that at once."""
-    with _blobs_locked(folder, fcntl.LOCK_SH, "Its blobs are being cleared of what nobody needs"):
-        yield
+    return _blobs_locked(folder, fcntl.LOCK_SH, "Its blobs are being cleared of what nobody needs")
 
 
-@contextmanager
-def allow_blob_removal(folder: Path) -> Iterator[None]:
+def allow_blob_removal(folder: Path) -> AbstractContextManager[None]:
     """Blobs may be removed meanwhile: no process needs those that are there."""
-    with _blobs_locked(folder, fcntl.LOCK_EX, "A snapshot of it is being taken"):
-        yield
+    return _blobs_locked(folder, fcntl.LOCK_EX, "A snapshot of it is being taken")
 
 
 @contextmanager
 def _blobs_locked(folder: Path, mode: int, reason: str) -> Iterator[None]:
-    handle = os.open(folder / BLOBS, os.O_RDWR | os.O_CREAT, 0o644)
+    make_folder(folder)  # where nothing but the lock may be, if the collection is elsewhere
+    handle = _open_lock(folder / BLOBS)
     try:
         if not _lock(handle, mode, LOCK_SECONDS):
             raise LockError(f"{folder} is busy. {reason}: try again when that has ended.")
         yield
     finally:
         os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise LockError(
+            f"{path.parent} cannot be written to: {error.strerror or error}. Check its permissions and mount."
+        ) from error
 
 
 def _lock(handle: int, mode: int, seconds: float) -> bool:
@@ -92,16 +102,27 @@ def _lock(handle: int, mode: int, seconds: float) -> bool:
             return True
 
 
-def _write(handle: int, address: str) -> None:
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps({"address": address, "process": os.getpid()}).encode(), 0)
-
-
 def _read(handle: int) -> str | None:
     try:
         return str(json.loads(os.pread(handle, 4096, 0))["address"])
     except (ValueError, KeyError, TypeError):
         return None  # caught between taking the lock and signing it
+
+
+MARK = "folder.id"  # what a folder is called by processes that share it
+
+
+def mark_of_folder(folder: Path, *, make: bool) -> str | None:
+    """What tells this folder from all others, wherever it is mounted."""
+    path = folder / MARK
+    if make and not path.exists():
+        new = temporary_path(path)
+        new.write_text(uuid4().hex, encoding="ascii")
+        with suppress(FileExistsError):  # another process was first
+            os.link(new, path)
+        new.unlink()
+        sync_folder(folder)
+    return path.read_text(encoding="ascii") if path.is_file() else None
 
 
 MOUNTS = Path("/proc/self/mounts")

@@ -16,17 +16,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 from jaxtyping import Int8, Int64
 
 from index.contracts import PairedIds
-from index.store.schema import LONGEST_ID, LONGEST_KEY, LONGEST_TEXT, items, observations
+from index.store.schema import LONGEST_ID, LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import SIDE_OF, SIDES, Features, Item, Observation, Side
 
 with needs_extra("serve"):
-    from sqlalchemy import BindParameter, Connection, Executable, bindparam, select
+    from sqlalchemy import BindParameter, Connection, Executable, FromClause, bindparam, func, select
 
 BITS = 20
 PLACES = 1 << BITS
@@ -68,8 +69,6 @@ def all_rows(edition: int, size: int) -> Int64[np.ndarray, " b"]:
     return np.concatenate([observation_rows(edition, size), pooled])
 
 
-TableRow: TypeAlias = Mapping[Any, Any]  # of a table, by column
-
 FEATURE_DTYPE = np.dtype("<f4")
 SIDE_NUMBERS = {side: place for place, side in enumerate(SIDES)}
 
@@ -92,31 +91,48 @@ class ItemSummary:
     payload: Mapping[str, Any]
 
 
+def checksums(*columns: object, feature: object = b"") -> tuple[int, int]:
+    """The checksums of a row: of its feature, if it has one, and of its other columns."""
+    data = feature if isinstance(feature, bytes) else b""  # damage may have made a text of it
+    return crc32(data), crc32("\0".join(map(str, columns)).encode(errors="replace"))
+
+
+def checksums_of(row: Sequence[Any]) -> tuple[int, int]:
+    """The checksums that an observation should have."""
+    number, edition, side, kind, ordinal, feature, words, blob, *_ = row
+    return checksums(number, edition, side, kind, ordinal, words, blob, feature=feature)
+
+
+def is_sound(row: Sequence[Any]) -> bool:
+    """Whether an observation is what was written."""
+    return checksums_of(row) == tuple(row[-2:])
+
+
+def is_whole(row: Sequence[Any]) -> bool:
+    """Whether all but the feature of an observation is what was written."""
+    return bool(checksums_of(row)[1] == row[-1])
+
+
 def item_record(edition: int, item: Item, former: TableRow | None) -> dict[str, Any]:
     """An item as a row of `items`."""
-    return {
+    record = {
         "edition": edition,
         "id": item.id,
         "generation": former["generation"] + 1 if former else 1,
         "size": len(item.observations),
         "payload": json.dumps(dict(item.payload), allow_nan=False),
-        "files": json.dumps(item.files) if item.files else None,
+        "files": _files_text(item),
     }
+    return record | {"row_checksum": checksums(*record.values())[1]}
 
 
 def observation_records(edition: int, item: Item) -> Iterator[dict[str, Any]]:
     """An item's observations as rows of `observations`."""
-    for row, observation in enumerate(item.observations, first_row(edition)):
-        yield {
-            "row": row,
-            "edition": edition,
-            "side": SIDE_OF[observation.kind],
-            "kind": observation.kind,
-            "ordinal": observation.index,
-            "feature": observation.feature.astype(FEATURE_DTYPE).tobytes(),
-            "text": observation.text,
-            "blob": observation.blob,
-        }
+    columns = [column.name for column in COLUMNS]
+    for row, one in enumerate(item.observations, first_row(edition)):
+        feature = one.feature.astype(FEATURE_DTYPE).tobytes()
+        values = (row, edition, SIDE_OF[one.kind], one.kind, one.index, feature, one.text, one.blob)
+        yield dict(zip(columns, (*values, *checksums_of(values)), strict=True))
 
 
 def fact_records(edition: int, payload_text: str) -> Iterator[dict[str, Any]]:
@@ -125,8 +141,10 @@ def fact_records(edition: int, payload_text: str) -> Iterator[dict[str, Any]]:
         yield {"edition": edition, "key": key, "kind": value.kind, "text": value.text, "number": value.number}
 
 
-def _observation(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
-    feature = np.frombuffer(row.feature, FEATURE_DTYPE).astype(np.float32, copy=False)
+def observation_of(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
+    """An observation of its row."""
+    numbers = len(row.feature) // FEATURE_DTYPE.itemsize  # damage may have cut it
+    feature = np.frombuffer(row.feature, FEATURE_DTYPE, numbers).astype(np.float32, copy=False)
     return Observation(row.kind, row.ordinal, feature, row.text, row.blob)
 
 
@@ -140,14 +158,23 @@ def payload(text: str) -> dict[str, Any]:
     return cast(dict[str, Any], json.loads(text))
 
 
-def parse_files(text: str | None) -> tuple[str, ...]:
-    """The keys of an item's originals from its column."""
-    return tuple(json.loads(text)) if text else ()
+def _files_text(item: Item) -> str | None:
+    """The keys of an item's originals; beside them, if there are any, the notes about them."""
+    if item.notes:
+        return json.dumps({"keys": item.files, "notes": item.notes})
+    return json.dumps(item.files) if item.files else None
+
+
+def parse_files(text: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys of an item's originals, and the notes about them, from its column."""
+    value = json.loads(text) if text else ()
+    keys, notes = (value["keys"], value["notes"]) if isinstance(value, dict) else (value, ())
+    return tuple(keys), tuple(notes)
 
 
 def batch_from_rows(rows: Sequence[Any]) -> FeatureBatch:
-    """A batch from rows of (row, side, feature)."""
-    numbers, sides, features = zip(*rows, strict=True)
+    """A batch from rows of `observations`."""
+    numbers, sides, features = zip(*((one.row, one.side, one.feature) for one in rows), strict=True)
     flat = np.frombuffer(b"".join(features), FEATURE_DTYPE).astype(np.float32, copy=False)
     return _batch(numbers, sides, flat.reshape(len(rows), -1))
 
@@ -160,20 +187,20 @@ def batch_from_items(items: Sequence[Item]) -> FeatureBatch:
 
 
 def _batch(rows: Sequence[int], sides: Sequence[Side], features: Features) -> FeatureBatch:
-    return FeatureBatch(
-        np.array(rows, np.int64), np.array([SIDE_NUMBERS[side] for side in sides], np.int8), features
-    )
+    places = np.array([SIDE_NUMBERS[side] for side in sides], np.int8)
+    return FeatureBatch(np.array(rows, np.int64), places, features)
 
 
 MANY = 5_000  # values in one statement
 VALUES: BindParameter[Any] = bindparam("values", expanding=True)
 COLUMNS = observations.c
-SUMMARIES = select(items.c.edition, items.c.id, items.c.size, items.c.payload).where(
-    items.c.edition.in_(VALUES)
-)
-OBSERVATIONS = select(
-    COLUMNS.row, COLUMNS.kind, COLUMNS.ordinal, COLUMNS.feature, COLUMNS.text, COLUMNS.blob
-).where(COLUMNS.row.in_(VALUES))
+SUMMARIES = select(items).where(items.c.edition.in_(VALUES))
+OBSERVATIONS = select(observations).where(COLUMNS.row.in_(VALUES))
+
+
+def count_rows(connection: Connection, table: FromClause) -> int:
+    """How many rows a table has."""
+    return connection.scalar(select(func.count()).select_from(table)) or 0
 
 
 def in_pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -197,27 +224,14 @@ def read_summaries(connection: Connection, editions: Sequence[int]) -> dict[int,
 def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, Observation]:
     """The observations of these rows; those replaced or deleted are left out."""
     every = read_rows(connection, OBSERVATIONS, rows)
-    return {one.row: _observation(one) for one in every}
+    return {one.row: observation_of(one) for one in every}
 
 
-def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
-    """Items of these rows, with their observations in the order they were given."""
-    of_these = select(observations).where(COLUMNS.edition.in_([row["edition"] for row in rows]))
-    by_edition: dict[int, list[Observation]] = {row["edition"]: [] for row in rows}
-    for one in connection.execute(of_these.order_by(COLUMNS.row)):
-        by_edition[one.edition].append(_observation(one))
-    return [
-        Item(row["id"], tuple(by_edition[row["edition"]]), payload(row["payload"]), parse_files(row["files"]))
-        for row in rows
-    ]
-
-
-def read_item(connection: Connection, name: str) -> Item | None:
-    """One item with its observations, in the order they were given."""
-    if not is_storable(name):
-        return None
-    rows = connection.execute(select(items).where(items.c.id == name)).mappings().all()
-    return next(iter(read_items(connection, rows)), None)
+def are_equal(item: Item, other: Item | None) -> bool:
+    """Whether two items are stored alike."""
+    if other is None or dict(item.payload) != dict(other.payload) or item.files != other.files:
+        return False
+    return [*observation_records(0, item)] == [*observation_records(0, other)]
 
 
 Scalar: TypeAlias = str | int | float  # and bool, which is an int
@@ -316,6 +330,9 @@ def _walk(key: str, value: object, depth: int) -> Iterator[PayloadFact]:
         yield PayloadFact(key, fact_value(value))
 
 
+UNSTORABLE = "holds characters that cannot be stored (NUL or half a surrogate pair)"
+
+
 class ItemError(MultifoldError):
     """An item that cannot be stored; says which and why."""
 
@@ -325,6 +342,9 @@ def check_items(new: Sequence[Item], feature_length: int | None) -> None:
     names: set[str] = set()
     for item in new:
         _check_id(item.id)
+        if item.damaged:
+            kind, place = item.damaged[0].kind, item.damaged[0].index
+            raise ItemError(f"Item {item.id!r}: {kind} {place} is damaged: write the item from its original.")
         if item.id in names:
             raise ItemError(f"Item {item.id!r} stands twice in one call: which of the two is meant?")
         names.add(item.id)
@@ -335,18 +355,13 @@ def _check_id(id: str) -> None:  # noqa: A002 (what an item's name is called her
     if not id or len(id) > LONGEST_ID:
         raise ItemError(f"An item's id needs 1 to {LONGEST_ID} characters; {id[:40]!r} has {len(id)}.")
     if not is_storable(id):
-        raise ItemError(
-            f"Item {id!r}: the id holds characters that cannot be stored (NUL or half a surrogate pair)."
-        )
+        raise ItemError(f"Item {id!r}: the id {UNSTORABLE}.")
 
 
 def _check_item(item: Item, feature_length: int | None) -> int:
-    """Returns the length of the item's features."""
-    if not 0 < len(item.observations) <= MOST_OBSERVATIONS:
-        many = len(item.observations)
-        raise ItemError(
-            f"Item {item.id!r} has {many} observations; it needs one or more, up to {MOST_OBSERVATIONS}."
-        )
+    if not 0 < (many := len(item.observations)) <= MOST_OBSERVATIONS:
+        wanted = f"it needs one or more, up to {MOST_OBSERVATIONS}"
+        raise ItemError(f"Item {item.id!r} has {many} observations; {wanted}.")
     _check_payload(item)
     names: set[tuple[str, int]] = set()
     length = feature_length or item.observations[0].feature.size
@@ -361,7 +376,6 @@ def _check_item(item: Item, feature_length: int | None) -> int:
 
 
 def _problem(observation: Observation, length: int) -> str | None:
-    """What is wrong with an observation, if anything is."""
     feature = observation.feature
     if observation.kind not in SIDE_OF:
         return f"is of no known kind; kinds are {', '.join(SIDE_OF)}"
@@ -372,9 +386,7 @@ def _problem(observation: Observation, length: int) -> str | None:
     if not is_storable(observation.text or ""):
         return "has a text that cannot be stored (NUL or half a surrogate pair)"
     if feature.ndim != 1 or feature.size != length or not length:
-        return (
-            f"has a feature of shape {feature.shape}; the features of this collection have ({length or 'n'},)"
-        )
+        return f"has a feature of shape {feature.shape}; those of this collection have ({length or 'n'},)"
     return None if np.isfinite(feature).all() else "has a feature with numbers that are not finite"
 
 
@@ -384,6 +396,5 @@ def _check_payload(item: Item) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise ItemError(f"Item {item.id!r}: the payload is not a JSON object ({error}).") from error
     if len(values) > MOST_FACTS:
-        raise ItemError(
-            f"Item {item.id!r}: the payload has {len(values)} values; up to {MOST_FACTS} can be filtered by."
-        )
+        many = f"{len(values)} values; up to {MOST_FACTS} can be filtered by"
+        raise ItemError(f"Item {item.id!r}: the payload has {many}.")

@@ -9,18 +9,28 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from index.store import item_rows
-from index.store.item_rows import FeatureBatch, TableRow, first_row
-from index.store.schema import VERSION, changes, clock, items, meta, observations, tables
+from index.store.checksums import add_checksums, log_damage
+from index.store.database import insert_rows
+from index.store.item_rows import FeatureBatch, first_row
+from index.store.schema import VERSION, TableRow, changes, clock, items, meta, observations, tables
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, delete, insert, inspect, select, update
+    from sqlalchemy import Connection, delete, func, insert, inspect, select, text, update
 
 
 SCHEMA = "schema"
 
+
+def add_checksums_and_drop_words(connection: Connection) -> None:
+    """Version 6 has checksums; words are indexed in memory (see index/texts)."""
+    add_checksums(connection)
+    connection.execute(text("DROP TABLE IF EXISTS words"))
+    connection.execute(delete(meta).where(meta.c.key == "words"))
+
+
 # From that version to the next. Version 5 is the first that is released: nothing older is brought up to date.
-STEPS: dict[int, Callable[[Connection], None]] = {}
+STEPS: dict[int, Callable[[Connection], None]] = {5: add_checksums_and_drop_words}
 
 
 def migrate(connection: Connection) -> None:
@@ -37,6 +47,7 @@ def migrate(connection: Connection) -> None:
 SESSION = "session"
 FEED_MARK = "cluster"  # the note of how far a cluster was fed
 VECTOR_ID = "vector_id"
+PICTURES = "pictures"  # where those of a shared store are: `bucket`, or the mark of a folder
 
 
 class ForeignStoreError(MultifoldError):
@@ -82,17 +93,22 @@ def check_stamp(connection: Connection, name: str, vector_id: str | None) -> Sto
     return StoreStamp(notes[VECTOR_ID], None if length is None else int(length))
 
 
+def check_clock(connection: Connection) -> None:
+    """Refuse to write where the next change would get a number that an item has."""
+    newest = connection.scalar(select(func.max(items.c.edition))) or 0
+    if (last := connection.scalar(select(clock.c.last))) is None or last < newest:
+        raise ValueError(f"its clock stands at {last}, and an item has the number {newest}")
+
+
 def begin_session(connection: Connection) -> str:
     """Give this process's writes a name of their own."""
-    name = uuid4().hex
-    write_note(connection, SESSION, name)
+    write_note(connection, SESSION, name := uuid4().hex)
     return name
 
 
 def read_note(connection: Connection, key: str) -> str | None:
     """What is noted under this key."""
-    note: str | None = connection.scalar(select(meta.c.value).where(meta.c.key == key))
-    return note
+    return connection.scalar(select(meta.c.value).where(meta.c.key == key))
 
 
 def write_note(connection: Connection, key: str, value: str) -> None:
@@ -128,7 +144,7 @@ def log_changes(
         }
         for sequence, (item, former) in enumerate(entries, first)
     ]
-    connection.execute(insert(changes), lines)
+    insert_rows(connection, changes, lines)
     return first
 
 
@@ -159,9 +175,7 @@ class ChangesSince:
     """What has happened after a version: editions that ended, and features of editions that are new."""
 
     def __init__(self, connection: Connection, since: int, batch: int) -> None:
-        self._connection = connection
-        self._since = since
-        self._batch = batch
+        self._connection, self._since, self._batch = connection, since, batch
         self.version: int = last_change(connection)
 
     def ended(self, until: int | None = None) -> list[tuple[int, int]]:
@@ -172,25 +186,22 @@ class ChangesSince:
         return [(edition, size) for edition, size in self._connection.execute(query)]
 
     def batches(self) -> Iterator[FeatureBatch]:
-        """Features of the new editions in order, whole editions at a time."""
-        columns = observations.c.row, observations.c.side, observations.c.feature
+        """Features of the new editions in order, whole editions at a time, without damaged ones."""
+        row = observations.c.row
+        query = select(observations).order_by(row)
         for first, last in self._spans():
-            query = select(*columns).where(
-                observations.c.row.between(first_row(first), first_row(last + 1) - 1)
-            )
-            yield item_rows.batch_from_rows(
-                self._connection.execute(query.order_by(observations.c.row)).all()
-            )
+            these = query.where(row.between(first_row(first), first_row(last + 1) - 1))
+            rows = self._connection.execute(these).all()
+            if len(sound := list(filter(item_rows.is_sound, rows))) < len(rows):
+                log_damage(self._connection, rows)
+            if sound:
+                yield item_rows.batch_from_rows(sound)
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """First and last edition of each batch."""
-        query = (
-            select(items.c.edition, items.c.size)
-            .where(items.c.edition > self._since)
-            .order_by(items.c.edition)
-        )
+        query = select(items.c.edition, items.c.size).where(items.c.edition > self._since)
         first, total = None, 0
-        for edition, size in self._connection.execute(query).all():
+        for edition, size in self._connection.execute(query.order_by(items.c.edition)).all():
             first, total = edition if first is None else first, total + size
             if total >= self._batch:
                 yield first, edition

@@ -5,27 +5,30 @@ The change that writes an item numbers its edition (see item_rows.py and metadat
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
 from index.contracts import IndexPlan
-from index.store import browse, item_rows, lexical_index, metadata
+from index.store import browse, item_rows, metadata
 from index.store.blobs import Blobs, FolderBlobs
-from index.store.database import Database, SQLite, StoreError
+from index.store.database import Database, SQLite, StoreError, insert_rows
 from index.store.filters import Filter
-from index.store.item_rows import VALUES, TableRow, in_pieces, is_storable, read_rows
-from index.store.metadata import last_change, log_changes, prune_log, pruned_until
-from index.store.schema import facts, items, meta, observations
+from index.store.folder_locks import MARK, mark_of_folder
+from index.store.item_rows import VALUES, in_pieces, is_storable, read_rows
+from index.store.metadata import PICTURES, last_change, log_changes, prune_log, pruned_until
+from index.store.schema import TableRow, facts, items, meta, observations
 from multifold.durable import make_folder, sync_folder
 from multifold.errors import needs_extra
 from multifold.types import Item
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, delete, insert, inspect, select
+    from sqlalchemy import Connection, delete, inspect, select
 
 PLAN, LENGTH = "plan", "feature_length"
+IN_BUCKET = "bucket"
 ITEMS_BY_ID = select(items).where(items.c.id.in_(VALUES))
 DELETE_EDITIONS = delete(items).where(items.c.edition.in_(VALUES))  # observations and facts go with them
 
@@ -48,20 +51,23 @@ class Store:
         self.moment, self.writing = self._database.reading, self._database.writing
         self.alone, self.close = self._database.alone, self._database.close
         self.vacuum, self.unsound = self._database.vacuum, self._database.unsound
+        self.size = self._database.size
         try:
             if not read_only:
                 with self.writing() as connection:
+                    if isinstance(where, Path) and not inspect(connection).has_table(meta.name):
+                        refuse_remains(where, "pictures")  # the registry may be older
                     metadata.create_or_migrate(connection, vector_id)
-                    lexical_index.ensure_index(connection)
             if fresh and isinstance(where, Path):
                 sync_folder(where.parent)
-            with self.moment() as connection:
+            with self.moment() as connection, _damage_in_words(self._database.name):
                 if not inspect(connection).has_table(meta.name):
                     raise StoreError(f"There is no collection in {self._database.name}.")
                 stamp = metadata.check_stamp(connection, self._database.name, vector_id)
                 self.vector_id, self.feature_length = stamp.vector_id, stamp.feature_length
                 self.former = self.session = metadata.read_note(connection, metadata.SESSION)
-                self.has_words = lexical_index.has_index(connection)
+                if fresh:
+                    metadata.check_clock(connection)
             if fresh and not self._database.shared:
                 with self.writing() as connection:
                     self.session = metadata.begin_session(connection)
@@ -82,16 +88,20 @@ class Store:
             first = log_changes(connection, "upsert", [(item.id, former.get(item.id)) for item in new])
             editions = list(enumerate(new, first))
             rows = [item_rows.item_record(edition, item, former.get(item.id)) for edition, item in editions]
-            connection.execute(insert(items), rows)
+            insert_rows(connection, items, rows)
             records = chain.from_iterable(item_rows.observation_records(*one) for one in editions)
-            connection.execute(insert(observations), list(records))
+            insert_rows(connection, observations, list(records))
             values = [one for row in rows for one in item_rows.fact_records(row["edition"], row["payload"])]
-            if values:
-                connection.execute(insert(facts), values)
-            words = [(edition, lexical_index.words_of_item(item)) for edition, item in editions]
-            lexical_index.write_words(connection, words)
+            insert_rows(connection, facts, values)
         self.feature_length = length
         return first + len(new) - 1
+
+    def differing(self, new: Sequence[Item]) -> list[Item]:
+        """Those of the items that are not stored just so."""
+        with self.moment() as now:
+            rows = read_rows(now, ITEMS_BY_ID, [item.id for item in new if is_storable(item.id)])
+            there = {item.id: item for item in browse.read_items(now, [row._mapping for row in rows])}
+        return [item for item in new if not item_rows.are_equal(item, there.get(item.id))]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Remove items; returns how many there were."""
@@ -117,7 +127,8 @@ class Store:
         """The index that this collection asks for, if it asks."""
         with self.moment() as now:
             plan = metadata.read_note(now, PLAN)
-        return None if plan is None else IndexPlan(**json.loads(plan))
+        with _damage_in_words(self._database.name):
+            return None if plan is None else IndexPlan(**json.loads(plan))
 
     def ask_for(self, plan: IndexPlan) -> None:
         """From now on this collection asks for such an index, in every process that opens it."""
@@ -129,10 +140,28 @@ class Store:
         with self._database.apart() as connection:
             return metadata.read_note(connection, key)
 
-    def note(self, key: str, change: Callable[[str | None], str]) -> None:
-        """Change the note under this key, given what is noted there."""
+    def note(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Change the note under this key, given what is noted there; returns what is noted then."""
         with self.writing() as connection:
-            metadata.write_note(connection, key, change(metadata.read_note(connection, key)))
+            note = change(metadata.read_note(connection, key))
+            metadata.write_note(connection, key, note)
+        return note
+
+    def check_pictures(self, folder: Path, bucket: str | None, *, writes: bool) -> None:
+        """Refuse a folder or bucket for pictures that other processes of a shared store do not have."""
+        if not self._database.shared:
+            return
+        here = IN_BUCKET if bucket else mark_of_folder(folder, make=writes)
+        there = self.noted(PICTURES)
+        if writes and here is not None and (there is None or bucket):
+            there = self.note(PICTURES, lambda noted: here if bucket else noted or here)
+        if there == IN_BUCKET and not bucket:
+            raise StoreError("The pictures of this collection are in a bucket: set MULTIFOLD_BUCKET.")
+        if there not in (None, here) and not bucket:
+            raise StoreError(
+                f"The pictures of this collection are not in {folder}, but in a folder whose file {MARK} "
+                f"holds {there}. Let all services share that one, or set MULTIFOLD_BUCKET."
+            )
 
     def _settle_length(self, connection: Connection, new: Sequence[Item]) -> int:
         """The first items decide how long features are in this collection."""
@@ -155,10 +184,22 @@ def database_at(where: Path | str, *, read_only: bool, fresh: bool) -> Database:
 
         return Postgres(where, read_only=read_only)
     if fresh:
-        make_folder(where.parent)
+        make_home(where.parent)
+        if not where.is_file() or where.stat().st_size == 0:
+            refuse_remains(where)
     else:
         refuse_missing(where)
     return SQLite(where, read_only=read_only)
+
+
+@contextmanager
+def _damage_in_words(name: str) -> Iterator[None]:
+    """What a store says of itself that makes no sense is damage."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        advice = "restore a snapshot with `multifold index restore`"
+        raise StoreError(f"{name} is damaged ({error!r}): {advice}.") from error
 
 
 def open_blobs(home: Path, bucket: str | None) -> Blobs:
@@ -170,9 +211,35 @@ def open_blobs(home: Path, bucket: str | None) -> Blobs:
     return BucketBlobs(home, bucket)
 
 
+def make_home(folder: Path) -> None:
+    """Make the folder of a collection."""
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be made: {error.strerror or error}. Check its permissions."
+        ) from error
+
+
+REMAINS = {"pictures": "blobs/*/*", "other collections": "collections/c_*"}
+
+
+def refuse_remains(path: Path, *kinds: str) -> None:
+    """Raise if there is a collection whose store is gone: a new one would look healthy, and be empty."""
+    counts = {kind: sum(1 for _ in path.parent.glob(REMAINS[kind])) for kind in kinds or REMAINS}
+    if any(counts.values()):
+        found = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
+        raise StoreError(
+            f"{path} is missing or empty, and {found} are beside it. Put the file back, or make a new folder "
+            f"from a snapshot with `multifold index restore`. If the items are in PostgreSQL, name the "
+            f"database. To begin anew, move {path.parent} away."
+        )
+
+
 def refuse_missing(path: Path) -> None:
     """Raise if there is no store."""
     if not path.is_file():
+        refuse_remains(path)
         raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")
 
 
@@ -190,5 +257,4 @@ def _delete_editions(connection: Connection, ids: Sequence[str]) -> dict[str, Ta
     ended = [row["edition"] for row in former.values()]
     for some in in_pieces(ended):
         connection.execute(DELETE_EDITIONS, {VALUES.key: some})
-    lexical_index.forget_words(connection, ended)
     return former

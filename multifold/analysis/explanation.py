@@ -1,14 +1,11 @@
 """Which parts of a picture or a text made its index score with another vector.
 
-points: exact for point clouds, whose score is a sum over pairs of points; points that belong to no place in
-the picture or to no word are left out. grad-cam: for bundles with `explain_image.onnx` and
-`explain_text.onnx`: the gradient of the score at the last block, averaged over places, times the activation;
+points: exact for point clouds, whose score is a sum over pairs of points. grad-cam: for bundles with
+`explain_*.onnx`: the gradient of the score at the last block, averaged over places, times the activation;
 positive shares only. occlusion: for any bundle: how much the score falls when a place is blank or a word is
-missing. Except for grad-cam, shares are in units of the index score; negative shares lower the score. A
-bundle may state how well each method does (`explaining.json`); then the best is the default.
+missing. Except for grad-cam, shares are in units of the index score; negative shares lower it.
 
-`other` is the index vector of the other side, signs applied; one `part` of m of it belongs to one token, for
-geometries that compare m tokens pair by pair.
+`other` is the index vector of the other side, signs applied.
 """
 
 import threading
@@ -16,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import isqrt
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float32
@@ -36,6 +33,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 }
 # by side and method, the mean score left while the best places are deleted
 METHOD_QUALITY_FILE = "explaining.json"
+Colour: TypeAlias = Sequence[int]
 CELLS = 7  # along a side of a picture that is covered cell by cell
 WHITE = (255, 255, 255)
 
@@ -61,7 +59,7 @@ class WordShares:
 
 
 class Explainer:
-    """Explains the scores of one encoder. Its graphs are opened when they are first asked for."""
+    """Explains the scores of one encoder. Its graphs are opened when they are needed."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -78,11 +76,7 @@ class Explainer:
         return tuple(sorted(methods, key=lambda method: left.get(method, 0.0)))
 
     def picture(
-        self,
-        square: Pixels,
-        other: Vector,
-        method: ExplanationMethod | None = None,
-        blank: Sequence[int] = WHITE,
+        self, square: Pixels, other: Vector, method: ExplanationMethod | None = None, blank: Colour = WHITE
     ) -> HeatMap:
         """The shares of a picture's places; `blank` is the colour of nothing."""
         method = self._chosen("image", method)
@@ -119,13 +113,11 @@ class Explainer:
     def _chosen(self, side: Literal["image", "text"], method: ExplanationMethod | None) -> ExplanationMethod:
         methods = self.methods(side)
         if method is not None and method not in methods:
-            name = self.encoder.bundle.name
-            raise ExplanationError(
-                f"bundle {name} explains no {side} by {method}, but by {', '.join(methods)}"
-            )
+            ways = f"no {side} by {method}, but by {', '.join(methods)}"
+            raise ExplanationError(f"bundle {self.encoder.bundle.name} explains {ways}")
         return method or methods[0]
 
-    def _occlude(self, square: Pixels, other: Vector, blank: Sequence[int]) -> Float32[np.ndarray, "y x"]:
+    def _occlude(self, square: Pixels, other: Vector, blank: Colour) -> Float32[np.ndarray, "y x"]:
         places = np.linspace(0, len(square), CELLS + 1).round().astype(int).tolist()
         edges = [slice(*both) for both in pairwise(places)]
         variants = np.repeat(square[None], 1 + CELLS**2, axis=0)
@@ -157,21 +149,11 @@ def isolate_part(vector: Vector, place: int, parts: int) -> Vector:
     """An index vector of m parts with all but one of them blank."""
     if len(vector) % parts or not 0 <= place < parts:
         raise ExplanationError(f"there is no token {place} here: {parts} are compared pair by pair, from 0")
-    alone = np.zeros_like(vector)
     length = len(vector) // parts
-    alone[place * length : (place + 1) * length] = vector[place * length : (place + 1) * length]
-    return alone
+    return np.where(np.arange(len(vector)) // length == place, vector, np.float32(0))
 
 
 def token_shares(ours: Vector, theirs: Vector, parts: int) -> Float32[np.ndarray, " m"]:
     """The share of each pair of tokens of two index vectors; they sum to the inner product."""
     shares: Float32[np.ndarray, " m"] = (ours * theirs).reshape(parts, -1).sum(1)
-    return shares
-
-
-def pair_shares(
-    ours: Float32[np.ndarray, "p n"], theirs: Float32[np.ndarray, "r n"]
-) -> Float32[np.ndarray, "p r"]:
-    """The share of each pair of points of two clouds; they sum to the score."""
-    shares: Float32[np.ndarray, "p r"] = ours @ theirs.T
     return shares

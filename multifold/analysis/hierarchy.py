@@ -1,12 +1,11 @@
 """Hierarchical classification metrics on a tree of classes such as WordNet.
 
 TIE: steps on the tree between the predicted and the true class. LCA: steps from the predicted class up to
-their least common ancestor; 1 where it is right, as the published code counts. Jaccard, precision, recall: of
-the sets of ancestors, without the classes themselves, so that a sibling still has a Jaccard of 1.
+their least common ancestor; 1 where it is right. Jaccard, precision, recall: of the sets of ancestors.
 """
 
 import json
-from collections import deque
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,26 +43,23 @@ class ClassTree:
 
     def steps(self, start: str, end: str) -> int:
         """The length of the shortest way between two classes, up and down."""
-        away, waiting = {start: 0}, deque([start])
-        while waiting:
-            one = waiting.popleft()
-            if one == end:
-                return away[one]
-            for near in self._near.get(one, ()):
-                if near not in away:
-                    away[near] = away[one] + 1
-                    waiting.append(near)
-        raise ClassTreeError(
-            f"no way leads from {start!r} to {end!r} in this tree; it needs one top, and both of them"
-        )
+        away, last = {start: 0}, {start}
+        while last and end not in away:
+            last = {near for one in last for near in self._near[one] if near not in away}
+            away |= dict.fromkeys(last, max(away.values()) + 1)
+        if end not in away:
+            raise ClassTreeError(
+                f"no way leads from {start!r} to {end!r} in this tree; it needs one top, and both of them"
+            )
+        return away[end]
 
     @cached_property
-    def _near(self) -> Mapping[str, tuple[str, ...]]:
-        near: dict[str, tuple[str, ...]] = {}
+    def _near(self) -> Mapping[str, set[str]]:
+        near: dict[str, set[str]] = defaultdict(set)
         for child, parents in self.parents.items():
-            near[child] = near.get(child, ()) + parents
+            near[child].update(parents)
             for parent in parents:
-                near[parent] = (*near.get(parent, ()), child)
+                near[parent].add(child)
         return near
 
 

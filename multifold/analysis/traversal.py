@@ -1,11 +1,9 @@
-"""Traversals from the special to the general: a straight line of features to a root, and the captions near
-it.
+"""Traversals from the special to the general: a straight line to a root, and the captions near it.
 
 Position 0 is the start of the line, 1 is the root. The nearest caption at each step is on the path, or none
 where the root is nearer; its position is the first step where it is nearest. With a width K, only captions
 whose cone contains the step are considered. Where the geometry has no cones, and so no origin, the line
-starts from the index vector, which the geometry's map leaves unchanged, so that both ends are measured in the
-same way.
+starts from the index vector, so that both ends are measured in the same way.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +31,7 @@ class CaptionPool:
 
     def __add__(self, other: "CaptionPool") -> "CaptionPool":
         """Both; a caption of both counts once."""
-        features = {**dict(zip(other.texts, other.features, strict=True))}
-        features.update(zip(self.texts, self.features, strict=True))
+        features = dict(zip((*other.texts, *self.texts), (*other.features, *self.features), strict=True))
         return CaptionPool(tuple(features), np.stack([*features.values()]))
 
 
@@ -97,8 +94,7 @@ def traverse(
 def distances_to_root(encoder: Encoder, features: Features) -> Float64[np.ndarray, " b"]:
     """How far from the root each feature lies, as a chord in the space of index vectors.
 
-    Flat space: the distance itself; the sphere: the chord; with signs as in Lorentz space, where it is
-    2/√c·sinh(√c·d/2), it grows with the distance d and is d near the root.
+    In Lorentz space it is 2/√c·sinh(√c·d/2), which grows with the distance d and is d near the root.
     """
     apart = encoder.vectors(features).astype(np.float64) - encoder.vectors(root_of(encoder)[None])
     signs = 1.0 if encoder.query_signs is None else encoder.query_signs.astype(np.float64)

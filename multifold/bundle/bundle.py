@@ -1,10 +1,9 @@
-"""A bundle: an exported encoder on disk, with `bundle.json` beside the graphs, the tokenizer and the
-canaries.
+"""A bundle: an exported encoder on disk, with `bundle.json` beside graphs, tokenizer and canaries.
 
-A bundle has two ids. `vector_id` hashes everything that decides the vectors (graphs, tokenizer,
-preprocessing, rig, geometry) and is stored with each collection. `bundle_id` hashes everything, so that a new
-calibration changes only the `bundle_id`. A new bundle is written to a temporary folder and replaces the old
-one when complete.
+`vector_id` hashes everything that decides the vectors (graphs, tokenizer, preprocessing, rig, geometry) and
+is stored with each collection. `bundle_id` hashes everything: a new calibration changes it alone.
+A text reader may lie in the folder `reader` beside the graphs. No stored vector depends on it, so it has no
+part in the `vector_id`.
 """
 
 import hashlib
@@ -19,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.text_reader import ORIGIN_FILE, READER_FILES, TOKENIZER_FILE, open_text_reader
 from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError
 from multifold.types import SIDES, Features, Metric, Side
@@ -28,6 +28,8 @@ DESCRIPTION_FILE = "bundle.json"
 REQUIRED_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
 VECTOR_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json")
 POOL_FILE = "pool.json"
+READER_FOLDER = "reader"
+READER_PARTS = (*READER_FILES, ORIGIN_FILE)
 ID_LENGTH = 16
 
 
@@ -53,7 +55,6 @@ class GeometrySpec:
         return int(self.params.get("m", 1))
 
     def __post_init__(self) -> None:
-        """A wrong metric or number of signs would give wrong hits without an error."""
         if self.metric not in get_args(Metric):
             raise ValueError(f"no metric {self.metric!r}; there are {', '.join(get_args(Metric))}")
         for name, length in (("query_signs", self.dim), ("root", self.feature_dim)):
@@ -74,7 +75,6 @@ class ViewSpec:
     renderer: str
 
     def __post_init__(self) -> None:
-        """Views that are drawn otherwise would be other vectors, without an error."""
         if self.background not in ("white", "black") or self.up not in ("auto", "y", "z"):
             raise ValueError(f"no such way to draw: background {self.background!r}, up {self.up!r}")
         if self.size < 1 or self.views < 1:
@@ -112,7 +112,8 @@ class Bundle:
     @property
     def vector_id(self) -> str:
         """The name of the space that this encoder's vectors live in."""
-        graphs = {n: h for n, h in self.files.items() if n in VECTOR_FILES or n.endswith(".data")}
+        own = {n: h for n, h in self.files.items() if not n.startswith(f"{READER_FOLDER}/")}
+        graphs = {n: h for n, h in own.items() if n in VECTOR_FILES or n.endswith(".data")}
         rootless = replace(self, geometry=replace(self.geometry, root=None))  # it decides no vector
         deciding = {k: asdict(getattr(rootless, k)) for k in ("geometry", "image", "text", "views")}
         return _digest({**deciding, "variant": self.variant, "files": graphs})
@@ -127,8 +128,12 @@ class Bundle:
         return name in self.files
 
     def path(self, name: str) -> Path:
-        """Where one of the listed files lies."""
         return self.folder / name
+
+    @property
+    def reader_folder(self) -> Path | None:
+        """Where its text reader lies; None where it brings none."""
+        return self.path(READER_FOLDER) if self.has(f"{READER_FOLDER}/{TOKENIZER_FILE}") else None
 
     def probes(self) -> dict[Side, Features]:
         """Held-out query features of each side, for an index to measure its recall with."""
@@ -153,23 +158,23 @@ class Bundle:
 
 def load(folder: Path) -> Bundle:
     """Read a bundle and check every hash; refuses with the reason. Canaries are the encoder's to run."""
+    path = folder / DESCRIPTION_FILE
     try:
-        raw = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+        raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BundleError(f"{folder} is no bundle: it has no {DESCRIPTION_FILE}") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise BundleError(f"{folder / DESCRIPTION_FILE} is damaged: {error}") from error
+        raise BundleError(f"{path} is damaged: {error}") from error
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         version = raw.get("format") if isinstance(raw, dict) else None
         raise BundleError(f"{folder} has bundle format {version!r}; this version reads format {FORMAT}")
     try:
         bundle = _parse(folder, raw)
     except (AttributeError, KeyError, TypeError, ValueError, MultifoldError) as error:
-        raise BundleError(f"{folder / DESCRIPTION_FILE} does not describe a bundle: {error!r}") from error
+        raise BundleError(f"{path} does not describe a bundle: {error!r}") from error
     _check_files(bundle)
     for name in ("vector_id", "bundle_id"):
         if raw.get(name) != getattr(bundle, name):
-            path = folder / DESCRIPTION_FILE
             raise BundleError(f"{path} was changed by hand: its {name} does not fit what it says")
     return bundle
 
@@ -183,7 +188,6 @@ def find_bundle(vector_id: str | None, folder: Path) -> Path:
 
 
 def _stated_vector_id(folder: Path) -> object:
-    """The vectors that a bundle says it makes; it is not checked here."""
     try:
         return json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))["vector_id"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -202,9 +206,26 @@ def save(bundle: Bundle) -> Bundle:
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """Every file that lies in a bundle's folder, with its sha256."""
-    names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name != DESCRIPTION_FILE)
+    """Every file that lies in a bundle's folder, and those of its reader, with their sha256."""
+    paths = [p for p in folder.iterdir() if p.is_file() and p.name != DESCRIPTION_FILE]
+    paths += [p for p in map((folder / READER_FOLDER).joinpath, READER_PARTS) if p.is_file()]
+    names = sorted(path.relative_to(folder).as_posix() for path in paths)
     return {name: file_hash(folder / name) for name in names}
+
+
+def add_reader(folder: Path, reader: Path) -> Bundle:
+    """Make a text reader part of a bundle, in the place of an older one; its vectors stay what they are."""
+    bundle = load(folder)
+    open_text_reader(reader)
+    aside, target = folder / f"{READER_FOLDER}.partial", folder / READER_FOLDER
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    for name in READER_PARTS:
+        if (reader / name).is_file():
+            shutil.copyfile(reader / name, aside / name)
+    shutil.rmtree(target, ignore_errors=True)
+    aside.replace(target)
+    return save(bundle)
 
 
 def file_hash(path: Path) -> str:
@@ -218,7 +239,8 @@ def _check_files(bundle: Bundle) -> None:
     if missing:
         raise BundleError(f"bundle {bundle.name} lists no {missing[0]}")
     for name, expected in bundle.files.items():
-        if name in ("", "..") or Path(name).name != name:
+        own = name.removeprefix(f"{READER_FOLDER}/")
+        if own in ("", "..") or Path(own).name != own:
             raise BundleError(f"bundle {bundle.name} lists {name!r}, which is not a plain file name")
         if not bundle.path(name).is_file():
             raise BundleError(f"bundle {bundle.name} lacks its file {name}")

@@ -3,9 +3,8 @@
 A curve is logistic in the score. It is fitted on all pairs of held-out queries and the items of one gallery,
 in which each query has its match. In a gallery of another size the log-odds fall by log(size / fitted size).
 
-A curve also keeps the best scores of non-matches. The share of queries whose best non-match passes a
-threshold is the false-accept rate of the threshold; in a gallery of another size it is 1 - (1 - rate)^(size /
-fitted size), as if non-matches were independent.
+The false-accept rate of a threshold is the share of queries whose best non-match passes it; in a gallery of
+another size it is 1 - (1 - rate)^(size / fitted size), as if non-matches were independent.
 """
 
 from collections.abc import Mapping
@@ -48,7 +47,6 @@ class CalibrationCurve:
     strangers: tuple[float, ...]  # scores that these shares of the queries' best strangers reach: SHARES
 
     def __post_init__(self) -> None:
-        """A curve that falls, or no curve at all, must not be used."""
         if not self.slope > 0 or not np.isfinite([self.slope, self.intercept]).all():
             raise CalibrationError("matches score no higher than the rest: there is nothing to be sure of")
         if min(self.gallery, self.items) < 1 or len(self.strangers) != len(SHARES):
@@ -95,12 +93,8 @@ def reliability_bins(
 ) -> list[ReliabilityBin]:
     """Hits sorted by confidence into bins of equal width, empty ones left out."""
     places = np.minimum((confidence * bins).astype(int), bins - 1)
-    rows = [np.flatnonzero(places == place) for place in range(bins)]
-    return [
-        ReliabilityBin(float(confidence[hits].mean()), float(right[hits].mean()), len(hits))
-        for hits in rows
-        if len(hits)
-    ]
+    groups = [(confidence[here], right[here]) for here in (places == place for place in np.unique(places))]
+    return [ReliabilityBin(float(sure.mean()), float(hit.mean()), len(hit)) for sure, hit in groups]
 
 
 def expected_calibration_error(bins: list[ReliabilityBin]) -> float:

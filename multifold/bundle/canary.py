@@ -64,25 +64,21 @@ def check(encoder: Encoder) -> None:
         answers = compute_answers(encoder, texts, pictures)
     except Exception as error:  # graphs fail in many ways, all meaning: not these inputs
         raise BundleError(f"bundle {encoder.bundle.name} fails at its canaries: {error}") from error
-    _check_lengths(encoder, answers)
+    geometry, vectors = encoder.bundle.geometry, encoder.vectors(answers.text_features)
+    lengths = (answers.text_features.shape[1], answers.image_features.shape[1], vectors.shape[1])
+    if lengths != (geometry.feature_dim, geometry.feature_dim, geometry.dim):
+        stated = f"features of {geometry.feature_dim} and vectors of {geometry.dim}"
+        raise BundleError(f"bundle {encoder.bundle.name} states {stated}, but its graphs give {lengths}")
     tolerance = encoder.bundle.tolerance(encoder.provider)
     if not np.array_equal(answers.tokens, expected.tokens):
         _refuse(encoder, "tokenizer", "its token ids")
     same_shape = answers.pixels.shape == expected.pixels.shape
     if not same_shape or np.abs(answers.pixels.astype(np.int16) - expected.pixels).max() > 1:
         _refuse(encoder, "image preprocessing", "its pixels")
-    _check_features(encoder, "text tower", answers.text_features, expected.text_features, tolerance)
-    _check_features(encoder, "image tower", answers.image_features, expected.image_features, tolerance)
+    for tower in ("text", "image"):
+        features, wanted = (getattr(each, f"{tower}_features") for each in (answers, expected))
+        _check_features(encoder, f"{tower} tower", features, wanted, tolerance)
     _check_scores(encoder, answers.scores, expected.scores, tolerance)
-
-
-def _check_lengths(encoder: Encoder, answers: CanaryAnswers) -> None:
-    geometry = encoder.bundle.geometry
-    vectors = encoder.vectors(answers.text_features)
-    lengths = (answers.text_features.shape[1], answers.image_features.shape[1], vectors.shape[1])
-    if lengths != (geometry.feature_dim, geometry.feature_dim, geometry.dim):
-        stated = f"features of {geometry.feature_dim} and vectors of {geometry.dim}"
-        raise BundleError(f"bundle {encoder.bundle.name} states {stated}, but its graphs give {lengths}")
 
 
 def _check_features(

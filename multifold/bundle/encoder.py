@@ -4,8 +4,9 @@ Two graphs are optional: `rescore.onnx` orders candidates where no index can sea
 computes how far a specific feature lies outside the cone of a general one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from PIL.Image import Image
 from multifold.bundle import calibration
 from multifold.bundle.bundle import Bundle, BundleError
 from multifold.bundle.preprocess import pixels
+from multifold.bundle.text_reader import TextReader, open_text_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
 from multifold.errors import needs_extra
 from multifold.machine import cores
@@ -65,29 +67,25 @@ class Encoder:
         except (TextError, UnicodeDecodeError) as error:
             raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
         self.curves = calibration.read(bundle.calibration)
+        folder = bundle.reader_folder
+        self.reader: TextReader | None = None if folder is None else open_text_reader(folder)
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         """Features of texts."""
-        if not texts:
-            return EncodedTexts(self._empty(), ())
-        parts: list[Features] = []
-        cut: list[bool] = []
-        for batch in self._batches(texts):
-            tokens = self.tokenizer(batch)
-            parts.append(self._text.run(None, {"tokens": tokens.ids})[0])
-            cut.extend(tokens.cut)
-        return EncodedTexts(np.concatenate(parts), tuple(cut))
+        tokens = [self.tokenizer(batch) for batch in self._batches(texts)]
+        parts = [self._text.run(None, {"tokens": batch.ids})[0] for batch in tokens]
+        return EncodedTexts(self._joined(parts), tuple(chain.from_iterable(batch.cut for batch in tokens)))
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""
         spec, batches = self.bundle.image, self._batches(pictures)
         parts = [self.pixels(np.stack([pixels(picture, spec) for picture in batch])) for batch in batches]
-        return np.concatenate(parts) if parts else self._empty()
+        return self._joined(parts)
 
     def pixels(self, batch: PixelBatch) -> Features:
         """Features of pictures already at the encoder's size."""
         parts = [self._image.run(None, {"pixels": part})[0] for part in self._batches(batch)]
-        return np.concatenate(parts) if parts else self._empty()
+        return self._joined(parts)
 
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
@@ -97,8 +95,7 @@ class Encoder:
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
         """The geometry's own similarity of each query's index vector to those of its candidates."""
         if self._rescore is None:
-            reason = "needs no rescoring: its index scores rank as its similarity does"
-            raise BundleError(f"{self._title} {reason}")
+            raise self._lacks("needs no rescoring: its index scores rank as its similarity does")
         return _run(self._rescore, candidates.shape[:2], query=query, candidates=candidates)
 
     def entail(
@@ -106,18 +103,16 @@ class Encoder:
     ) -> Float32[np.ndarray, "p s"]:
         """How far outside each general feature's cone of width k each specific one lies; ≤ 0 is inside."""
         if self._entail is None:
-            raise BundleError(
-                f"{self._title} knows nothing of entailment; Euclidean and Lorentz geometries do"
-            )
+            raise self._lacks("knows nothing of entailment; Euclidean and Lorentz geometries do")
         shape, width = (len(general), len(specific)), np.asarray(k, np.float32)
         return _run(self._entail, shape, general=general, specific=specific, k=width)
 
-    @property
-    def _title(self) -> str:
-        return f"bundle {self.bundle.name} (geometry {self.bundle.geometry.name})"
+    def _lacks(self, what: str) -> BundleError:
+        return BundleError(f"bundle {self.bundle.name} (geometry {self.bundle.geometry.name}) {what}")
 
-    def _empty(self) -> Features:
-        return np.empty((0, self.bundle.geometry.feature_dim), np.float32)
+    def _joined(self, parts: Iterable[Any]) -> Features:
+        none = np.empty((0, self.bundle.geometry.feature_dim), np.float32)
+        return np.concatenate([*parts] or [none])  # the graphs of a draft may be wider than it states
 
     def _batches(self, values: Sequence[Any] | PixelBatch) -> Iterator[Any]:
         size = max(SMALLEST_BATCH, BATCH // self.lanes)

@@ -5,7 +5,10 @@ Normalisation, (x / 255 - mean) / std, lives inside the image graph; `normalise`
 """
 
 import io
-from collections.abc import Callable
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -14,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float32
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from multifold.errors import MultifoldError
 from multifold.types import Pixels
@@ -24,17 +27,10 @@ CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP", "AVIF", "HEIF")
 SUFFIXES = {"JPEG": ".jpg", "TIFF": ".tif"}  # the others are called as their formats are
 MIN_SIDE = 8
+LARGE_PICTURE = 16_000_000  # pixels; a larger one is shrunk to at most as many
+BAND = 64  # rows of a shrunk picture that are made together
+NO_RANGE = "have no agreed range; save the picture with 8 or 16 bits"
 LONGEST_RATIO = 32  # squares in a row; of longer strips only the middle is resized
-
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 
 class ImageError(MultifoldError):
@@ -52,7 +48,6 @@ class ImageSpec:
     std: tuple[float, float, float] = CLIP_STD
 
     def __post_init__(self) -> None:
-        """Refuse impossible values: a bundle may come from anywhere."""
         if self.size < 1 or self.resize not in ("shortest", "squash"):
             raise ImageError(f"no such way to see: size {self.size}, resize {self.resize!r}")
         if self.interpolation not in ("bicubic", "bilinear"):
@@ -61,20 +56,52 @@ class ImageSpec:
             raise ImageError("mean and std are three numbers each, one a colour, and std is above zero")
 
 
+class PixelRoom:
+    """Lets threads decode at once as long as their pictures have at most so many pixels together."""
+
+    def __init__(self, pixels: int) -> None:
+        self._pixels = self._free = pixels
+        self._turn, self._changed = threading.Lock(), threading.Condition()
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        """Wait, in turn, until there is room for them; one that is larger than all the room waits for all."""
+        pixels = min(pixels, self._pixels)
+        with self._turn, self._changed:
+            self._changed.wait_for(lambda: self._free >= pixels)
+            self._free -= pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += pixels
+                self._changed.notify_all()
+
+
+room_for = cache(PixelRoom)  # one for all threads with the same limit
+
+
 def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
-    """The picture in a file: RGB, upright, on white where it is transparent; the first frame if it moves."""
+    """The picture in a file: RGB, upright, on white where it is transparent; the first frame if it moves.
+
+    One of more than `LARGE_PICTURE` pixels is halved, or divided further, while it is decoded where its
+    format can, and else before anything is made of it. Threads wait for each other's large pictures.
+    """
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=_readable_formats())
         _check_size(image, max_pixels)
-        image.load()
-        flat, orientation = flatten(image), _orientation(image)
-        return flat.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else flat
+        with room_for(max_pixels).taken(image.width * image.height):
+            shrink = math.ceil(math.sqrt(image.width * image.height / LARGE_PICTURE))
+            if shrink > 1:
+                image.draft(image.mode, (image.width // shrink, image.height // shrink))  # JPEG
+                shrink = math.ceil(math.sqrt(image.width * image.height / LARGE_PICTURE))
+            image.load()
+            return flatten(_upright(image)) if shrink <= 1 else _upright(_flatten_small(image, shrink))
     except ImageError:
         raise
     except UnidentifiedImageError:
-        raise ImageError(
-            f"this is not a picture we can read; send one of: {', '.join(_readable_formats())}"
-        ) from None
+        formats = ", ".join(_readable_formats())
+        raise ImageError(f"this is not a picture we can read; send one of: {formats}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError(f"the picture has more than {max_pixels:,} pixels; send a smaller one") from None
     except Exception as error:  # decoders meet hostile bytes with errors of any type
@@ -93,7 +120,7 @@ def flatten(image: Image.Image) -> Image.Image:
     if image.mode == "RGB" and not image.has_transparency_data:
         return image
     if image.mode == "F":
-        raise ImageError("floating-point pixels have no agreed range; save the picture with 8 or 16 bits")
+        raise ImageError(f"floating-point pixels {NO_RANGE}")
     if image.mode.startswith("I"):
         return _from_16_bits(image).convert("RGB")
     if image.has_transparency_data:
@@ -101,6 +128,20 @@ def flatten(image: Image.Image) -> Image.Image:
         white.paste(picture, mask=picture)
         return white
     return image.convert("RGB")
+
+
+def _flatten_small(image: Image.Image, shrink: int) -> Image.Image:
+    """A flat picture, divided by a whole number; a large one band by band, which takes little memory."""
+    if shrink <= 1:
+        return flatten(image)
+    width, height = (-(-length // shrink) for length in image.size)
+    small, band = Image.new("RGB", (width, height)), BAND * shrink
+    for top in range(0, image.height, band):
+        part = image.crop((0, top, image.width, min(top + band, image.height)))
+        small.paste(flatten(part).reduce(shrink), (0, top // shrink))
+    with suppress(Exception):  # broken EXIF data turn no picture
+        small.getexif().update(image.getexif())
+    return small
 
 
 def pixels(image: Image.Image, spec: ImageSpec) -> Pixels:
@@ -139,33 +180,27 @@ def _readable_formats() -> tuple[str, ...]:
 
 def _check_size(image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
+    stated = f"{width} x {height} pixels"
     if width * height > max_pixels:
-        raise ImageError(
-            f"the picture has {width} x {height} pixels, more than {max_pixels:,}; send a smaller one"
-        )
+        raise ImageError(f"the picture has {stated}, more than {max_pixels:,}; send a smaller one")
     if min(width, height) < MIN_SIDE:
-        raise ImageError(
-            f"the picture has {width} x {height} pixels, smaller than {MIN_SIDE} x {MIN_SIDE}; "
-            "send one with something to see"
-        )
+        least = f"smaller than {MIN_SIDE} x {MIN_SIDE}; send one with something to see"
+        raise ImageError(f"the picture has {stated}, {least}")
 
 
-def _orientation(image: Image.Image) -> int | None:
-    """How the camera was held; a picture with broken EXIF data is taken as it is."""
+def _upright(image: Image.Image) -> Image.Image:
+    """Turned as the camera was held; a picture with broken EXIF data is taken as it is."""
     try:
-        held = image.getexif().get(ExifTags.Base.Orientation)
+        return ImageOps.exif_transpose(image)
     except Exception:  # noqa: BLE001 (EXIF is a format inside the format, and as often broken)
-        return None
-    return held if isinstance(held, int) else None
+        return image
 
 
 def _from_16_bits(image: Image.Image) -> Image.Image:
     """Grey with 16 bits, scaled so that white stays white (a plain conversion would clip)."""
     values = np.asarray(image).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
-        raise ImageError(
-            "grey values outside 16 bits have no agreed range; save the picture with 8 or 16 bits"
-        )
+        raise ImageError(f"grey values outside 16 bits {NO_RANGE}")
     grey = ((values * 255 + 32767) // 65535).astype(np.uint8)
     see_through = image.info.get("transparency")
     if isinstance(see_through, int):

@@ -26,7 +26,7 @@ _NO_PUNCTUATION = str.maketrans("_", " ", string.punctuation.replace("_", ""))
 
 
 class TextError(MultifoldError):
-    """A tokenizer, or a way of reading, that cannot be used."""
+    """A tokenizer that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,11 @@ class TextSpec:
     length: Literal["dynamic", "fixed"]
 
     def __post_init__(self) -> None:
-        """Refuse impossible values: a bundle may come from anywhere."""
         if self.context <= self.frame:
             raise TextError(f"a context of {self.context} tokens leaves no room for a text")
 
     @property
     def frame(self) -> int:
-        """How many places of the context the start and end ids take."""
         return 1 if self.start is None else 2
 
 
@@ -64,7 +62,7 @@ class Tokenizer:
 
     def __init__(self, definition: str, spec: TextSpec) -> None:
         self.spec = spec
-        self._tokenizer = _load(definition)
+        self._tokenizer = load_tokenizer(definition)
         size = self._tokenizer.get_vocab_size(with_added_tokens=True)
         if max(spec.start or 0, spec.end, spec.pad) >= size or min(spec.start or 0, spec.end, spec.pad) < 0:
             raise TextError(f"the start, end or pad id is not one of the {size} ids of this tokenizer")
@@ -118,7 +116,8 @@ def _collapse_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def _load(definition: str) -> tokenizers.Tokenizer:
+def load_tokenizer(definition: str) -> tokenizers.Tokenizer:
+    """A tokenizer that neither pads nor cuts."""
     try:
         tokenizer = tokenizers.Tokenizer.from_str(definition)
     except Exception as error:  # the library raises bare exceptions

@@ -4,10 +4,12 @@ import base64
 import io
 import json
 import mimetypes
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from PIL.Image import Image
 
@@ -22,6 +24,8 @@ Lexical: TypeAlias = Literal["auto", "off", "only"]
 # field, (file name, content, type)
 FormPart: TypeAlias = tuple[str, tuple[str | None, str | bytes, str | None]]
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector", "mix")
+OPTION_FIELDS = ("target", "limit", "pool", "filter", "min_score", "min_confidence", "lexical", "duplicates")
+FLAGS = ("offset", "exact", "explain")  # sent if they are set
 
 
 def form_field(name: str, value: object) -> FormPart:
@@ -56,10 +60,7 @@ def mesh_parts(content: File | None, mesh_format: str | None) -> list[FormPart]:
     """A mesh, and its format if one is given."""
     if content is None:
         return []
-    return [
-        file_part("mesh", content),
-        *([] if mesh_format is None else [form_field("mesh_format", mesh_format)]),
-    ]
+    return [file_part("mesh", content), *([form_field("mesh_format", mesh_format)] if mesh_format else [])]
 
 
 def is_address(content: object) -> bool:
@@ -76,33 +77,47 @@ def data_uri(part: FormPart) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
+def given(**fields: object) -> dict[str, Any]:
+    """The fields that have a value; the service decides about the others."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 @dataclass(frozen=True)
-class MixPart:
-    """One part of a mixed query: exactly one of text, image, mesh, id and vector; below 0: away from it."""
+class QueryInput:
+    """Exactly one of text, image, mesh, id and vector; a mesh that is given as bytes needs its format."""
+
+    text: str | None = None
+    image: Picture | None = None
+    mesh: File | None = None
+    mesh_format: str | None = None
+    id: str | None = None
+    side: Side | None = None
+    vector: Sequence[float] | None = None
+
+    def query(self) -> dict[str, Any]:
+        """As JSON; files are data URIs."""
+        image = None if self.image is None else data_uri(image_part("image", self.image))
+        vector = None if self.vector is None else [float(number) for number in self.vector]
+        body = given(text=self.text, id=self.id, side=self.side, vector=vector, image=image)
+        return body | _mesh_json(self.mesh, self.mesh_format)
+
+
+@dataclass(frozen=True)
+class MixPart(QueryInput):
+    """One part of a mixed query, with its weight; below 0: away from it."""
 
     weight: float = 1.0
-    text: str | None = None
-    image: Picture | None = None
-    mesh: File | None = None
-    mesh_format: str | None = None
-    id: str | None = None
-    side: Side | None = None
-    vector: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
-class Search:
-    """A search: exactly one of text, image, mesh, id, vector and mix, and how to search with it."""
+class Search(QueryInput):
+    """A search: exactly one of text, image, mesh, id, vector and mix, and how to search with it.
 
-    text: str | None = None
-    image: Picture | None = None
-    mesh: File | None = None
-    mesh_format: str | None = None
-    id: str | None = None
-    side: Side | None = None
-    vector: Sequence[float] | None = None
+    With `fold` items that show the same are one hit; with `explain` each has the score of its sides.
+    """
+
     mix: Sequence[MixPart] | None = None
-    target: Target = "shape"
+    target: Target = "item"
     limit: int = 10
     offset: int = 0
     filter: Filter | None = None
@@ -112,6 +127,7 @@ class Search:
     exact: bool = False
     lexical: Lexical | None = None  # as the service is set
     duplicates: Literal["show", "fold"] | None = None
+    fold: bool = False  # the same as duplicates="fold"
     explain: bool = False
 
     def __post_init__(self) -> None:
@@ -123,27 +139,16 @@ class Search:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How to search; the service decides about options that are not given."""
-        options = {
-            "target": self.target,
-            "limit": self.limit,
-            "pool": self.pool,
-            "offset": self.offset or None,
-            "filter": self.filter,
-            "min_score": self.min_score,
-            "min_confidence": self.min_confidence,
-            "exact": self.exact or None,
-            "lexical": self.lexical,
-            "duplicates": self.duplicates,
-            "explain": self.explain or None,
-        }
-        return {name: value for name, value in options.items() if value is not None}
+        """How to search."""
+        flags = {name: getattr(self, name) or None for name in FLAGS}
+        options = given(**{name: getattr(self, name) for name in OPTION_FIELDS}, **flags)
+        return options | ({"duplicates": "fold"} if self.fold else {})
 
     def json(self) -> dict[str, Any]:
         """As JSON; files are data URIs."""
-        body = query_json(self) | self.options
+        body = self.query() | self.options
         if self.mix is not None:
-            body["mix"] = [query_json(part) | {"weight": part.weight} for part in self.mix]
+            body["mix"] = [part.query() | {"weight": part.weight} for part in self.mix]
         return body
 
     def form(self) -> list[FormPart] | None:
@@ -165,7 +170,7 @@ class NewItem:
     images: Sequence[Picture] = ()
     mesh: File | None = None
     mesh_format: str | None = None
-    payload: Mapping[str, Any] = field(default_factory=dict)
+    payload: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """A single text would be read as a list of its letters."""
@@ -173,9 +178,39 @@ class NewItem:
 
     def json(self) -> dict[str, Any]:
         """As JSON; files are data URIs."""
-        body: dict[str, Any] = {"id": self.id, "texts": list(self.texts), "payload": dict(self.payload)}
-        body["images"] = [data_uri(image_part("image", image)) for image in self.images]
-        return body | _mesh_json(self.mesh, self.mesh_format)
+        images = [data_uri(image_part("image", image)) for image in self.images]
+        body = {"id": self.id, "texts": list(self.texts), "payload": dict(self.payload or {})}
+        return body | {"images": images} | _mesh_json(self.mesh, self.mesh_format)
+
+    def form(self) -> list[FormPart]:
+        """As a form, without the id."""
+        parts = [form_field("texts", text) for text in self.texts]
+        parts += [image_part("images", image) for image in self.images]
+        parts += mesh_parts(self.mesh, self.mesh_format)
+        return [*parts, form_field("payload", json.dumps(self.payload or {}))]
+
+
+Fields = ParamSpec("Fields")
+Asked = TypeVar("Asked")
+Asker = TypeVar("Asker")
+Result = TypeVar("Result")
+
+
+def takes_fields(
+    kind: Callable[Fields, Asked],
+) -> Callable[[Callable[[Asker, Asked], Result]], Callable[Concatenate[Asker, Fields], Result]]:
+    """Makes a method that is called with the fields of a request of one that is called with the request."""
+
+    def decorate(method: Callable[[Asker, Asked], Result]) -> Callable[Concatenate[Asker, Fields], Result]:
+        @wraps(method)
+        def call(self: Asker, /, *values: Fields.args, **fields: Fields.kwargs) -> Result:
+            return method(self, kind(*values, **fields))
+
+        first = next(iter(signature(method).parameters.values()))
+        vars(call)["__signature__"] = Signature([first, *signature(kind).parameters.values()])
+        return call
+
+    return decorate
 
 
 def embedding_input(one: str | Picture | File, modality: Side) -> str:
@@ -197,21 +232,9 @@ def refuse_single_text(texts: Sequence[str] | None) -> None:
         raise MultifoldError("texts is a list of texts; a single one goes into a list of its own")
 
 
-def query_json(query: MixPart | Search) -> dict[str, Any]:
-    """A query, or a part of one, as JSON; files are data URIs."""
-    body: dict[str, Any] = {
-        name: value for name in ("text", "id", "side") if (value := getattr(query, name)) is not None
-    }
-    if query.vector is not None:
-        body["vector"] = [float(number) for number in query.vector]
-    if query.image is not None:
-        body["image"] = data_uri(image_part("image", query.image))
-    return body | _mesh_json(query.mesh, query.mesh_format)
-
-
 def _mesh_json(mesh: File | None, mesh_format: str | None) -> dict[str, Any]:
     if mesh is None:
         return {}
     if not mesh_format and not isinstance(mesh, bytes) and not is_address(mesh):
         mesh_format = Path(mesh).suffix.lstrip(".").lower()
-    return {"mesh": data_uri(file_part("mesh", mesh))} | ({"mesh_format": mesh_format} if mesh_format else {})
+    return given(mesh=data_uri(file_part("mesh", mesh)), mesh_format=mesh_format or None)

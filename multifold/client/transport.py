@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -15,18 +14,15 @@ T = TypeVar("T")
 
 
 class ServiceError(MultifoldError):
-    """The service refused a request or did not answer. `status` is the HTTP status, None without an answer.
-
-    `retry_after`: after how many seconds a busy service should be asked again.
-    """
+    """The service refused a request or did not answer."""
 
     def __init__(
         self,
         message: str,
         code: str,
-        status: int | None = None,
+        status: int | None = None,  # of HTTP; None without an answer
         request_id: str | None = None,
-        retry_after: float | None = None,
+        retry_after: float | None = None,  # seconds, where the service is busy
     ) -> None:
         super().__init__(message)
         self.message, self.code, self.status, self.request_id = message, code, status, request_id
@@ -53,13 +49,10 @@ class ServiceConnection:
         except httpx.InvalidURL as error:
             raise ServiceError(f"{url!r} is no address of a service: {error}", "bad_url") from error
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.close()
 
     def _ask(self, answer: type[T], method: str, path: str, **content: Any) -> T:  # noqa: ANN401 (httpx has its own)
@@ -82,7 +75,6 @@ class ServiceConnection:
         return response
 
     def _stream(self, path: str) -> Iterator[bytes]:
-        """The bytes of a large answer, piece by piece."""
         with _connection_errors(self.url), self._http.stream("GET", path) as response:
             if not response.is_success:
                 response.read()

@@ -1,9 +1,8 @@
 """Features computed in bulk, stored as shards until a collection reads them.
 
-A shard is `NAME.npy` with features float32 [rows, dim] and `NAME.json` with the row of each feature and the
-sha256 of the features. The JSON is written last, so a shard with a JSON is complete. A folder holds shards
-and, written last, `shards.json` with the sha256 of each; interrupted work continues where it ended. Each
-folder has one writer; several workers write several folders.
+A shard is `NAME.npy` with features float32 [rows, dim] and, written after it, `NAME.json` with the row of
+each feature and their sha256. A folder of shards is complete with its `shards.json`, the sha256 of each;
+interrupted work continues where it ended. Each folder has one writer.
 """
 
 import hashlib
@@ -13,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -40,7 +38,6 @@ class FeatureRow:
 
     @property
     def key(self) -> tuple[str, Kind, int]:
-        """What names the observation."""
         return self.id, self.kind, self.index
 
 
@@ -79,7 +76,6 @@ def read_shard(folder: Path, name: str, expected: str | None = None) -> FeatureS
 
 
 def sha256_of(data: bytes) -> str:
-    """sha256 in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -141,9 +137,7 @@ class ShardWriter:
     def __enter__(self) -> "ShardWriter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Write the last shard and the manifest; after an error neither, so that the work can go on."""
         if kind is None:
             if self._rows:
@@ -153,34 +147,28 @@ class ShardWriter:
             durable.write_file(self.folder / MANIFEST, text.encode())
 
     def __contains__(self, row: FeatureRow) -> bool:
-        """Whether the feature of this observation was written already."""
         return row.key in self._written
 
     def __len__(self) -> int:
-        """How many features were written, now and before."""
         return len(self._written)
 
     def write(self, rows: Sequence[FeatureRow], features: Features) -> None:
         """Add features; a full shard goes to disk at once."""
         if features.shape != (len(rows), self.dim):
-            raise ShardError(
-                f"{len(rows)} rows need features [{len(rows)}, {self.dim}], not {features.shape}"
-            )
+            wanted = [len(rows), self.dim]
+            raise ShardError(f"{len(rows)} rows need features {wanted}, not {features.shape}")
         if not np.isfinite(features).all():
             raise ShardError("some features are infinite or not numbers; the encoder is at fault")
-        self._note(rows)
-        self._rows.extend(rows)
-        self._features.append(features.copy())
-        while len(self._rows) >= self.rows_per_shard:
-            self._flush(self.rows_per_shard)
-
-    def _note(self, rows: Sequence[FeatureRow]) -> None:
         keys = [row.key for row in rows]
         twice = self._written.intersection(keys) | {key for key, times in Counter(keys).items() if times > 1}
         if twice:
             item, kind, index = min(twice)
             raise ShardError(f"the {kind} {index} of item {item!r} is written twice")
         self._written.update(keys)
+        self._rows.extend(rows)
+        self._features.append(features.copy())
+        while len(self._rows) >= self.rows_per_shard:
+            self._flush(self.rows_per_shard)
 
     def _flush(self, count: int) -> None:
         names = (f"{number:05d}" for number in range(len(self._finished) + 1))
@@ -199,10 +187,8 @@ class ShardWriter:
                 continue
             space, dim = shard.vector_id, shard.features.shape[1]
             if (space, dim) != (self.vector_id, self.dim):
-                raise ShardError(
-                    f"{self.folder} holds features of {space} with {dim} numbers each, not of "
-                    f"{self.vector_id} with {self.dim}; choose another folder"
-                )
+                wanted = f"not of {self.vector_id} with {self.dim}; choose another folder"
+                raise ShardError(f"{self.folder} holds features of {space} with {dim} numbers each, {wanted}")
             self._finished[path.stem] = sha256_of(path.read_bytes())
             self._written.update(row.key for row in shard.rows)
 
@@ -226,9 +212,8 @@ def read_features(
     """Rows and features shard by shard, their hashes verified; refused if they are of another vector_id."""
     shards = read_description(folder)
     if vector_id is not None and shards.vector_id != vector_id:
-        raise ShardError(
-            f"{folder} holds features of {shards.vector_id}, not of {vector_id}; encode them anew"
-        )
+        found = f"{folder} holds features of {shards.vector_id}"
+        raise ShardError(f"{found}, not of {vector_id}; encode them anew")
     return _read_all(shards)
 
 

@@ -28,84 +28,14 @@ TEXT_SUFFIXES = (".txt", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv")
 FOLDER_CAPTIONS = "captions"  # `captions.txt` describes the whole folder
 FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "model", "mesh", "id", "name")
-CAPTION_COLUMNS = ("caption", "text", "description", "comment", "title")
 
 
 class SideCarError(MultifoldError):
     """A file of captions that cannot be used; says why."""
 
 
-@dataclass
-class SideCarData:
-    """The captions and the description of one item."""
-
-    texts: list[str] = field(default_factory=list)
-    id: str | None = None
-    split: str | None = None
-    meta: dict[str, Any] = field(default_factory=dict)
-
-    def add_file(self, path: Path) -> None:
-        """A `.txt` with a caption a line, or a `.json`."""
-        if path.suffix.lower() == ".txt":
-            self.texts += textfile.lines(path)
-            return
-        try:
-            value = json.loads(textfile.read(path))
-        except (ValueError, RecursionError) as error:
-            raise SideCarError(f"it is not JSON: {error}") from error
-        self.add_json(value)
-
-    def add_json(self, value: Any) -> None:  # noqa: ANN401 (any JSON)
-        """A text, a list of texts, or an object that holds them."""
-        fields = value if isinstance(value, dict) else {"texts": value}
-        keys = (key for key in ("texts", "captions", "caption", "text") if key in fields)
-        texts = fields.get(next(keys, None), [])
-        texts = [texts] if isinstance(texts, str) else texts
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise SideCarError("texts must be a list of strings")
-        if not isinstance(fields.get("meta", {}), dict):
-            raise SideCarError("'meta' must be an object")
-        self.texts += [text.strip() for text in texts if text.strip()]
-        self.id = str(fields["id"]) if fields.get("id") else self.id
-        self.split = str(fields["split"]) if fields.get("split") else self.split
-        self.meta |= fields.get("meta", {})
-
-    def add_row(self, row: "CaptionRow") -> None:
-        """A caption of a table."""
-        if row.caption:
-            self.texts.append(row.caption)
-            self.split = row.split or self.split
-
-
-@dataclass(frozen=True)
-class CaptionRow:
-    """One row: the file as it is named there, where it would lie below the root, and its caption."""
-
-    file: str
-    places: tuple[str, ...]
-    caption: str
-    split: str | None
-
-
-def read_caption_table(table: Path, root: Path) -> Iterator[CaptionRow]:
-    """The rows of a table of captions; files lie beside it or below the root."""
-    for row in textfile.table(table):
-        file = textfile.column(row, FILE_COLUMNS, table)
-        caption = textfile.column(row, CAPTION_COLUMNS, table)
-        paths = [Path(os.path.normpath(base / file)) for base in (table.parent, root)]
-        places = tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
-        yield CaptionRow(file, places, caption, row.get("split") or None)
-
-
-def describes_folder(path: Path) -> bool:
-    """Whether this file makes one item of its folder."""
-    return path.stem.lower() == FOLDER_CAPTIONS and path.suffix.lower() in TEXT_SUFFIXES
-
-
-PICTURE_SUFFIXES = (
-    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif"),
-    *(".tif", ".tiff", ".bmp", ".avif"),
-)
+JPEG_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif")
+PICTURE_SUFFIXES = (*JPEG_SUFFIXES, ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif")
 HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # read if the extra is installed
 UNREADABLE_SUFFIXES = (".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
 RAW_SUFFIXES = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".rw2")
@@ -125,7 +55,6 @@ class FileProblem:
     reason: str
 
     def __str__(self) -> str:
-        """As a sentence."""
         return f"{self.name}: {self.reason}"
 
 
@@ -188,16 +117,39 @@ def printable_path(path: Path) -> str:
 
 @dataclass
 class _ItemFiles:
-    """What has been gathered under one name."""
+    """What has been gathered under one name: files, captions and a description."""
 
     pictures: list[Path] = field(default_factory=list)
     meshes: list[Path] = field(default_factory=list)
-    side_car: SideCarData = field(default_factory=SideCarData)
+    texts: list[str] = field(default_factory=list)
+    id: str | None = None
+    split: str | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    def describe(self, path: Path) -> None:
+        """Add what a `.txt` with a caption a line, or a `.json`, says."""
+        if path.suffix.lower() == ".txt":
+            self.texts += textfile.lines(path)
+            return
+        try:
+            value = json.loads(textfile.read(path))
+        except (ValueError, RecursionError) as error:
+            raise SideCarError(f"it is not JSON: {error}") from error
+        fields = value if isinstance(value, dict) else {"texts": value}
+        keys = (key for key in ("texts", "captions", "caption", "text") if key in fields)
+        texts = fields.get(next(keys, None), [])
+        texts = [texts] if isinstance(texts, str) else texts
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise SideCarError("texts must be a list of strings")
+        if not isinstance(fields.get("meta", {}), dict):
+            raise SideCarError("'meta' must be an object")
+        self.texts += [text.strip() for text in texts if text.strip()]
+        self.id = str(fields.get("id") or "") or self.id
+        self.split = str(fields.get("split") or "") or self.split
+        self.meta |= fields.get("meta", {})
 
 
 class _FolderReader:
-    """A folder while it is read."""
-
     def __init__(self, root: Path, layout: FolderLayout) -> None:
         self._root, self._layout, self._contents = root, layout, FolderContents()
         self._groups: dict[str, _ItemFiles] = defaultdict(_ItemFiles)
@@ -220,7 +172,7 @@ class _FolderReader:
     def gather(self, folder: Path, names: list[str]) -> None:
         """Put a folder's files where they belong; tables may speak of any file, so they come later."""
         paths = [folder / name for name in sorted(names) if not _is_hidden(name)]
-        whole = self._layout.by == "folder" or any(map(describes_folder, paths))
+        whole = self._layout.by == "folder" or any(map(_describes_folder, paths))
         kinds = self._layout.kinds
         for path in paths:
             if path.suffix.lower() in kinds and self._usable(path):
@@ -231,7 +183,7 @@ class _FolderReader:
                 self._owner.setdefault(self._name(stem), name)
         for path in paths:
             if path.suffix.lower() not in kinds:
-                of_folder = whole and describes_folder(path)
+                of_folder = whole and _describes_folder(path)
                 owner = self._owner.get(self._name(path.with_suffix("")))
                 self._take_other(path, self._name(folder) if of_folder else owner)
 
@@ -240,11 +192,8 @@ class _FolderReader:
         for table in self._tables:
             self._add_table(table)
         meshes = [mesh for group in self._groups.values() for mesh in group.meshes]
-        named = {
-            path
-            for mesh in self._layout.watching(meshes)
-            for path in self._layout.companions(mesh, self._root)
-        }
+        watched = self._layout.watching(meshes)
+        named = {path for mesh in watched for path in self._layout.companions(mesh, self._root)}
         for name, group in sorted(self._groups.items()):
             group.pictures = [path for path in group.pictures if path.resolve() not in named]
             paths = {path.resolve() for path in (*group.meshes, *group.pictures)}
@@ -271,31 +220,37 @@ class _FolderReader:
             self._tables.append(path)
         elif owner is not None:
             try:
-                self._groups[owner].side_car.add_file(path)
+                self._groups[owner].describe(path)
             except MultifoldError as error:
                 self._report(path, str(error))
 
     def _add_table(self, table: Path) -> None:
+        """The captions of a table, whose files lie beside it or below the root."""
         try:
-            rows = list(read_caption_table(table, self._root))
+            rows = list(textfile.table(table))
+            files = [textfile.column(row, FILE_COLUMNS, table) for row in rows]
+            captions = [textfile.column(row, textfile.CAPTION_COLUMNS, table) for row in rows]
         except MultifoldError as error:
             self._report(table, str(error))
             return
-        for row in rows:
-            owner = next((self._owner[place] for place in row.places if place in self._owner), None)
+        for file, caption, row in zip(files, captions, rows, strict=True):
+            paths = [Path(os.path.normpath(base / file)) for base in (table.parent, self._root)]
+            places = [self._name(path) for path in paths if path.is_relative_to(self._root)]
+            owner = next((self._owner[place] for place in places if place in self._owner), None)
             if owner is None:
-                self._report(table, f"there is no file {row.file}")
-            else:
-                self._groups[owner].side_car.add_row(row)
+                self._report(table, f"there is no file {file}")
+            elif caption:
+                group = self._groups[owner]
+                group.texts.append(caption)
+                group.split = row.get("split") or group.split
 
     def _entry(self, name: str, group: _ItemFiles) -> ManifestEntry:
         best = self._layout.meshes.index
         meshes = sorted(group.meshes, key=lambda path: (best(path.suffix.lower()), path))
         for other in meshes[1:]:
             self._report(other, f"an item has one mesh, and {meshes[0].name} is taken; give it another name")
-        side_car, mesh = group.side_car, meshes[0] if meshes else None
-        texts, pictures = tuple(dict.fromkeys(side_car.texts)), tuple(group.pictures)
-        return ManifestEntry(side_car.id or name, pictures, mesh, texts, side_car.split, side_car.meta)
+        mesh, texts = meshes[0] if meshes else None, tuple(dict.fromkeys(group.texts))
+        return ManifestEntry(group.id or name, tuple(group.pictures), mesh, texts, group.split, group.meta)
 
     def _make_unique(self) -> None:
         """An id that stands twice belongs to the first; the second is called by its file."""
@@ -314,10 +269,9 @@ class _FolderReader:
         return folder.resolve() not in self._layout.skip
 
     def _usable(self, path: Path) -> bool:
-        reason = _reason_to_skip(path, self._root)
-        if reason is not None:
+        if reason := _reason_to_skip(path, self._root):
             self._report(path, reason)
-        return reason is None
+        return not reason
 
     def _name(self, path: Path) -> str:
         name = path.relative_to(self._root).as_posix()
@@ -327,12 +281,15 @@ class _FolderReader:
         self._contents.problems.append(FileProblem(printable_path(path), reason))
 
 
+def _describes_folder(path: Path) -> bool:
+    return path.stem.lower() == FOLDER_CAPTIONS and path.suffix.lower() in TEXT_SUFFIXES
+
+
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "__MACOSX"))
 
 
 def _reason_to_skip(path: Path, root: Path) -> str | None:
-    """Why a file is not read."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

@@ -46,12 +46,9 @@ def members(shard: Path) -> Iterator[tarfile.TarInfo]:
 
 
 def check_end(shard: Path, tar: tarfile.TarFile) -> None:
-    """Behind the last member are zeros, or nothing: tarfile takes a damaged header for the end.
-
-    Of a compressed file nothing is said.
-    """
+    """Refuse a damaged header, which tarfile takes for the end; of a compressed file nothing is said."""
     with open(shard, "rb") as file:
-        if not _is_header(file.read(tarfile.BLOCKSIZE)):
+        if _stated_size(file.read(tarfile.BLOCKSIZE)) is None:
             return
         file.seek(tar.offset)
         if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
@@ -59,12 +56,12 @@ def check_end(shard: Path, tar: tarfile.TarFile) -> None:
             raise TarShardError(f"{shard} is damaged at byte {tar.offset:,}, behind {last}")
 
 
-def _is_header(block: bytes) -> bool:
+def _stated_size(header: bytes) -> int | None:
+    """The size of a member, as its header says; None if it is no header."""
     try:
-        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        return tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
     except tarfile.TarError:
-        return False
-    return True
+        return None
 
 
 def _offset_and_size(path: Path) -> tuple[int, int] | None:
@@ -83,10 +80,6 @@ def _read_member(path: Path, offset: int, size: int) -> bytes:
             header, data = file.read(tarfile.BLOCKSIZE), file.read(size)
     except OSError as error:
         raise TarShardError(f"{path} cannot be read: {error}") from error
-    try:
-        stated = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
-    except tarfile.TarError:
-        stated = -1
-    if stated != size or len(data) != size:
+    if _stated_size(header) != size or len(data) != size:
         raise TarShardError(f"{path} is not there: {shard.name} was changed or damaged since it was indexed")
     return data

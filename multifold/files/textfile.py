@@ -1,6 +1,7 @@
 """Text files and tables in any common encoding, with or without a byte-order mark, any delimiter."""
 
 import csv
+import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from multifold.errors import MultifoldError
 
 DELIMITERS = ",\t;|"
+CAPTION_COLUMNS = ("caption", "text", "description", "comment", "title")
+FILE_NAME = re.compile(r"[^\s].*\.\w{1,5}")
 LARGEST_FIELD = 1 << 20
 
 
@@ -42,7 +45,10 @@ def lines(path: Path) -> list[str]:
 
 
 def table(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a table with a header, by lower-case column names."""
+    """The rows of a table with a header, by lower-case column names.
+
+    After a file name, a caption in the last column may have delimiters of its own without being quoted.
+    """
     text = read(path)
     header = text.split("\n", 1)[0]
     delimiter = max(DELIMITERS, key=header.count)
@@ -51,6 +57,11 @@ def table(path: Path) -> Iterator[dict[str, str]]:
     try:
         names = [name.strip().lower() for name in next(rows, [])]
         for row in rows:
+            if any(cell.strip() for cell in row[len(names) :]):
+                if not (names[-1] in CAPTION_COLUMNS and FILE_NAME.fullmatch(row[0].strip())):
+                    where = f"{path}, line {rows.line_num}, has {len(row)} cells for {len(names)} columns"
+                    raise TextFileError(f"{where}; a text with {delimiter!r} in it belongs into quotes")
+                row[len(names) - 1 :] = [delimiter.join(row[len(names) - 1 :])]
             if any(cell.strip() for cell in row):
                 yield dict(zip(names, (cell.strip() for cell in row), strict=False))
     except csv.Error as error:

@@ -1,59 +1,53 @@
 """Answers about collections, aliases, bundles, snapshots and jobs."""
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from multifold.types import JobState, Kind
+from multifold.wire.answer import Answer, described
 
 
-@dataclass(frozen=True)
-class IndexSettings:
+class IndexSettings(Answer):
     """The index that a collection asks for."""
 
-    type: str = field(metadata={"description": "auto, exact, or a FAISS factory string"})
+    type: str = described("auto, exact, or a FAISS factory string")
     device: str
-    recall: float = field(metadata={"description": "target, measured when the index is built"})
+    recall: float = described("target, measured when the index is built")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CollectionStatus:
+class CollectionStatus(Answer, kw_only=True):
     """A collection; without counts where it is not served, for the reason in `trouble`."""
 
     name: str
     aliases: tuple[str, ...]
     vector_id: str
-    bundle: str | None = field(metadata={"description": "null where no bundle here makes its vectors"})
+    bundle: str | None = described("null where no bundle here makes its vectors")
     items: int | None
     observations: dict[Kind, int] | None
     version: int | None
     index: IndexSettings | None
-    trouble: str | None = field(metadata={"description": "why it is not served"})
+    trouble: str | None = described("why it is not served")
 
 
-@dataclass(frozen=True)
-class CollectionsAnswer:
+class CollectionsAnswer(Answer):
     """All collections, the main one first."""
 
     collections: tuple[CollectionStatus, ...]
 
 
-@dataclass(frozen=True)
-class NameRemoval:
+class NameRemoval(Answer):
     """The collection or alias that was removed."""
 
     removed: str
 
 
-@dataclass(frozen=True)
-class AliasesAnswer:
+class AliasesAnswer(Answer):
     """The collection of each alias."""
 
     aliases: dict[str, str]
 
 
-@dataclass(frozen=True)
-class AliasAnswer:
+class AliasAnswer(Answer):
     """What an alias stands for now, and stood for before."""
 
     alias: str
@@ -61,8 +55,7 @@ class AliasAnswer:
     former: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class BundleStatus:
+class BundleStatus(Answer, kw_only=True):
     """A bundle at hand."""
 
     folder: str
@@ -70,43 +63,38 @@ class BundleStatus:
     about: str | None
     vector_id: str | None
     bundle_id: str | None
-    collections: tuple[str, ...] = field(metadata={"description": "those that it serves now"})
-    trouble: str | None = field(metadata={"description": "why it cannot be used"})
+    collections: tuple[str, ...] = described("those that it serves now")
+    trouble: str | None = described("why it cannot be used")
 
 
-@dataclass(frozen=True)
-class BundlesAnswer:
+class BundlesAnswer(Answer):
     """The bundles at hand, the service's own first."""
 
     bundles: tuple[BundleStatus, ...]
 
 
-@dataclass(frozen=True)
-class BundleReload:
+class BundleReload(Answer):
     """A bundle in use after it was read again."""
 
     name: str
     vector_id: str
     bundle_id: str
-    former: str = field(metadata={"description": "its bundle_id before; the same where nothing changed"})
+    former: str = described("its bundle_id before; the same where nothing changed")
 
 
-@dataclass(frozen=True)
-class BundleReloadAnswer:
+class BundleReloadAnswer(Answer):
     """The bundles in use."""
 
     bundles: tuple[BundleReload, ...]
 
 
-@dataclass(frozen=True)
-class SnapshotFile:
+class SnapshotFile(Answer):
     """One file that holds the whole collection as it was."""
 
     name: str
     bytes: int
 
 
-@dataclass(frozen=True)
 class SnapshotAnswer(SnapshotFile):
     """A snapshot that was just taken."""
 
@@ -115,15 +103,13 @@ class SnapshotAnswer(SnapshotFile):
     absent: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SnapshotsAnswer:
+class SnapshotsAnswer(Answer):
     """The snapshots that are here, oldest first."""
 
     snapshots: tuple[SnapshotFile, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobStatus:
+class JobStatus(Answer, kw_only=True):
     """One job as it stands."""
 
     id: str
@@ -132,23 +118,19 @@ class JobStatus:
     state: JobState
     done: int
     total: int
-    errors: tuple[str, ...] = field(
-        metadata={"description": "the first of what went wrong; `result` says how often in all"}
-    )
+    errors: tuple[str, ...] = described("the first of what went wrong; `result` says how often in all")
     result: dict[str, Any]
     created: datetime
     ended: datetime | None
 
 
-@dataclass(frozen=True)
-class JobsAnswer:
+class JobsAnswer(Answer):
     """All jobs that are known, the youngest first."""
 
     jobs: tuple[JobStatus, ...]
 
 
-@dataclass(frozen=True)
-class JobAnswer:
+class JobAnswer(Answer):
     """The job that does what was asked."""
 
     job: JobStatus

@@ -1,21 +1,19 @@
 """Items in answers: what is stored, and what became of writing and removing."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from multifold.types import Kind
+from multifold.wire.answer import Answer, described
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(Answer):
     """Why one of several things could not be done: a code for programs, a sentence for people."""
 
     code: str
     message: str
 
 
-@dataclass(frozen=True)
-class ObservationInfo:
+class ObservationInfo(Answer):
     """One observation of an item: a caption with its text, or a photo or view with its address."""
 
     kind: Kind
@@ -24,8 +22,7 @@ class ObservationInfo:
     text: str | None = None
 
 
-@dataclass(frozen=True)
-class ItemFile:
+class ItemFile(Answer):
     """An original that was kept."""
 
     index: int
@@ -33,28 +30,24 @@ class ItemFile:
     format: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredItem:
+class StoredItem(Answer, kw_only=True):
     """An item with its payload and all its observations."""
 
     id: str
     payload: dict[str, Any]
     observations: tuple[ObservationInfo, ...]
-    files: tuple[ItemFile, ...] = field(
-        metadata={"description": "the meshes that its views are of, as they came"}
-    )
+    files: tuple[ItemFile, ...] = described("the meshes that its views are of, as they came")
+    notes: tuple[str, ...] = described("what was lost when its mesh was drawn, such as a texture", default=())
 
 
-@dataclass(frozen=True)
-class ItemPage:
+class ItemPage(Answer):
     """Items, and where the next page begins; null after the last."""
 
     items: tuple[StoredItem, ...]
     next: str | None
 
 
-@dataclass(frozen=True)
-class ItemWriteAnswer:
+class ItemWriteAnswer(Answer):
     """An item as it was stored: the collection's new version, and how many observations of each kind."""
 
     id: str
@@ -63,8 +56,7 @@ class ItemWriteAnswer:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class BulkItemOutcome:
+class BulkItemOutcome(Answer):
     """What became of one item: written, or refused with the reason."""
 
     id: str | None
@@ -72,8 +64,7 @@ class BulkItemOutcome:
     error: Refusal | None = None
 
 
-@dataclass(frozen=True)
-class BulkAnswer:
+class BulkAnswer(Answer):
     """What became of each item, in their order."""
 
     results: tuple[BulkItemOutcome, ...]
@@ -82,15 +73,13 @@ class BulkAnswer:
     version: int
 
 
-@dataclass(frozen=True)
-class ItemCount:
+class ItemCount(Answer):
     """How many items there are."""
 
     count: int
 
 
-@dataclass(frozen=True)
-class RemovalAnswer:
+class RemovalAnswer(Answer):
     """How many items or verdicts a deletion removed."""
 
     removed: int

@@ -1,61 +1,47 @@
 """Answers to searches, facets and embeddings, and verdicts on hits."""
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from multifold.types import ConfidenceBasis, Kind, QueryMeans, Side, Target, Verdict
+from multifold.types import ConfidenceBasis, Kind, Leg, QueryMeans, Side, Target, Verdict
+from multifold.wire.answer import Answer, described
 from multifold.wire.items import ObservationInfo, Refusal
 
 
-@dataclass(frozen=True)
-class DuplicateItem:
+class DuplicateItem(Answer):
     """An item that shows the same as a hit."""
 
     id: str
     payload: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchHit:
+class EvidenceShare(Answer):
+    """What one leg of a search says of a hit, and what of the item it was that matched."""
+
+    leg: Leg
+    value: float = described("a log-likelihood ratio in nats: above 0 it speaks for the item")
+    matched: ObservationInfo | None = None
+    text_field: str | None = described("where words matched: name, path or payload", default=None)
+
+
+class SearchHit(Answer, kw_only=True):
     """An item found, and the observation of it that matched best."""
 
     id: str
-    score: float = field(
-        metadata={"description": "index score: higher is closer; comparable within one answer and side"}
-    )
-    confidence: float | None = field(
-        default=None,
-        metadata={
-            "description": "the probability that this is what was meant; null where nothing is calibrated"
-        },
-    )
-    chance: float | None = field(
-        default=None,
-        metadata={
-            "description": "how rarely what does not belong together scores so high; "
-            "where no confidence is known"
-        },
-    )
+    score: float = described("index score: higher is closer; comparable within one answer and side")
+    confidence: float | None = described("the probability that this was meant, if calibrated", default=None)
+    chance: float | None = described("without a confidence: how rarely strangers score so high", default=None)
     modality: Side
     matched: ObservationInfo
     payload: dict[str, Any]
-    sides: dict[Side, float] | None = field(
-        default=None,
-        metadata={
-            "description": "with `explain`: the index score of each of its sides, "
-            "the mean of its observations"
-        },
+    sides: dict[Side, float] | None = described("with `explain`: the index score of each side", default=None)
+    words: tuple[str, ...] = described("words of the query that name this item", default=())
+    evidence: tuple[EvidenceShare, ...] = described(
+        "with the target 'item': what each leg says, strongest first", default=()
     )
-    words: tuple[str, ...] = field(
-        default=(), metadata={"description": "of the query, that stand in its name, captions or payload"}
-    )
-    duplicates: tuple[DuplicateItem, ...] = field(
-        default=(), metadata={"description": "others that show the same, if they were folded"}
-    )
+    duplicates: tuple[DuplicateItem, ...] = described("others that show the same, if folded", default=())
 
 
-@dataclass(frozen=True)
-class SearchTimings:
+class SearchTimings(Answer):
     """Milliseconds from the first to the last step, waiting included."""
 
     encode: float
@@ -63,49 +49,41 @@ class SearchTimings:
     total: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchAnswer:
+class SearchAnswer(Answer, kw_only=True):
     """Items, best first."""
 
     hits: tuple[SearchHit, ...]
     took_ms: SearchTimings
-    version: int = field(metadata={"description": "sequence number of the collection that answered"})
+    version: int = described("sequence number of the collection that answered")
     bundle: str
-    calibrated_by: ConfidenceBasis | None = field(
-        default=None,
-        metadata={
-            "description": "what says how sure hits are: the bundle, "
-            "the collection's captions, or only chance"
-        },
+    calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
+    matches_well: bool | None = described(
+        "with the target 'item': false where nothing stands out", default=None
     )
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class BatchSearchOutcome:
+class BatchSearchOutcome(Answer):
     """The answer to one search, or why there is none."""
 
     answer: SearchAnswer | None = None
     error: Refusal | None = None
 
 
-@dataclass(frozen=True)
-class BatchSearchAnswer:
+class BatchSearchAnswer(Answer):
     """Answers in the order of the searches."""
 
     answers: tuple[BatchSearchOutcome, ...]
 
 
-@dataclass(frozen=True)
-class FacetValueCount:
+class FacetValueCount(Answer):
     """A value of the payload, and how many items have it."""
 
     value: str | float | bool
     count: int
 
 
-@dataclass(frozen=True)
-class NumberRange:
+class NumberRange(Answer):
     """The least and the greatest number of a key, and how many items have one."""
 
     min: float
@@ -113,35 +91,29 @@ class NumberRange:
     count: int
 
 
-@dataclass(frozen=True)
-class FacetsAnswer:
+class FacetsAnswer(Answer):
     """The commonest values of each key, most first, and the range of each key that has numbers."""
 
     facets: dict[str, tuple[FacetValueCount, ...]]
     ranges: dict[str, NumberRange]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbeddingInfo:
+class EmbeddingInfo(Answer, kw_only=True):
     """The index vector of one input."""
 
     object: Literal["embedding"] = "embedding"
     index: int
-    embedding: list[float] | str = field(
-        metadata={"description": "numbers, or base64 of little-endian float32"}
-    )
+    embedding: list[float] | str = described("numbers, or base64 of little-endian float32")
 
 
-@dataclass(frozen=True)
-class TokenUsage:
+class TokenUsage(Answer):
     """Tokens that were read."""
 
     prompt_tokens: int
     total_tokens: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbeddingsAnswer:
+class EmbeddingsAnswer(Answer, kw_only=True):
     """Vectors in the order of the inputs."""
 
     object: Literal["list"] = "list"
@@ -150,8 +122,7 @@ class EmbeddingsAnswer:
     usage: TokenUsage
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServedModel:
+class ServedModel(Answer, kw_only=True):
     """A bundle, as OpenAI's API shows models."""
 
     id: str
@@ -162,16 +133,14 @@ class ServedModel:
     dimensions: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelsAnswer:
+class ModelsAnswer(Answer, kw_only=True):
     """The bundle that is loaded."""
 
     object: Literal["list"] = "list"
     data: tuple[ServedModel, ...]
 
 
-@dataclass(frozen=True)
-class FeedbackPart:
+class FeedbackPart(Answer):
     """One part of a query; without content where that is not kept."""
 
     means: QueryMeans
@@ -179,19 +148,17 @@ class FeedbackPart:
     text: str | None = None
     id: str | None = None
     side: Side | None = None
-    url: str | None = field(default=None, metadata={"description": "of its picture or mesh"})
+    url: str | None = described("of its picture or mesh", default=None)
 
 
-@dataclass(frozen=True)
-class ObservationReference:
+class ObservationReference(Answer):
     """An observation of an item."""
 
     kind: Kind
     index: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class FeedbackEntry:
+class FeedbackEntry(Answer, kw_only=True):
     """A verdict on an item for a query, as it is kept."""
 
     id: str
@@ -199,13 +166,12 @@ class FeedbackEntry:
     observation: ObservationReference | None
     verdict: Verdict
     by: str | None
-    given: str = field(metadata={"description": "when, in UTC"})
+    given: str = described("when, in UTC")
     target: Target
     query: tuple[FeedbackPart, ...]
 
 
-@dataclass(frozen=True)
-class FeedbackPage:
+class FeedbackPage(Answer):
     """Verdicts, and where the next page begins; null after the last."""
 
     feedback: tuple[FeedbackEntry, ...]

@@ -72,8 +72,8 @@ class GlRenderer:
 def _pixels(samples: Float32[np.ndarray, "s s 3"]) -> Float32[np.ndarray, "h h 3"]:
     """The mean light of each pixel."""
     above, below = samples[0::2], samples[1::2]
-    sums: Float32[np.ndarray, "h h 3"] = above[:, 0::2] + above[:, 1::2] + below[:, 0::2] + below[:, 1::2]
-    return sums / np.float32(4)
+    sums = above[:, 0::2] + above[:, 1::2] + below[:, 0::2] + below[:, 1::2]
+    return np.asarray(sums / np.float32(4))
 
 
 def _open(platform: GlPlatform) -> "GlScene":
@@ -116,11 +116,7 @@ def _without_windows() -> Iterator[None]:
 class _Stub(ModuleType):
     """A module of submodules and empty classes."""
 
-    options: dict[str, Any]
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.options = {}
+    options: dict[str, Any] = {}  # noqa: RUF012 (pyrender writes into it, and nobody reads it)
 
     def __getattr__(self, name: str) -> ModuleType | type:
         if name.startswith("__"):

@@ -6,6 +6,7 @@ picture of float samples, so that light adds up and blends in linear space.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,35 +27,30 @@ _WRAPS: dict[TextureWrap, int] = {
 }
 _MAGNIFY: dict[TextureMagnification, int] = {"linear": GL.GL_LINEAR, "nearest": GL.GL_NEAREST}
 TextureOf: TypeAlias = Callable[[Texture | None], "_GlTexture | None"]
-_TRANSFORMS = {
-    "base_transform": "base_texture",
-    "metal_rough_transform": "metal_rough_texture",
-    "normal_transform": "normal_texture",
-    "occlusion_transform": "occlusion_texture",
-    "emissive_transform": "emissive_texture",
-}
+_MAPS = {
+    "base": "baseColorTexture",
+    "metal_rough": "metallicRoughnessTexture",
+    "normal": "normalTexture",
+    "occlusion": "occlusionTexture",
+    "emissive": "emissiveTexture",
+}  # our names of textures, pyrender's
 
 
 class _GlMaterial(pyrender.MetallicRoughnessMaterial):  # type: ignore[misc]
     """One of our materials, with uniforms that our shaders need beside pyrender's."""
 
     def __init__(self, material: MeshMaterial, texture: "TextureOf", *, blended: bool) -> None:
+        maps = {name: getattr(material, f"{name}_texture") for name in _MAPS}
         super().__init__(
             baseColorFactor=np.array(material.base),
             metallicFactor=min(max(material.metallic, 0.0), 1.0),
             roughnessFactor=min(max(material.roughness, 0.0), 1.0),
             emissiveFactor=np.array(material.emissive),
-            baseColorTexture=texture(material.base_texture),
-            metallicRoughnessTexture=texture(material.metal_rough_texture),
-            normalTexture=texture(material.normal_texture),
-            occlusionTexture=texture(material.occlusion_texture),
-            emissiveTexture=texture(material.emissive_texture),
             alphaMode="BLEND" if blended else "OPAQUE",
+            **{_MAPS[name]: texture(one) for name, one in maps.items()},
         )
         cutoff = material.alpha_cutoff if material.alpha_mode == "MASK" else -1.0
-        transforms = (
-            (name, _transform(getattr(material, attribute))) for name, attribute in _TRANSFORMS.items()
-        )
+        transforms = ((f"{name}_transform", _transform(one)) for name, one in maps.items())
         self.uniforms = (("unlit", int(material.unlit)), ("cutoff", cutoff), *transforms)
 
     def _compute_transparency(self) -> bool:
@@ -105,6 +101,14 @@ class PyrenderMeshes:
         parts = [(number, faces[of_material == number]) for number in numbers[np.argsort(first)]]
         return pyrender.Mesh([self._primitive(part, int(number), blended) for number, part in parts])
 
+    def sorted_from(self, eye: Float64[np.ndarray, "3"], faces: Int64[np.ndarray, " g"]) -> Any:  # noqa: ANN401
+        """See-through faces from far to near: by material, and by face within it."""
+        middles = self.model.vertices[self.model.faces[faces]].mean(axis=1)
+        distance, of_material = np.linalg.norm(middles - eye, axis=1), self.model.material_of[faces]
+        sums, counts = np.bincount(of_material, distance), np.maximum(np.bincount(of_material), 1)
+        order = np.lexsort((-distance, -(sums / counts)[of_material]))
+        return self.mesh(faces[order], blended=True)
+
     def _primitive(self, faces: Int64[np.ndarray, " g"], number: int, blended: bool) -> Any:  # noqa: ANN401
         model = self.model
         if (number, blended) not in self._materials:
@@ -129,21 +133,6 @@ class PyrenderMeshes:
         return self._textures.setdefault(key, _GlTexture(texture))
 
 
-class TransparentFaces:
-    """See-through faces, to be drawn from far to near: by material, and by face within it."""
-
-    def __init__(self, meshes: PyrenderMeshes, faces: Int64[np.ndarray, " g"]) -> None:
-        self._meshes, self._faces = meshes, faces
-        self._middles = meshes.model.vertices[meshes.model.faces[faces]].mean(axis=1)
-
-    def sorted_from(self, eye: Float64[np.ndarray, "3"]) -> Any:  # noqa: ANN401
-        distance = np.linalg.norm(self._middles - eye, axis=1)
-        of_material = self._meshes.model.material_of[self._faces]
-        sums, counts = np.bincount(of_material, distance), np.maximum(np.bincount(of_material), 1)
-        order = np.lexsort((-distance, -(sums / counts)[of_material]))
-        return self._meshes.mesh(self._faces[order], blended=True)
-
-
 def _transform(texture: Texture | None) -> Float64[np.ndarray, "3 3"]:
     """Of texture coordinates, as a matrix for columns (u, v, 1); its last number says which coordinates."""
     matrix = np.diag([1.0, 1.0, 0.0 if texture is None else texture.uv_set])
@@ -162,7 +151,7 @@ class GlScene:
         self._platform = _open_platform(platform)
         self._renderer = _Renderer(1, 1)
         self._scene = pyrender.Scene(ambient_light=np.zeros(3))
-        self._glass: TransparentFaces | None = None
+        self._clear = np.zeros(0, np.int64)  # the faces that let light through
 
     def show(self, model: MeshModel, rig: Rig, side: int) -> None:
         """Prepare a model for pictures of `side` samples from a rig's field of view."""
@@ -171,11 +160,10 @@ class GlScene:
         near, far = (1 / inverse for inverse in depth_range(rig))
         camera = pyrender.PerspectiveCamera(np.radians(rig.fov_degrees), near, far, aspectRatio=1.0)
         self._camera = self._scene.add(camera)
-        meshes = PyrenderMeshes(model)
-        solid, cut, clear = by_opacity(model)
+        self._meshes = PyrenderMeshes(model)
+        solid, cut, self._clear = by_opacity(model)
         if len(solid) + len(cut):
-            self._scene.add(meshes.mesh(np.concatenate([solid, cut]), blended=False))
-        self._glass = TransparentFaces(meshes, clear) if len(clear) else None
+            self._scene.add(self._meshes.mesh(np.concatenate([solid, cut]), blended=False))
 
     def picture(self, pose: Float64[np.ndarray, "4 4"], background: float) -> Float32[np.ndarray, "s s 3"]:
         """Linear light of every sample, seen from here, before a grey of this much light."""
@@ -183,17 +171,17 @@ class GlScene:
         self._scene.set_pose(self._camera, pose)
         self._scene.bg_color = np.full(4, background)
         self._renderer.lamps = tuple(lamp[:, 0] for lamp in lamp_directions(pose[None]))
-        panes = None if self._glass is None else self._scene.add(self._glass.sorted_from(pose[:3, 3]))
-        samples: Float32[np.ndarray, "s s 3"] = self._renderer.render(self._scene, _ALL_SIDES)
-        if panes is not None:
-            self._scene.remove_node(panes)
-        return samples
+        if not len(self._clear):
+            return np.asarray(self._renderer.render(self._scene, _ALL_SIDES))
+        glass = self._scene.add(self._meshes.sorted_from(pose[:3, 3], self._clear))
+        samples = self._renderer.render(self._scene, _ALL_SIDES)
+        self._scene.remove_node(glass)
+        return np.asarray(samples)
 
     def clear(self) -> None:
         """Remove the model, from the memory of OpenGL too."""
         self._platform.make_current()
         self._scene.clear()
-        self._glass = None
         self._renderer._update_context(self._scene, _ALL_SIDES)
 
 
@@ -247,27 +235,27 @@ class _Renderer(pyrender.Renderer):  # type: ignore[misc]
         return np.asarray(data, np.float32).reshape(side, side, 3)[::-1]
 
 
-def _open_platform(platform: str) -> Any:  # noqa: ANN401
+def _open_platform(name: str) -> Any:  # noqa: ANN401
     """A context of the first device that has one."""
-    if platform == "osmesa":
+    if name == "osmesa":
         from pyrender.platforms.osmesa import OSMesaPlatform
 
-        return _enter(OSMesaPlatform(1, 1))
-    from pyrender.platforms import egl
+        openers = [partial(OSMesaPlatform, 1, 1)]
+    else:
+        from pyrender.platforms import egl
 
+        openers = [partial(egl.EGLPlatform, 1, 1, device) for device in egl.query_devices()]
     failure: Exception = OSError("EGL knows no device")
-    for device in egl.query_devices():
+    for opener in openers:
         try:
-            return _enter(egl.EGLPlatform(1, 1, device))
+            platform = opener()
+            platform.init_context()
+            platform.make_current()
         except Exception as error:  # noqa: BLE001 (whatever it is, the next device may do)
             failure = error
+        else:
+            return platform
     raise OSError(str(failure)) from failure
-
-
-def _enter(platform: Any) -> Any:  # noqa: ANN401
-    platform.init_context()
-    platform.make_current()
-    return platform
 
 
 def _buffer(side: int, kind: int, place: int) -> int:

@@ -3,14 +3,15 @@
 import io
 import struct
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32
 from PIL import Image
 
 from multifold.errors import needs_extra
-from renderers.contracts import MeshError, MeshLimits, Texture
+from renderers.contracts import MeshError, MeshLimits, MissingFileError, RgbaPixels, Texture
 from renderers.images.color import to_linear
 
 PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TGA", "GIF", "TIFF")
@@ -20,7 +21,7 @@ class TextureError(ValueError):
     """A texture that cannot be decoded; the mesh can be drawn without it."""
 
 
-def decode_picture(data: bytes, limits: MeshLimits) -> UInt8[np.ndarray, "h w 4"]:
+def decode_picture(data: bytes, limits: MeshLimits) -> RgbaPixels:
     """A picture's RGBA bytes, shrunk to the largest texture side."""
     try:
         with warnings.catch_warnings():
@@ -36,34 +37,51 @@ def decode_picture(data: bytes, limits: MeshLimits) -> UInt8[np.ndarray, "h w 4"
 
 @dataclass
 class TextureDecoder:
-    """Decodes the pictures of one mesh file, which together may have a limited number of pixels."""
+    """Decodes the pictures of one mesh file, each once; `notes` says which could not be used.
+
+    Together they may have a limited number of pixels.
+    """
 
     limits: MeshLimits
+    notes: list[str] = field(default_factory=list)
+    _pictures: dict[Hashable, RgbaPixels | None] = field(default_factory=dict)
     _pixels: int = 0
 
-    def decode(self, data: bytes, *, ktx2: bool = False) -> UInt8[np.ndarray, "h w 4"]:
-        """A picture's RGBA bytes; KTX2 only in formats that allow it."""
-        decode = decode_ktx2 if ktx2 and data.startswith(KTX2_MAGIC) else decode_picture
-        pixels = decode(data, self.limits)
-        self._pixels += pixels.shape[0] * pixels.shape[1]
-        self.limits.check("texture pixels", self._pixels, self.limits.image_pixels)
-        return pixels
+    def decode(
+        self, key: Hashable, name: str, encoded: Callable[[], bytes], *, ktx2: bool = False
+    ) -> RgbaPixels | None:
+        """The RGBA bytes of a picture; None and a note if it is missing or broken."""
+        if key not in self._pictures:
+            try:
+                data = encoded()
+                decode = decode_ktx2 if ktx2 and data.startswith(KTX2_MAGIC) else decode_picture
+                pixels = self._pictures[key] = decode(data, self.limits)
+            except (TextureError, MissingFileError) as error:
+                self._pictures[key] = None
+                self.notes.append(f"drawn without the texture {name:.60}: {error}")
+            else:
+                self._pixels += pixels.shape[0] * pixels.shape[1]
+                self.limits.check("texture pixels", self._pixels, self.limits.image_pixels)
+        return self._pictures[key]
+
+    def color_texture(self, key: Hashable, encoded: Callable[[], bytes]) -> Texture | None:
+        """The same as a texture of colours, for files whose keys are paths."""
+        pixels = self.decode(key, repr(key), encoded)
+        return None if pixels is None else mip_pyramid(color_texture(pixels))
 
 
-def shrink_picture(image: Image.Image, side: int) -> UInt8[np.ndarray, "h w 4"]:
+def shrink_picture(image: Image.Image, side: int) -> RgbaPixels:
     """RGBA bytes of an opened picture, at most `side` wide and high."""
-    largest = max(image.size)
-    if largest > side:
+    if max(image.size) > side:
         image.draft("RGB", (side, side))
-        scale = side / max(image.size)
-        image = image.convert("RGBA")
-        if scale < 1:
-            width, height = (max(1, round(length * scale)) for length in image.size)
-            image = image.resize((width, height), Image.Resampling.BOX)
-    return np.asarray(image.convert("RGBA"))
+    image, scale = image.convert("RGBA"), side / max(image.size)
+    if scale < 1:
+        width, height = (max(1, round(length * scale)) for length in image.size)
+        image = image.resize((width, height), Image.Resampling.BOX)
+    return np.asarray(image)
 
 
-def color_texture(pixels: UInt8[np.ndarray, "h w 4"], *, alpha: bool = True) -> Float32[np.ndarray, "h w c"]:
+def color_texture(pixels: RgbaPixels, *, alpha: bool = True) -> Float32[np.ndarray, "h w c"]:
     """sRGB colours as linear light; alpha, which is linear already, stays last."""
     if not alpha:
         return to_linear(pixels[..., :3])
@@ -72,7 +90,7 @@ def color_texture(pixels: UInt8[np.ndarray, "h w 4"], *, alpha: bool = True) -> 
     return light
 
 
-def data_texture(pixels: UInt8[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h w 3"]:
+def data_texture(pixels: RgbaPixels) -> Float32[np.ndarray, "h w 3"]:
     """Numbers in [0, 1] that are no colours: normals, roughness, occlusion."""
     return pixels[..., :3] * np.float32(1 / 255)
 
@@ -107,7 +125,7 @@ _LEVELS_AT = 80  # after the header and the places of the descriptions
 _MOST_LEVELS = 32
 
 
-def decode_ktx2(data: bytes, limits: MeshLimits) -> UInt8[np.ndarray, "h w 4"]:
+def decode_ktx2(data: bytes, limits: MeshLimits) -> RgbaPixels:
     """The RGBA bytes of the largest level that is not above the largest texture side, or shrunk to it."""
     levels = _check_sizes(data, limits)
     with needs_extra("ktx2"):

@@ -10,10 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Float32
 
 from multifold.errors import MultifoldError
-from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshModel, MeshPart, Up
+from renderers.contracts import (
+    DEFAULT_LIMITS,
+    Axis,
+    Colors,
+    MeshError,
+    MeshLimits,
+    MeshModel,
+    MeshPart,
+    Points,
+    TextureCoordinates,
+    Up,
+)
 from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader
 from renderers.mesh.formats.mesh_file import SiblingFiles, read_bytes, suffix_of
 from renderers.mesh.formats.transform import rotate_vectors
@@ -87,8 +98,7 @@ def assemble_model(parts: Sequence[MeshPart], up: Axis = "y", notes: tuple[str, 
     normals = np.concatenate([_corner_normals(part) for part in compact])
     if up == "z":
         vertices = rotate_vectors(vertices, _Z_UP_TO_Y_UP)
-        normals = np.einsum("ij,fcj->fci", _Z_UP_TO_Y_UP.astype(np.float32), normals)
-    second = [part.uv1 for part in compact]
+        normals = rotate_vectors(normals, _Z_UP_TO_Y_UP.astype(np.float32))
     starts = np.cumsum([0, *(len(part.vertices) for part in compact[:-1])])
     materials = {id(part.material): part.material for part in compact}
     number_of = {key: number for number, key in enumerate(materials)}
@@ -98,13 +108,15 @@ def assemble_model(parts: Sequence[MeshPart], up: Axis = "y", notes: tuple[str, 
         vertices=vertices.astype(np.float32),
         faces=np.concatenate(faces).astype(np.int32),
         normals=normals,
-        uv=_joined_uv(compact, [part.uv for part in compact]),
-        colors=np.concatenate([_colors(part) for part in compact]),
+        uv=_joined_uv([(part, part.uv) for part in compact]),
+        colors=_joined_colors(compact),
         material_of=np.repeat(numbers, [len(part.faces) for part in compact]).astype(np.int32),
         materials=tuple(materials.values()),
         up=up,
         notes=notes,
-        uv1=None if all(one is None for one in second) else _joined_uv(compact, second),
+        uv1=None
+        if all(part.uv1 is None for part in compact)
+        else _joined_uv([(part, part.uv1) for part in compact]),
     )
 
 
@@ -117,11 +129,10 @@ def _compact(part: MeshPart) -> MeshPart:
     if not np.isfinite(vertices).all():
         raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
     others = (part.normals, part.uv, part.colors, part.uv1)
-    normals, uv, colors, uv1 = (None if one is None else one[used] for one in others)
-    return MeshPart(vertices, faces, part.material, normals, uv, colors, uv1)
+    return MeshPart(vertices, faces, part.material, *(None if one is None else one[used] for one in others))
 
 
-def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+def _into_unit_ball(vertices: Points) -> Points:
     """Centred by the bounding box, the furthest vertex at distance 1."""
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     centred = vertices - (low / 2 + high / 2)
@@ -131,8 +142,7 @@ def _into_unit_ball(vertices: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray,
             "the mesh has no extent: all of its corners are the same point, or it is infinitely large."
         )
     centred /= size
-    scaled: Float64[np.ndarray, "n 3"] = centred / np.linalg.norm(centred, axis=1).max()
-    return scaled
+    return np.asarray(centred / np.linalg.norm(centred, axis=1).max())
 
 
 def _corner_normals(part: MeshPart) -> Float32[np.ndarray, "f 3 3"]:
@@ -140,23 +150,21 @@ def _corner_normals(part: MeshPart) -> Float32[np.ndarray, "f 3 3"]:
     if part.normals is None:
         return corner_normals(part.vertices, part.faces)
     length = np.linalg.norm(part.normals, axis=1, keepdims=True)
-    unsound: Bool[np.ndarray, " n"] = ~(np.isfinite(length) & (length > 1e-12))[:, 0]
-    normals: Float32[np.ndarray, "f 3 3"] = (part.normals / length)[part.faces]
+    unsound = ~(np.isfinite(length) & (length > 1e-12))[:, 0]
+    normals = (part.normals / length)[part.faces]
     return fill_missing_normals(normals, unsound[part.faces], part.vertices, part.faces)
 
 
-def _joined_uv(
-    parts: Sequence[MeshPart], uv: Sequence[Float32[np.ndarray, "_ 2"] | None]
-) -> Float32[np.ndarray, "n 2"]:
+def _joined_uv(pairs: Sequence[tuple[MeshPart, Float32[np.ndarray, "_ 2"] | None]]) -> TextureCoordinates:
     """The texture coordinates of all parts; those that have none get zeros."""
-    pairs = zip(parts, uv, strict=True)
     rows = [np.zeros((len(part.vertices), 2)) if one is None else one for part, one in pairs]
     finite = np.nan_to_num(np.concatenate(rows).astype(np.float32))
     return np.clip(finite, -_FURTHEST_UV, _FURTHEST_UV)
 
 
-def _colors(part: MeshPart) -> Float32[np.ndarray, "n 4"]:
-    if part.colors is None:
-        return np.ones((len(part.vertices), 4), np.float32)
-    colors: Float32[np.ndarray, "n 4"] = np.clip(np.nan_to_num(part.colors), 0, 1)
-    return colors
+def _joined_colors(parts: Sequence[MeshPart]) -> Colors:
+    """The colours of all parts; those that have none get white."""
+    rows = [
+        np.ones((len(part.vertices), 4), np.float32) if part.colors is None else part.colors for part in parts
+    ]
+    return np.asarray(np.clip(np.nan_to_num(np.concatenate(rows)), 0, 1))

@@ -9,7 +9,9 @@ normals cancel.
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Int64
+
+from renderers.contracts import Points, Triangles
 
 CREASE_COSINE = 0.77
 MOST_FACES_AROUND = 32  # points with more (the tips of fans) keep flat normals
@@ -17,13 +19,11 @@ MOST_FACES = 400_000  # denser meshes look smooth with flat normals
 _PAIRS_AT_ONCE = 2_000_000
 
 
-def corner_normals(
-    vertices: Float64[np.ndarray, "n 3"], faces: Int64[np.ndarray, "f 3"]
-) -> Float32[np.ndarray, "f 3 3"]:
+def corner_normals(vertices: Points, faces: Triangles) -> Float32[np.ndarray, "f 3 3"]:
     """A unit normal for each corner of each face."""
     first, second, third = vertices[faces[:, 0]], vertices[faces[:, 1]], vertices[faces[:, 2]]
     areas = np.cross(second - first, third - first)
-    flat = unit_rows(areas)
+    flat = areas / np.maximum(np.linalg.norm(areas, axis=1, keepdims=True), 1e-30)  # zero without area
     normals = np.repeat(flat, 3, axis=0)
     if len(faces) <= MOST_FACES:
         points = _points(vertices)[faces].ravel()
@@ -40,8 +40,8 @@ def corner_normals(
 def fill_missing_normals(
     normals: Float32[np.ndarray, "f 3 3"],
     missing: Bool[np.ndarray, "f 3"],
-    vertices: Float64[np.ndarray, "n 3"],
-    faces: Int64[np.ndarray, "f 3"],
+    vertices: Points,
+    faces: Triangles,
 ) -> Float32[np.ndarray, "f 3 3"]:
     """The same with ours for the corners that miss theirs; only the faces around those are visited."""
     if not missing.any():
@@ -52,25 +52,17 @@ def fill_missing_normals(
     near = np.flatnonzero(bare[points].any(axis=1))
     used, around = np.unique(faces[near], return_inverse=True)
     ours = corner_normals(vertices[used], around.reshape(-1, 3))
-    filled: Float32[np.ndarray, "f 3 3"] = normals.copy()
+    filled = normals.copy()
     filled[near] = np.where(missing[near, :, None], ours, normals[near])
     return filled
 
 
-def unit_rows(vectors: Float64[np.ndarray, "k 3"]) -> Float64[np.ndarray, "k 3"]:
-    """Vectors of length one; those without length stay zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: Float64[np.ndarray, "k 3"] = vectors / np.maximum(lengths, 1e-30)
-    return units
-
-
-def _points(vertices: Float64[np.ndarray, "n 3"]) -> Int64[np.ndarray, " n"]:
+def _points(vertices: Points) -> Int64[np.ndarray, " n"]:
     """A number for each vertex, equal where the coordinates are equal in float32."""
     exact = vertices.astype(np.float32) + np.float32(0)  # which turns a negative zero into zero
     bits = exact.view(np.int32).astype(np.int64)
     mixed = (bits[:, 0] * 73856093) ^ (bits[:, 1] * 19349663 << 16) ^ (bits[:, 2] * 83492791 << 29)
-    points: Int64[np.ndarray, " n"] = np.unique(mixed, return_inverse=True)[1].ravel()
-    return points
+    return np.asarray(np.unique(mixed, return_inverse=True)[1].ravel())
 
 
 def _neighbours(

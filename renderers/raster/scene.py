@@ -71,9 +71,7 @@ class VisibleFaces:
     """What is the same all over a face in a view; rows belong to the faces that `number` points at."""
 
     number: Int64[np.ndarray, " k"]  # of each fragment
-    planes: Float64[
-        np.ndarray, "q 9"
-    ]  # corner weights as planes over the screen, before perspective is undone
+    planes: Float64[np.ndarray, "q 9"]  # corner weights over the screen, before perspective is undone
     table: Float32[np.ndarray, "q t"]  # what is interpolated, corner by corner; then normal and densities
 
 
@@ -94,14 +92,8 @@ def visible_faces(scene: RasterScene, at: Fragments) -> VisibleFaces:
 def _planes(screen: Float64[np.ndarray, "q 3 3"]) -> Float64[np.ndarray, "q 9"]:
     """For each corner the a, b, c of (a x + b y + c): 0 on the opposite edge, growing towards the corner."""
     after, before = screen[:, [1, 2, 0]], screen[:, [2, 0, 1]]
-    planes = np.stack(
-        [
-            after[..., 1] - before[..., 1],
-            before[..., 0] - after[..., 0],
-            after[..., 0] * before[..., 1] - after[..., 1] * before[..., 0],
-        ],
-        axis=2,
-    )
+    moved = after[..., 0] * before[..., 1] - after[..., 1] * before[..., 0]
+    planes = np.stack([after[..., 1] - before[..., 1], before[..., 0] - after[..., 0], moved], axis=2)
     planes *= (np.sign(doubled_area(screen))[:, None] * screen[..., 2])[..., None]
     return planes.reshape(-1, 9)
 
@@ -131,12 +123,10 @@ def _density(
     """log2 of the length in texture coordinates that a pixel covers."""
     screen_area = np.maximum(np.abs(doubled_area(screen)), 1e-6) / pixel**2
     uv_area = np.maximum(np.abs(doubled_area(uv)), np.float32(1e-12))
-    density: Float32[np.ndarray, " q"] = (0.5 * np.log2(uv_area / screen_area)).astype(np.float32)
-    return density
+    return np.asarray(0.5 * np.log2(uv_area / screen_area), np.float32)
 
 
 def doubled_area(corners: Float[np.ndarray, "q 3 c"]) -> Float[np.ndarray, " q"]:
     """Twice the area of triangles in the plane, negative if they turn the other way."""
     first, second = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
-    area: Float[np.ndarray, " q"] = first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]
-    return area
+    return np.asarray(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])

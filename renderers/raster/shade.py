@@ -5,7 +5,7 @@ Values of one fragment are columns, "c k"; fragments are shaded in pieces that s
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
@@ -15,23 +15,22 @@ from renderers.raster.light import lean_normal, normal_seen_from, reflected_ligh
 from renderers.raster.scene import Fragments, RasterScene, VisibleFaces, visible_faces
 from renderers.raster.texture_lookup import sample_texture
 
-TextureName: TypeAlias = Literal[
-    "base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture"
-]
 Row: TypeAlias = Float32[np.ndarray, " k"]
+Wholes: TypeAlias = Int64[np.ndarray, " h"]
 Finish: TypeAlias = tuple[Float32[np.ndarray, "3 k"], Row, Row, Row]
 _AT_ONCE = 8192
 
 
 def shade_fragments(scene: RasterScene, at: Fragments) -> Float32[np.ndarray, "4 k"]:
     """Linear colour and alpha of each fragment."""
-    return _join([shading.rgba() for shading in _shadings(scene, at)], 4)
+    empty = np.zeros((4, 0), np.float32)
+    return np.concatenate([empty, *(shading.rgba() for shading in _shadings(scene, at))], axis=1)
 
 
 def fragment_alpha(scene: RasterScene, at: Fragments) -> Float32[np.ndarray, " k"]:
     """Alpha alone, for tests before depth."""
-    alphas: Float32[np.ndarray, " k"] = _join([shading.color[3:] for shading in _shadings(scene, at)], 1)[0]
-    return alphas
+    empty = np.zeros(0, np.float32)
+    return np.concatenate([empty, *(shading.color[3] for shading in _shadings(scene, at))])
 
 
 def _shadings(scene: RasterScene, at: Fragments) -> Iterator["_Shading"]:
@@ -39,10 +38,6 @@ def _shadings(scene: RasterScene, at: Fragments) -> Iterator["_Shading"]:
     for start in range(0, len(at), _AT_ONCE):
         piece = slice(start, start + _AT_ONCE)
         yield _Shading(scene, at[piece], visible, visible.number[piece])
-
-
-def _join(pieces: list[Float32[np.ndarray, "c _"]], channels: int) -> Float32[np.ndarray, "c k"]:
-    return np.concatenate([np.zeros((channels, 0), np.float32), *pieces], axis=1)
 
 
 class _Shading:
@@ -109,9 +104,7 @@ class _Shading:
             normal[:, here] = lean_normal(unit_vector(normal[:, here]), edges, uv_edges, texels)
         return normal
 
-    def textured(
-        self, name: TextureName
-    ) -> Iterator[tuple[slice | Int64[np.ndarray, " h"], Float32[np.ndarray, "c h"]]]:
+    def textured(self, name: str) -> Iterator[tuple[slice | Wholes, Float32[np.ndarray, "c h"]]]:
         """For each material that has this texture: which fragments it has, and the texture there."""
         materials = self.scene.model.materials
         for number, material in enumerate(materials):
@@ -130,5 +123,4 @@ def corner_weights(
     """How much each corner counts at a place, right in perspective."""
     a, b, c = planes.reshape(3, 3, -1).transpose(1, 0, 2)
     shares = np.maximum(a * x + b * y + c, 0) + 1e-30  # samples may lie a rounding error outside
-    weights: Float32[np.ndarray, "3 k"] = (shares / (shares[0] + shares[1] + shares[2])).astype(np.float32)
-    return weights
+    return np.asarray(shares / (shares[0] + shares[1] + shares[2]), np.float32)

@@ -8,6 +8,8 @@ Depth is 1/distance along the view axis, which is affine on the screen, as a who
 The *key* of a sample is depth << 32 | face + 1: the greatest key is the nearest face, an empty sample is 0,
 and ties go to the later face. Whole numbers make the result the same in any order.
 
+`first_sample` and `keys_along` are compiled for single numbers by the kernels too, as in `light.py`.
+
 Shape legend: v views · n vertices · f faces · s samples along a side · r rows of faces · k fragments.
 """
 
@@ -19,12 +21,15 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 
 from renderers.contracts import MeshError
+from renderers.raster.light import Number, choose, larger, smaller
 
 DEPTH_BITS = 30
 FACE_MASK = (1 << 32) - 1
 MOST_FRAGMENTS_PER_VIEW = 100_000_000  # about two seconds
 TOO_MANY_LARGE_FACES = "too many large faces lie behind each other. Simplify the mesh first."
 _AT_ONCE = 100_000
+Whole = np.int64
+DepthScale: TypeAlias = tuple[float, float]
 SpanEnd: TypeAlias = tuple[Float64[np.ndarray, " r"], Float64[np.ndarray, " r"]]  # x, depth
 
 
@@ -75,8 +80,8 @@ def spans_of_faces(
     """Every row of the chosen faces that covers a sample, in every view."""
     corners = screen[:, triangles[faces]].reshape(-1, 3, 3)
     by_height = np.take_along_axis(corners, np.argsort(corners[..., 1], axis=1)[..., None], axis=1)
-    first = _first_sample(by_height[:, 0, 1], side)
-    count = _first_sample(by_height[:, 2, 1], side) - first
+    first = first_sample(by_height[:, 0, 1], side)
+    count = first_sample(by_height[:, 2, 1], side) - first
     which = np.repeat(np.arange(len(corners)), count)
     row = np.arange(len(which)) - np.repeat(np.cumsum(count) - count - first, count)
     left, right = _ends(by_height, which, row + 0.5)
@@ -109,9 +114,30 @@ def faces_of(keys: Int64[np.ndarray, "*s"]) -> Int32[np.ndarray, "*s"]:
     return (keys & FACE_MASK).astype(np.int32) - np.int32(1)
 
 
-def _first_sample(position: Float64[np.ndarray, " k"], side: int) -> Int64[np.ndarray, " k"]:
+def first_sample(position: Number, side: int) -> Number:
     """The first row or column whose sample lies at or after a position, cut to the picture."""
-    return np.clip(np.ceil(position - 0.5), 0, side).astype(np.int64)
+    return Whole(smaller(larger(np.ceil(position - 0.5), 0.0), np.float64(side)))
+
+
+def keys_along(
+    left: tuple[Number, Number],
+    right: tuple[Number, Number],
+    begin: Number,
+    count: Number,
+    depths: DepthScale,
+) -> tuple[Number, Number]:
+    """The depth at the first sample of a span, and its step from sample to sample, as parts of a key."""
+    (left_x, left_depth), (right_x, right_depth), (far, scale) = left, right, depths
+    width, rise = right_x - left_x, (right_depth - left_depth) * scale
+    depth = (left_depth - far) * scale + (begin + 0.5 - left_x) / width * rise
+    step = choose(count > 1, rise / width, 0.0)  # a single sample may lie in a span of no width to speak of
+    return Whole(np.rint(depth)) << 32, Whole(np.rint(step)) << 32
+
+
+def depth_scale(depth_range: tuple[float, float]) -> DepthScale:
+    """The least 1/distance, and the scale from 1/distance to whole numbers."""
+    near, far = depth_range
+    return far, (1 << DEPTH_BITS) / (near - far)
 
 
 def _ends(
@@ -153,15 +179,11 @@ def _spans(
     side: int,
     depth_range: tuple[float, float],
 ) -> FaceSpans:
-    begin, end = _first_sample(left[0], side), _first_sample(right[0], side)
+    begin, end = first_sample(left[0], side), first_sample(right[0], side)
     some = np.flatnonzero(end > begin)
     begin, count, line = begin[some], (end - begin)[some], line[some]
     if count.size and np.bincount(line // side, count).max() > MOST_FRAGMENTS_PER_VIEW:
         raise MeshError(TOO_MANY_LARGE_FACES)
-    (left_x, left_depth), width = (part[some] for part in left), (right[0] - left[0])[some]
-    near, far = depth_range
-    rise = (right[1][some] - left_depth) * ((1 << DEPTH_BITS) / (near - far))
-    depth = (left_depth - far) * ((1 << DEPTH_BITS) / (near - far)) + (begin + 0.5 - left_x) / width * rise
-    step = np.where(count > 1, rise / width, 0)  # a single sample may lie in a span of no width to speak of
-    key = (np.rint(depth).astype(np.int64) << 32) | low_bits[some]
-    return FaceSpans(line * side + begin, count, key, np.rint(step).astype(np.int64) << 32)
+    left, right = ((x[some], depth[some]) for x, depth in (left, right))
+    key, step = keys_along(left, right, begin, count, depth_scale(depth_range))
+    return FaceSpans(line * side + begin, count, key | low_bits[some], step)

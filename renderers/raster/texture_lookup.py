@@ -1,12 +1,18 @@
 """Texture look-up: bilinear inside the nearest mip level.
 
-Legend: k look-ups · c channels.
+`wrapped` and `neighbours` are compiled for single numbers by the kernels too, as in `light.py`.
 """
 
 import numpy as np
 from jaxtyping import Float32, Int64
 
 from renderers.contracts import Texture, TextureWrap
+from renderers.raster.light import HALF, ONE, TWO, ZERO, F, Number, choose, larger, smaller
+
+WRAPS: tuple[TextureWrap, ...] = ("repeat", "clamp", "mirror")  # functions below take their places here
+REPEAT, CLAMP = 0, 1
+BELOW_ONE = F(1 - 1e-7)
+Whole = np.int64
 
 
 def sample_texture(
@@ -19,31 +25,23 @@ def sample_texture(
     fineness = density + np.float32(log_side(texture))  # log2 of the texels along one pixel
     level = np.clip(np.rint(fineness), 0, len(texture.sizes) - 1).astype(np.int64)
     width, height = (np.take(size, level) for size in texture.sizes.T)
-    left, right, across = _neighbours(uv[0], width, texture.wrap[0])
-    top, bottom, down = _neighbours(uv[1], height, texture.wrap[1])
+    left, right, across = neighbours(uv[0], width, WRAPS.index(texture.wrap[0]))
+    top, bottom, down = neighbours(uv[1], height, WRAPS.index(texture.wrap[1]))
     if texture.magnify == "nearest":
         across, down = (np.where(fineness < 0, np.rint(share), share) for share in (across, down))
     start, channels = np.take(texture.starts, level), texture.texels.shape[1]
-    top, bottom = start + top * width, start + bottom * width
     # rows of texels are gathered whole and mixed flat: several times faster than by [k, c] and [k, 1]
     across, down = np.repeat(across, channels), np.repeat(down, channels)
-    above = _between(texture, top + left, top + right, across)
-    below = _between(texture, bottom + left, bottom + right, across)
-    mixed = above + (below - above) * down
-    return np.ascontiguousarray(mixed.reshape(-1, channels).T)
+    above, below = (_between(texture, start + row * width, left, right, across) for row in (top, bottom))
+    return np.ascontiguousarray((above + (below - above) * down).reshape(-1, channels).T)
 
 
 def _between(
-    texture: Texture,
-    before: Int64[np.ndarray, " k"],
-    after: Int64[np.ndarray, " k"],
-    share: Float32[np.ndarray, " kc"],
+    texture: Texture, row: Int64[np.ndarray, " k"], left: Number, right: Number, share: Number
 ) -> Float32[np.ndarray, " kc"]:
     """Texels mixed in a row, all channels of one look-up beside each other."""
-    first = np.take(texture.texels, before, axis=0).reshape(-1)
-    second = np.take(texture.texels, after, axis=0).reshape(-1)
-    mixed: Float32[np.ndarray, " kc"] = first + (second - first) * share
-    return mixed
+    first, second = (np.take(texture.texels, row + column, axis=0).reshape(-1) for column in (left, right))
+    return np.asarray(first + (second - first) * share)
 
 
 def log_side(texture: Texture) -> float:
@@ -57,26 +55,24 @@ def log_zoom(transform: Float32[np.ndarray, "2 3"]) -> float:
     return float(0.5 * np.log2(max(area, 1e-12)))
 
 
-def _neighbours(
-    position: Float32[np.ndarray, " k"], length: Int64[np.ndarray, " k"], wrap: TextureWrap
-) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"], Float32[np.ndarray, " k"]]:
-    """The texels before and after a position, and how far it lies between them."""
-    place = _wrapped(position, wrap) * length.astype(np.float32) - np.float32(0.5)
-    floor = np.floor(place)
-    before = floor.astype(np.int64)
-    after = before + 1
-    if wrap == "repeat":
-        return np.where(before < 0, length - 1, before), np.where(after >= length, 0, after), place - floor
-    return np.maximum(before, 0), np.minimum(after, length - 1), place - floor
-
-
-def _wrapped(position: Float32[np.ndarray, " k"], wrap: TextureWrap) -> Float32[np.ndarray, " k"]:
+def wrapped(position: Number, wrap: int) -> Number:
     """The position within one picture, in [0, 1)."""
-    if wrap == "clamp":
-        inside = np.clip(position, 0, 1)
-    elif wrap == "mirror":
-        inside = np.abs(position - 2 * np.rint(position / 2))
-    else:
+    position = choose(np.isfinite(position), position, ZERO)
+    if wrap == REPEAT:
         inside = position - np.floor(position)
-    below_one: Float32[np.ndarray, " k"] = np.minimum(inside, np.float32(1 - 1e-7))
-    return below_one
+    elif wrap == CLAMP:
+        inside = smaller(larger(position, ZERO), ONE)
+    else:
+        inside = np.abs(position - TWO * np.rint(position / TWO))
+    return smaller(inside, BELOW_ONE)
+
+
+def neighbours(position: Number, length: Number, wrap: int) -> tuple[Number, Number, Number]:
+    """The texels before and after a position, and how far it lies between them."""
+    place = wrapped(position, wrap) * F(length) - HALF
+    floor = np.floor(place)
+    before = Whole(floor)
+    after = before + 1
+    if wrap == REPEAT:
+        return choose(before < 0, length - 1, before), choose(after >= length, 0, after), place - floor
+    return larger(before, 0), smaller(after, length - 1), place - floor

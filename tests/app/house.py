@@ -4,7 +4,6 @@ import io
 import json
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
 from app.collections.collections import Collections, CollectionService, open_collections
+from app.http.middleware import TimedProtocol
 from app.main import create_app
 from app.server import bind_port
 from app.settings import Settings
@@ -44,8 +44,8 @@ class House:
         return self.shelf.main
 
     def search(self, **asked: Any) -> httpx.Response:  # noqa: ANN401 (any JSON)
-        """Search in JSON."""
-        return self.client.post("/v1/search", json=asked)
+        """Search in JSON; among shapes, if nothing else is said."""
+        return self.client.post("/v1/search", json={"target": "shape"} | asked)
 
     def best(self, **asked: Any) -> str:  # noqa: ANN401
         """The id that is found first."""
@@ -75,13 +75,14 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
     with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
         with open_collections(settings) as shelf:
-            config = uvicorn.Config(create_app(settings, shelf), log_level="critical", lifespan="on")
+            config = uvicorn.Config(
+                create_app(settings, shelf), http=TimedProtocol, log_level="critical", lifespan="on"
+            )
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
             thread.start()
             try:
-                while not server.started:
-                    time.sleep(0.01)
+                until(lambda: server.started, what="the service to start")
                 with httpx.Client(base_url=settings.url, trust_env=False, timeout=60) as client:
                     yield House(shelf, client, settings.url, server)
             finally:

@@ -12,9 +12,9 @@ from pydantic.fields import FieldInfo
 from app.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Address": ("host", "port", "cors"),
+    "Address": ("host", "port", "hosts", "cors"),
     "Collections and encoders": ("data", "bundle", "bundles", "keep_files", "roots"),
-    "Shared stores": ("database", "bucket", "milvus", "milvus_token"),
+    "Shared stores": ("database", "connections", "bucket", "milvus", "milvus_token"),
     "Access": ("keys", "keys_file", "open_read", "fetch"),
     "Limits of a request": (
         "max_body", "max_text", "max_files", "max_batch", "max_pixels", "patience", "render_seconds",

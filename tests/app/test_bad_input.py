@@ -214,7 +214,7 @@ class TestItems:
     @pytest.mark.parametrize(
         ("parts", "code", "reason"),
         [
-            ({"payload": (None, "{}")}, "bad_item", "it needs one or more"),
+            ({"payload": (None, "{}")}, "bad_item", "it needs one"),
             ({"texts": (None, "")}, "bad_text", "empty"),
             ({"texts": (None, "x" * 2001)}, "bad_text", "most"),
             ({"texts": ("a.txt", b"red")}, "bad_text", "plain field"),
@@ -242,6 +242,11 @@ class TestItems:
     @pytest.mark.parametrize("name", ["%2E", "%2E%2E"])
     def test_an_id_that_no_address_can_hold_is_refused(self, shop: House, name: str) -> None:
         refused(shop.client.put(f"/v1/items/{name}", files={"texts": (None, "a")}), 422, "bad_id")
+
+    @pytest.mark.parametrize("name", [" ", "\t", "", "a\nb", "a\x00", "a\u2028", "\u3000", "a\x7f", "\x85b"])
+    def test_an_id_that_nobody_sees_is_refused(self, shop: House, name: str) -> None:
+        response = shop.client.post("/v1/items", json={"items": [{"id": name, "texts": ["a box"]}]})
+        assert response.json()["results"][0]["error"]["code"] == "bad_id"
 
     def test_json_is_no_item(self, shop: House) -> None:
         refused(shop.client.put("/v1/items/a", json={}), 415, "unsupported_media_type")

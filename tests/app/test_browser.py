@@ -27,7 +27,7 @@ def test_words_find_pictures_with_scores(page: Page) -> None:
     page.type("a red box")
     page.wait(lambda: page.best() == "red-box")
     page.wait(page.pictures_loaded)
-    scores = [float(score) for score in page.texts("#results .score")]
+    scores = [int(score.removeprefix("< ").removesuffix(" %")) for score in page.texts("#results .score")]
     assert len(scores) == 4
     assert scores == sorted(scores, reverse=True)
     page.wait(lambda: page.texts("#results .name")[0] == "a red box")

@@ -83,12 +83,12 @@ def test_a_screen_reader_is_told_what_matched_and_how_well(page: Page) -> None:
     found = told_aloud(page)
     names = {(role, name) for role, name, _ in found}
     assert {("search", ""), ("searchbox", "What are you looking for?"), ("list", "Results")} <= names
-    links = [name for role, name, _ in found if role == "link" and ", score " in name]
+    links = [name for role, name, _ in found if role == "link" and ", confidence " in name]
     assert len(links) == 4
-    assert re.fullmatch(r"a red box, score 0\.\d{3}, view \d", links[0])
+    assert re.fullmatch(r"a red box, confidence \d+ %, (view|photo) \d", links[0])
     assert ("button", "More like a red box") in names
     said = [(role, state["live"]) for role, _, state in found if role == "status"]
-    assert said == [("status", "polite")] * 2
+    assert said == [("status", "polite")] * 3  # the count, the message, and how sure results must be
     assert page.find("#status").text.startswith("4 results")
 
 

@@ -7,7 +7,7 @@ import pytest
 from selenium.webdriver import Keys
 
 from app.errors import ApiError
-from app.operations import readiness
+from app.operations import probes
 from tests.app import browser
 from tests.app.browser import Page
 from tests.app.house import House, box, house, png
@@ -100,7 +100,7 @@ def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
         raise ApiError(503, "not_ready", "the encoder is still being read.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(readiness, "check_readiness", not_yet)
+        patched.setattr(probes, "check_readiness", not_yet)
         page.open()
         page.wait(lambda: "not ready. the encoder is still being read" in page.find("#health").text)
         page.shot("not-ready")

@@ -84,7 +84,7 @@ def fits(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("sure", [0.05, 0.95])
 def test_one_can_be_strict_and_nothing_may_match_well(at: Page, demo: House, sure: float) -> None:
-    at.open("/?q=a+submarine+of+glass")
+    at.open("/?q=a+submarine+of+glass&target=shape")
     at.wait(lambda: len(at.found()) == ITEMS)
     assert all("%" in score for score in at.texts("#results .score"))
     at.script(SLIDE, sure)

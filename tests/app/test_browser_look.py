@@ -64,7 +64,7 @@ def test_a_result_shows_all_its_sides(page: Page) -> None:
 
 
 def test_a_shape_turns_by_keys_and_by_dragging(page: Page) -> None:
-    page.open("/?q=a+red+box&item=red-box")
+    page.open("/?q=a+red+box&target=shape&item=red-box")
     page.wait(lambda: page.find("#detail").is_displayed() and page.count("#detail .strip img") == 7)
 
     def name() -> str:

@@ -54,7 +54,7 @@ def sort(page: Page, label: str) -> None:
 
 
 def test_titles_are_names_or_captions_or_the_end_of_an_id(at: Page) -> None:
-    at.open("/?q=a+box")
+    at.open("/?q=a+box&target=shape")
     at.wait(lambda: sorted(names(at)) == ["Apple", "Zebra", "Zebra", "a blue box", "yellow box"])
     labels = "return [...document.querySelectorAll('#results [aria-label]')].map((e) => e.ariaLabel)"
     assert len(at.script(labels)) == 30
@@ -64,13 +64,13 @@ def test_titles_are_names_or_captions_or_the_end_of_an_id(at: Page) -> None:
 
 
 def test_a_search_is_sorted_among_its_best(at: Page) -> None:
-    at.open("/?q=a+red+box")
+    at.open("/?q=a+red+box&target=shape")
     at.wait(lambda: len(at.found()) == 5)
     sort(at, "price, low first")
     ends = ["old/blue_box", "old/green_box", "old/yellow_box"]
     twins = ["copy/red_box", "old/red_box"]  # of one price, in any order
     at.wait(lambda: at.found() in ([*ends[:1], *order, *ends[1:]] for order in (twins, twins[::-1])))
-    assert at.driver.current_url == f"{at.url}/?q=a+red+box&sort=payload.price"
+    assert at.driver.current_url == f"{at.url}/?q=a+red+box&target=shape&sort=payload.price"
     sort(at, "price, high first")
     at.wait(lambda: at.best() == "old/yellow_box")
     at.shot("sorted")
@@ -128,11 +128,11 @@ def test_numbers_narrow_from_here_to_there(at: Page) -> None:
 
 
 def test_what_shows_the_same_is_shown_once(at: Page) -> None:
-    at.open("/?q=a+red+box")
+    at.open("/?q=a+red+box&target=shape")
     at.wait(lambda: len(at.found()) == 5)
     at.click("#fold")
     at.wait(lambda: len(at.found()) == 4)
-    assert at.driver.current_url == f"{at.url}/?q=a+red+box&fold=1"
+    assert at.driver.current_url == f"{at.url}/?q=a+red+box&target=shape&fold=1"
     at.wait(lambda: "and 1 more of the same" in at.texts("#results .words"))
     shown = at.best()
     at.click("#results .open")
@@ -146,7 +146,7 @@ def test_what_shows_the_same_is_shown_once(at: Page) -> None:
 
 
 def test_thumbs_are_kept_as_feedback(at: Page, priced: House) -> None:
-    at.open("/?like=old%2Fred_box")
+    at.open("/?like=old%2Fred_box&target=shape")
     at.wait(lambda: len(at.found()) == 4 and at.find("#results .thumbs").is_displayed())
     best = at.best()
     at.click("#results [data-verdict=good]")

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from PIL import Image
 
 from multifold.bundle.preprocess import decode
 from multifold.client.client import Client, MixPart, NewItem, Search, ServiceError
+from multifold.errors import MultifoldError
 from multifold.wire.items import Refusal
 from multifold.wire.search import NumberRange, SearchAnswer
 from tests.app.house import House, box
@@ -80,12 +82,13 @@ def test_every_way_to_ask(client: Client) -> None:
     assert client.search(mix=mix, target="any").hits[0].id == "green-box"
     found = client.search(text="red", filter={"is": {"in": ["blue", "green"]}}, offset=1, min_score=-9.0)
     assert len(found.hits) == 1
-    assert found.hits[0].confidence is None
+    assert found.hits[0].confidence is not None
+    assert client.search(text="red", target="shape").hits[0].confidence is None
     picture = Image.new("RGB", (40, 40), "red")
     assert client.search(image=picture, filter={"is": "blue"}, exact=True).hits[0].id == "blue-box"
     assert "red-box" not in [hit.id for hit in client.similar("red-box", target="image").hits]
     with pytest.raises(ServiceError, match="no confidence is known"):
-        client.search(text="red", min_confidence=0.5)
+        client.search(text="red", target="shape", min_confidence=0.5)
 
 
 def test_several_searches_and_their_troubles(client: Client) -> None:
@@ -122,3 +125,15 @@ def test_many_items_are_written_changed_counted_and_removed(client: Client) -> N
     assert [item.payload["n"] for item in client.items(mine, page=2, sort="-payload.n")] == [7, 4, 3, 2, 1]
     assert client.delete_many(["many/0", "mesh"]) == 2
     assert client.delete_many(filter=mine) == 4
+
+
+def test_no_job_is_waited_for_without_an_end() -> None:
+    job = {"id": "j1", "kind": "rebuild", "collection": "main", "state": "running", "done": 3, "total": 9}
+    job |= {"errors": [], "result": {}, "created": "2026-01-01T00:00:00Z", "ended": None}
+    service = httpx.MockTransport(lambda _: httpx.Response(200, json={"job": job}))
+    sentence = r"rebuild j1 of main is running after 0\.1 s, 3 of 9 done"
+    with (
+        Client("http://somewhere", transport=service) as client,
+        pytest.raises(MultifoldError, match=sentence),
+    ):
+        client.wait("j1", 0.01, limit=0.1)

@@ -21,6 +21,11 @@ from tests.app.house import House, house, png
 from tests.app.test_bad_input import refused
 from tests.index.servers import Server
 
+UNBUILDABLE = (
+    *("IVF999999999,Flat", "IVF0,Flat", "HNSW999999", "HNSW1", "IVF16_HNSW9999,Flat", "NSG99999", "PQ8x24"),
+    *("IMI2x20,Flat", "PCA99999,Flat", "OPQ8_99999,Flat", "", "{cells:>999999999}", "{x}", "IVF{0},Flat"),
+)
+
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest) -> str | None:
@@ -175,6 +180,7 @@ def test_no_name_leads_anywhere_else(mall: House, name: str) -> None:
         ({"name": "default"}, 409, "taken"),
         ({"name": "x", "index": {"type": "nonsense"}}, 422, "bad_index"),
         ({"name": "x", "index": {"type": "CAGRA", "device": "cpu"}}, 422, "bad_index"),
+        *(({"name": "x", "index": {"type": one}}, 422, "bad_index") for one in UNBUILDABLE),
         ({"name": "x", "index": {"recall": 0}}, 422, "bad_request"),
         ({"name": "x", "bundle": "../second"}, 404, "no_such_bundle"),
         ({"name": "x", "colour": "red"}, 422, "bad_request"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.operations.drift import probe_collection
+from app.operations.probes import probe_collection
 from app.operations.telemetry import rate_match
 from multifold.bundle import canary
 from multifold.bundle.bundle import BundleError

@@ -140,6 +140,11 @@ def test_public_means_neither_this_machine_nor_its_networks(tmp_path: Path, bund
         *((one, False) for one in ("169.254.169.254", "0.0.0.0", "224.0.0.1", "255.255.255.255")),
         *((one, False) for one in ("::", "::1", "fe80::1%eth0", "fc00::1", "ff02::1", "::ffff:10.0.0.1")),
         *((one, False) for one in ("64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:4136:e378::fdd2")),
+        *(
+            (one, False)
+            for one in ("fec0::1", "64:ff9b:1::5db8:d822", "::10.0.0.1", "::ffff:0:10.0.0.1", "::2")
+        ),
+        *((one, False) for one in ("192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff::1")),
     ],
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:

@@ -181,6 +181,15 @@ def test_only_what_changed_goes_in_again(take: Take, root: Path) -> None:
     assert take() == IngestReport(unchanged=2)
 
 
+def test_what_is_damaged_goes_in_again(take: Take, root: Path, stored: Callable[[], dict[str, Item]]) -> None:
+    take()
+    with closing(sqlite3.connect(root.parent / "data" / "store.sqlite")) as store, store:
+        store.execute("UPDATE observations SET blob = 'no blob' WHERE kind = 'photo'")
+    assert all(item.damaged for item in stored().values())
+    assert take() == IngestReport(changed=["more/one", "red box"])
+    assert not any(item.damaged for item in stored().values())
+
+
 def test_what_moved_keeps_its_item(take: Take, root: Path, stored: Callable[[], dict[str, Item]]) -> None:
     take()
     seen = [one.blob for one in stored()["red box"].observations if one.kind == "photo"]

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.keys import ApiKey, ApiKeyError, hash_key, parse_keys, read_keys
 from app.http.middleware import required_scope
 from app.openapi import openapi_document
+from app.operations.keys import ApiKey, ApiKeyError, hash_key, parse_keys, read_keys
 from multifold.cli import main
 from multifold.client.client import Client, ServiceError
 from tests.app.house import House, house

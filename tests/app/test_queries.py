@@ -177,7 +177,7 @@ class TestSimilar:
 
     def test_one_that_is_not_there_is_not_found(self, shop: House) -> None:
         refused(self.post(shop, "nobody"), 404, "not_found")
-        refused(self.post(shop, "red-box", min_confidence=0.1), 422, "no_calibration")
+        refused(self.post(shop, "red-box", target="shape", min_confidence=0.1), 422, "no_calibration")
 
 
 class TestBatch:

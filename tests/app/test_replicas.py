@@ -1,13 +1,17 @@
 """Several services on one database: what one writes, the others find."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from app.runtime.jobs import POLL_SECONDS
+from multifold.bundle.canary import CANARY_FILE
 from tests.app.house import House, house
 from tests.index.servers import Server
+from tests.index.test_postgres import BACKENDS
 
 
 @pytest.fixture
@@ -49,3 +53,53 @@ def test_both_write_at_once(replicas: tuple[House, House]) -> None:
 def test_the_address_is_told_to_nobody(replicas: tuple[House, House], server: Server) -> None:
     assert str(server.folder) not in replicas[0].client.get("/v1/info").text
     assert str(server.folder) not in repr(replicas[0].service.settings)
+
+
+def test_many_collections_share_few_connections(server: Server, tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle, database=server.place(), connections=4) as one:
+        names = [f"shop-{n}" for n in range(12)]
+        for name in names:
+            assert one.client.post("/v1/collections", json={"name": name}).status_code == 201
+            texts = {"texts": (None, f"a box of {name}")}
+            assert one.client.put(f"/v1/collections/{name}/items/a", files=texts).status_code == 200
+
+        def search(name: str) -> int:
+            asked = {"text": "box", "target": "text"}
+            found = one.client.post(f"/v1/collections/{name}/search", json=asked)
+            assert [hit["id"] for hit in found.json()["hits"]] == ["a"]
+            with one.service.collection._store.moment() as now:
+                return int(now.scalar(BACKENDS) or 0)
+
+        with ThreadPoolExecutor(12) as threads:
+            assert max(threads.map(search, names * 3)) <= 4
+
+
+def test_a_replica_without_its_database_is_ready_and_says_so(
+    tmp_path: Path, bundle: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    try:
+        with house(tmp_path, bundle, database=server.place()) as one:
+            one.put("red-box", "red")
+            assert one.client.get("/readyz").json() == {"status": "ok"}
+            server.stop()
+            for _ in range(2):
+                response = one.client.get("/readyz")
+                assert (response.status_code, response.json()) == (200, {"status": "store_away"})
+            refused = one.search(text="a red box")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage")
+            assert refused.headers["retry-after"] == "1"
+            for secret in (str(server.folder), "shop_", "us@", "postgres"):
+                assert secret not in refused.text
+            time.sleep(3 * POLL_SECONDS)
+            assert len([line for line in caplog.messages if "database" in line]) == 1
+            assert "Traceback" not in caplog.text
+            (bundle / CANARY_FILE).rename(bundle / "kept")
+            try:
+                assert one.client.get("/readyz").status_code == 503  # this process is not well itself
+            finally:
+                (bundle / "kept").rename(bundle / CANARY_FILE)
+            server.start()
+            assert one.client.get("/readyz").json() == {"status": "ok"}
+    finally:
+        server.remove()

@@ -20,6 +20,7 @@ HIT = {
     "payload",
     "sides",
     "words",
+    "evidence",
     "duplicates",
 }
 
@@ -51,7 +52,15 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
     response = shop.search(text="a red box", target="shape", limit=2, pool="max")
     answer = response.json()
     assert response.status_code == 200
-    assert set(answer) == {"hits", "took_ms", "version", "bundle", "calibrated_by", "warnings"}
+    assert set(answer) == {
+        "hits",
+        "took_ms",
+        "version",
+        "bundle",
+        "calibrated_by",
+        "matches_well",
+        "warnings",
+    }
     assert set(answer["took_ms"]) == {"encode", "search", "total"}
     assert answer["bundle"] == "tiny"
     assert answer["warnings"] == []

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from app.operations.keys import find_key
 from app.settings import Settings, SettingsError, read_settings
 from tests.app.settings_page import PAGE, SECTIONS, settings_page
 
@@ -42,7 +43,7 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read_settings({})
     assert "0123456789" not in repr(settings)
     assert "0123456789" not in str(settings.model_dump().items())
-    assert settings.known_keys().find("0123456789abcdef") is not None
+    assert find_key(settings.known_keys(), "0123456789abcdef") is not None
 
 
 def test_the_page_of_settings_is_current() -> None:

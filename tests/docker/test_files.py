@@ -25,3 +25,23 @@ def test_what_is_copied_is_there_and_not_ignored(dockerfile: Path) -> None:
 def test_both_images_build_on_the_same_tools() -> None:
     told = [re.findall(r"^ARG (?:BASE|PIP_VERSION)=.*$", file.read_text(), re.MULTILINE) for file in FILES]
     assert told[0] == told[1]
+
+
+def test_the_replicas_of_kubernetes_have_an_image_with_what_their_settings_name() -> None:
+    yaml = pytest.importorskip("yaml")
+    overlay = HOUSE / "docker" / "k8s" / "cluster"
+    settings = (overlay / "settings.env").read_text(encoding="utf-8")
+    services = yaml.safe_load((HOUSE / "docker" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    (image,) = yaml.safe_load((overlay / "kustomization.yaml").read_text(encoding="utf-8"))["images"]
+    for tag in (image["newTag"], "latest-cluster"):
+        name = f"{image['newName']}:{tag.replace('latest', '${TAG:-latest}')}"
+        builds = [one["build"]["args"]["EXTRAS"] for one in services.values() if one.get("image") == name]
+        assert {"postgres", "bucket", "milvus", "serve"} <= set(builds[0].split(","))
+    assert {"MULTIFOLD_BUCKET", "MULTIFOLD_MILVUS"} <= {line.split("=")[0] for line in settings.split()}
+
+
+def test_no_container_fills_the_disk_with_its_log() -> None:
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load((HOUSE / "docker" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    for service in services.values():
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}

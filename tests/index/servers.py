@@ -76,27 +76,21 @@ class Server:
         """The address of a new, empty schema."""
         self._count += 1
         name = f"shop_{self._count}"
-        self._run(
-            [
-                "psql",
-                "-q",
-                "-h",
-                str(self.folder),
-                "-U",
-                "us",
-                "-d",
-                "postgres",
-                "-c",
-                f"CREATE SCHEMA {name}",
-            ]
-        )
+        self.query(f"CREATE SCHEMA {name}")
         return f"postgresql://us@/postgres?host={self.folder}&options=-csearch_path%3D{name}"
 
-    def _run(self, command: list[str]) -> None:
-        subprocess.run(
+    def query(self, statement: str) -> str:
+        """What psql answers, through a connection of its own."""
+        reach = ["-h", str(self.folder), "-U", "us", "-d", "postgres"]
+        return self._run(["psql", "-q", "-A", "-t", *reach, "-c", statement])
+
+    def _run(self, command: list[str]) -> str:
+        done = subprocess.run(
             [self._binaries / command[0], *command[1:]],
             cwd=self.folder,
             check=True,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
             **self._as,
         )
+        return str(done.stdout)

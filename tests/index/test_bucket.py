@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
+from index.contracts import CollectionLocation
 from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
-from index.registry import CollectionLocation, CollectionRegistry, ensure_collection, locate_collection
+from index.registry import CollectionRegistry, ensure_collection, locate_collection
 from index.store.blobs import BlobError, Blobs, DamagedBlobError
 from index.store.store import open_blobs
 from multifold.cli import main
@@ -135,13 +136,16 @@ def test_no_keys_are_told(s3: BucketServer, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_server_that_is_away_is_told(
-    tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_ports(1)[0]}")
     blobs = open_blobs(tmp_path, s3.place())
     for ask in (lambda: blobs.put(DATA), lambda: blobs.get(KEY), lambda: blobs.exists(KEY), blobs.size):
-        with pytest.raises(BlobError, match=r"does not do its work.*Nothing was changed"):
+        with pytest.raises(BlobError, match=r"does not do its work.*Nothing was changed") as caught:
             ask()
+        assert "127.0.0.1" not in str(caught.value)
+    assert len(caplog.messages) == 1
+    assert "127.0.0.1" in caplog.text
 
 
 def test_a_server_that_hangs_is_given_up(
@@ -161,7 +165,7 @@ def test_a_collection_keeps_its_pictures_in_a_bucket(s3: BucketServer, tmp_path:
         before, lost = held(collection), collection.blobs.put(b"nobody's")
         assert not (tmp_path / "things" / "blobs").exists()
         collection.snapshot(tmp_path / "things.tar")
-    assert compact_collection(tmp_path / "things", bucket=place).blobs == 1
+    assert compact_collection(CollectionLocation(tmp_path / "things", bucket=place)).blobs == 1
     assert not open_blobs(tmp_path, place).exists(lost)
     verify = ["index", "verify", "--no-index", "--data", str(tmp_path / "things")]
     assert main([*verify, "--bucket", place]) == 0

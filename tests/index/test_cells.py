@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benches.index.generated_vectors import sphere_vectors
 from index.contracts import IndexPlan
 from index.engines import faiss_engine, segments
-from index.engines.exact_engine import ExactEngine, view_of
+from index.engines.exact_engine import ExactEngine, RowView, join_rows, view_of
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import LINE, FaissIndex, IndexStart, build_index, extend_index
 from index.engines.faiss_library import Index, faiss, reduction_for
@@ -35,6 +35,10 @@ def address(index: Index) -> int:
     centroids = faiss.downcast_index(faiss.try_extract_index_ivf(index).quantizer)
     found: int = faiss.rev_swig_ptr(centroids.get_xb(), 1).ctypes.data
     return found
+
+
+def rows_of(parts: list[Segment]) -> RowView:
+    return join_rows([part.rows for part in parts])
 
 
 def never() -> bool:
@@ -154,12 +158,12 @@ def test_a_merge_starts_from_the_rows_that_are_there() -> None:
     assert in_cells is not None
     there = Segment(some, in_cells)
     now, chosen = [largest, there, Segment(more)], [there, Segment(more)]
-    start = segments.index_start(now, chosen, segments.merge_rows(chosen))
+    start = segments.index_start(now, chosen, rows_of(chosen))
     assert start == IndexStart(in_cells, 500)
     dead = [Segment(some.without(np.array([4007])), there.ann), Segment(more)]
-    start = segments.index_start([largest, *dead], dead, segments.merge_rows(dead))
+    start = segments.index_start([largest, *dead], dead, rows_of(dead))
     assert start == IndexStart(parent, 0)
-    assert segments.index_start(now, now, segments.merge_rows(now)) is None
+    assert segments.index_start(now, now, rows_of(now)) is None
 
 
 def lively() -> FaissEngine:

@@ -17,7 +17,6 @@ from index.search.search import SearchRequest
 from index.store.database import StoreError
 from index.store.filters import parse_filter
 from index.store.folder_locks import LockError, writer_of
-from index.store.lexical_index import RULES
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION
 from multifold.types import Item, LexicalQuery, Pooling, pool_mean
@@ -206,7 +205,6 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
     assert len(meta.pop("session")) == 32
     assert meta == {
         "schema": str(VERSION),
-        "words": RULES,
         "vector_id": "sphere",
         "feature_length": str(FEATURE),
     }

@@ -3,13 +3,18 @@
 import json
 import re
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from index.collection import Collection
+from index.contracts import IndexPlan
+from index.engines.builder import SegmentBuilder
+from index.engines.segments import Segment
 from index.plain_space import PlainSpace, PlainSpaceError, parse_plain_space
 from index.search import engine_set
 from multifold.cli import main
@@ -165,6 +170,23 @@ def test_a_second_import_keeps_the_space(filled: Shell, vectors: Path) -> None:
     assert filled.stats()["items"] == 40
     assert filled("import", vectors, "--ids", ids, "--metric", "l2") == 2
     assert "plain-cosine-8" in filled.err
+
+
+def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    build = SegmentBuilder.build
+
+    def slow(*given: Any) -> Segment:  # noqa: ANN401 (as it is)
+        time.sleep(1.0)
+        return build(*given)
+
+    monkeypatch.setattr(SegmentBuilder, "build", slow)
+    np.save(tmp_path / "many.npy", np.random.default_rng(2).standard_normal((20_000, 4)).astype(np.float32))
+    (tmp_path / "ids.txt").write_text("".join(f"{n}\n" for n in range(20_000)))
+    assert shell("import", tmp_path / "many.npy", "--ids", tmp_path / "ids.txt", "--metric", "l2") == 0
+    kinds: Any = shell.stats()["reports"]
+    for reports in kinds.values():
+        assert sum(one["rows"] for one in reports) > 20_000 - IndexPlan().seal_at
 
 
 def test_an_index_is_built_and_stays(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,28 +27,28 @@ def features(tmp_path: Path) -> Path:
 
 
 def test_views_are_searched_by_captions(features: Path) -> None:
-    scene = generated_vectors.encoded_vectors(features, PLAIN, 100)
-    assert [len(part) for part in (scene.rows, scene.probes, scene.queries)] == [
+    vectors = generated_vectors.encoded_vectors(features, PLAIN, 100)
+    assert [len(part) for part in (vectors.rows, vectors.probes, vectors.queries)] == [
         80,
         generated_vectors.PROBES,
         100,
     ]
-    assert (scene.rows[:, 0] > 0).all()
-    assert (scene.probes[:, 0] < 0).all()
-    assert (scene.queries[:, 0] < 0).all()
-    assert not {*map(bytes, scene.probes)} & {*map(bytes, scene.queries)}
-    assert np.linalg.norm(scene.rows, axis=1) == pytest.approx(1)
+    assert (vectors.rows[:, 0] > 0).all()
+    assert (vectors.probes[:, 0] < 0).all()
+    assert (vectors.queries[:, 0] < 0).all()
+    assert not {*map(bytes, vectors.probes)} & {*map(bytes, vectors.queries)}
+    assert np.linalg.norm(vectors.rows, axis=1) == pytest.approx(1)
 
 
 def test_a_surface_has_few_dimensions_and_no_clusters() -> None:
-    scene = generated_vectors.surface_vectors(3000, 64, 50)
-    assert [part.shape for part in (scene.rows, scene.probes, scene.queries)] == [
+    vectors = generated_vectors.surface_vectors(3000, 64, 50)
+    assert [part.shape for part in (vectors.rows, vectors.probes, vectors.queries)] == [
         (3000, 64),
         (generated_vectors.PROBES, 64),
         (50, 64),
     ]
-    assert np.linalg.norm(scene.rows, axis=1) == pytest.approx(1, abs=1e-5)
-    spread = np.linalg.svd(scene.rows - scene.rows.mean(axis=0), compute_uv=False) ** 2
+    assert np.linalg.norm(vectors.rows, axis=1) == pytest.approx(1, abs=1e-5)
+    spread = np.linalg.svd(vectors.rows - vectors.rows.mean(axis=0), compute_uv=False) ** 2
     assert spread[: generated_vectors.SURFACE].sum() > 0.8 * spread.sum()
 
 

@@ -1,6 +1,5 @@
 """Items are found by words, on every database alike, and the words follow what becomes of the items."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
-from index.search.search import FUSED_DEPTH, fuse_rankings
+from index.search.side_rankings import FUSED_DEPTH, fuse_rankings
 from index.store.filters import parse_filter
 from multifold.types import Hit, Item, LexicalQuery, Pooling, Target
 from tests.index.spaces import FEATURE, Sphere
@@ -162,16 +161,12 @@ def test_whatever_is_stored_is_found(collection: Collection) -> None:
         assert found(collection, name, only=True)[0].id == name
 
 
-def test_a_lost_index_is_built_again(tmp_path: Path) -> None:
-    with Collection.open(tmp_path, SPACE) as collection:
+def test_words_are_there_when_a_collection_is_opened_again(tmp_path: Path, database: str | None) -> None:
+    with Collection.open(tmp_path, SPACE, database=database) as collection:
         fill(collection)
-    with sqlite3.connect(tmp_path / "store.sqlite") as store:
-        store.execute("DROP TABLE words")
-    store.close()
-    with Collection.open(tmp_path, SPACE, read_only=True) as collection:
-        assert found(collection, "part17", only=True) == []
-    with Collection.open(tmp_path, SPACE) as collection:
-        assert found(collection, "part17", only=True)[0].id == "shelf/part17"
+    for read_only in (True, False):
+        with Collection.open(tmp_path, SPACE, database=database, read_only=read_only) as collection:
+            assert found(collection, "part17", only=True)[0].id == "shelf/part17"
 
 
 def test_a_snapshot_brings_its_words(collection: Collection, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from index.collection import Collection
-from index.search.search import Values, merge_sides
+from index.search.side_rankings import Values, merge_sides
 from index.store.filters import parse_filter
 from multifold.types import Hit, Item, Side
 from tests.index.spaces import FEATURE, Sphere

@@ -71,6 +71,10 @@ def test_a_store_goes_on(tmp_path: Path, store: Path) -> None:
         )
 
 
+def no_step(_: Connection) -> None:
+    """The made-up store has what this step would add."""
+
+
 def older(folder: Path) -> list[tuple[str, int]]:
     """A store of a made-up schema 3, without the table of feedback; gives what it says of itself."""
     with Collection.open(folder, SPACE) as collection:
@@ -104,8 +108,8 @@ def test_an_older_store_is_brought_up_to_date_step_by_step(
         done.append(4)
 
     assert older(tmp_path) == [("3", 0)]
-    monkeypatch.setattr(metadata, "STEPS", {3: third, 4: fourth})
-    with pytest.raises(ForeignStoreError, match=r"schema 3, .* reads 5\. Open it for writing once"):
+    monkeypatch.setattr(metadata, "STEPS", {3: third, 4: fourth, 5: no_step})
+    with pytest.raises(ForeignStoreError, match=r"schema 3, .* reads 6\. Open it for writing once"):
         Collection.open(tmp_path, SPACE, read_only=True)
     for _ in range(2):
         with Collection.open(tmp_path, SPACE) as collection:
@@ -120,7 +124,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
         raise ValueError("broken")
 
     before = older(tmp_path)
-    monkeypatch.setattr(metadata, "STEPS", {3: feedback.create, 4: broken})
+    monkeypatch.setattr(metadata, "STEPS", {3: feedback.create, 4: broken, 5: no_step})
     with pytest.raises(ValueError, match="broken"):
         Collection.open(tmp_path, SPACE)
     assert described(tmp_path) == before

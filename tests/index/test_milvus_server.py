@@ -85,13 +85,13 @@ def test_a_graph_looks_as_far_as_the_recall_needs_that_is_wanted(milvus: MilvusS
     efforts = []
     for target in (0.7, 0.99):
         assert engine.measurable()
-        measured = engine.measure(queries[:128], target)
+        measured = engine.measure(queries[:128], target, lambda: False)
         assert (measured.rows, measured.probes) == (20_000, 128)
-        assert min(one.recall for one in measured.efforts) >= target
+        assert min(one.recall for one in measured.settings) >= target
         engine.measured = measured
         found, _ = engine.search(queries[128:], 10)
         assert np.mean(found >= true[128:, :1] - 1e-6) > target - 0.03
-        efforts.append(measured.efforts[0].effort)
+        efforts.append(measured.settings[0].effort)
     assert efforts[0] <= efforts[1]
     engine.drop()
 

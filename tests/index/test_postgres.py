@@ -4,7 +4,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
 from index.store import postgres
 from index.store.database import StoreError
-from index.store.postgres import Postgres
+from index.store.postgres import Postgres, StoreBusyError, within
 from index.store.store import Store
 from multifold.cli import main
 from multifold.errors import MultifoldError
@@ -25,6 +28,7 @@ from tests.index.things import answers, brute, feature, query, thing, view
 
 ROOT = Path(__file__).parents[2]
 WRITERS, CHANGES = 3, 12
+BACKENDS = text("SELECT count(*) FROM pg_stat_activity WHERE usename = 'us' AND datname = current_database()")
 LOG = text("SELECT sequence FROM changes ORDER BY sequence")
 
 
@@ -44,7 +48,7 @@ def test_commits_are_durable(place: str) -> None:
     for transaction in (database.writing, database.reading):
         with transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
-    with database.reading() as connection, pytest.raises(StoreError, match="read-only"), database._errors():
+    with database.reading() as connection, pytest.raises(StoreError, match="read only"), database._errors():
         connection.exec_driver_sql("CREATE TABLE t (n int)")
     database.close()
 
@@ -79,6 +83,20 @@ def test_replicas_see_what_others_write(shared: Collection, place: str, tmp_path
             assert answers(collection.search(asked)) == brute(items[1:], SPACE, asked)
         assert shared.upsert([items[0]]) == 5
         assert [hit.id for hit in other.search(asked)] == [hit.id for hit in shared.search(asked)]
+
+
+def test_replicas_that_do_not_share_their_pictures_are_refused(place: str, tmp_path: Path) -> None:
+    pytest.importorskip("boto3", reason="boto3 is not installed (extra 'bucket')")
+    with Collection.open(tmp_path / "one", SPACE, database=place) as one:
+        one.upsert([thing("a", np.random.default_rng(0))])
+        for read_only in (False, True):
+            with pytest.raises(StoreError, match=r"not in .*two, but in a folder whose file folder\.id"):
+                Collection.open(tmp_path / "two", SPACE, database=place, read_only=read_only)
+        (tmp_path / "mounted").symlink_to(tmp_path / "one")
+        Collection.open(tmp_path / "mounted", SPACE, database=place).close()
+    Collection.open(tmp_path / "two", SPACE, database=place, bucket="s3://shop/things").close()
+    with pytest.raises(StoreError, match="are in a bucket"):
+        Collection.open(tmp_path / "one", SPACE, database=place)
 
 
 def test_the_first_items_settle_the_length_for_all(shared: Collection, place: str, tmp_path: Path) -> None:
@@ -177,6 +195,86 @@ def test_a_bad_address_is_refused(tmp_path: Path, address: str, reason: str) -> 
     pytest.importorskip("psycopg")
     with pytest.raises(StoreError, match=reason):
         Collection.open(tmp_path, SPACE, database=address)
+
+
+def test_all_collections_share_few_connections(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread is in two transactions at once, and sees its own schema."""
+    monkeypatch.setattr(postgres, "_limit", 6)
+    monkeypatch.setattr(postgres, "WAIT_SECONDS", 60.0)
+    stores = [Store(server.place(), f"space {n}") for n in range(12)]
+    seen: list[int] = []
+
+    def look(n: int) -> None:
+        with stores[n].moment() as now:
+            assert now.scalar(text("SELECT current_schema()")) == stores[n]._database._path  # type: ignore[attr-defined]
+            stores[n].note("n", lambda _: str(n))
+            assert stores[n].noted("n") == str(n)
+            seen.append(int(now.scalar(BACKENDS) or 0))
+
+    with ThreadPoolExecutor(24) as threads:
+        list(threads.map(look, [*range(12)] * 10))
+    assert max(seen) <= 6
+    for store in stores:
+        store.close()
+    with closing(Store(server.place(), "last")) as last, last.moment() as now:
+        assert now.scalar(BACKENDS) == 1
+
+
+def test_who_waits_too_long_or_is_one_too_many_is_refused(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_limit", 4)
+    monkeypatch.setattr(postgres, "WAIT_SECONDS", 0.2)
+    with closing(Store(place, "space")) as store, ThreadPoolExecutor(1) as other:
+        pool = store._database._pool  # type: ignore[attr-defined]
+        with pool._turn(pool._free), pool._turn(pool._free):
+            with pytest.raises(StoreBusyError, match="All 4 connections"):
+                other.submit(store.version).result()
+            monkeypatch.setattr(postgres, "WAIT_SECONDS", 60.0)
+            monkeypatch.setattr(postgres, "MOST_WAITING", 0)
+            with pytest.raises(StoreBusyError, match="try again"):
+                other.submit(store.version).result()
+        assert other.submit(store.version).result() == 0
+
+
+def test_the_search_path_of_an_address(server: Server) -> None:
+    bare = server.place().partition("&options")[0]
+    for given in ("-csearch_path=one", "-c search_path=one", "-cwork_mem=8MB -csearch_path=one"):
+        with closing(Postgres(f"{bare}&options={quote(given)}")) as database:
+            assert database._path == "one"
+            with database.reading() as connection:
+                memory = "8MB" if "8MB" in given else "4MB"
+                assert connection.exec_driver_sql("SHOW work_mem").scalar() == memory
+        with closing(Postgres(within(f"{bare}&options={quote(given)}", "two"))) as database:
+            assert database._path == "two"
+    with closing(Postgres(server.place())), closing(Postgres(bare)) as database, database.reading() as now:
+        assert now.exec_driver_sql("SHOW search_path").scalar() == '"$user", public'
+
+
+def test_what_fails_is_logged_once_and_named_to_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    try:
+        place = server.place()
+        with Collection.open(tmp_path, SPACE, database=place) as collection:
+            server.stop()
+            for _ in range(3):
+                with pytest.raises(StoreError) as caught:
+                    collection.count()
+                assert all(word not in str(caught.value) for word in (str(server.folder), "shop_", "us@"))
+            assert len(caplog.messages) == 1
+            assert str(server.folder) in caplog.text
+            server.start()
+            assert collection.count() == 0
+            assert [message for message in caplog.messages if "again" in message] == [
+                "the database works again"
+            ]
+        with pytest.raises(StoreError) as caught:
+            Collection.open(tmp_path, SPACE, database=place.replace("us@", "nobody_here@"))
+        assert "nobody_here" not in str(caught.value)
+    finally:
+        server.remove()
 
 
 def test_no_password_is_errors(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def registry(tmp_path: Path, database: str | None) -> Iterator[CollectionRegistr
 
 
 def collection(registry: CollectionRegistry, entry: CollectionEntry) -> Collection:
-    return Collection.open(registry.home(entry), SPACE, database=registry.database(entry))
+    at = registry.located(entry)
+    return Collection.open(at.folder, SPACE, database=at.database)
 
 
 def test_each_holds_its_own(registry: CollectionRegistry, tmp_path: Path, database: str | None) -> None:
@@ -54,7 +55,7 @@ def test_what_is_dropped_is_gone_and_its_name_is_free(registry: CollectionRegist
         furnish(chairs)
     assert registry.drop("chairs") == entry
     registry.clear(entry)
-    assert not registry.home(entry).exists()
+    assert not registry.located(entry).folder.exists()
     with pytest.raises(NoSuchCollectionError, match="'chairs'"):
         registry.listing().resolve("chairs")
     again = registry.create("chairs", SPACE.vector_id)
@@ -63,7 +64,7 @@ def test_what_is_dropped_is_gone_and_its_name_is_free(registry: CollectionRegist
         assert chairs.count() == 0
     if registry.shared:
         with pytest.raises(StoreError, match=r"schema|table"):
-            Collection.open(registry.home(entry), SPACE, database=registry.database(entry))
+            collection(registry, entry)
 
 
 def test_aliases_move_in_one_step(registry: CollectionRegistry) -> None:

@@ -2,16 +2,18 @@
 
 import hashlib
 import io
+import json
 import sqlite3
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from index.maintenance.archive import END, ArchiveWriter
-from index.maintenance.restore import read_header, restore_snapshot
+from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import SnapshotError
 from multifold.errors import MultifoldError
 
@@ -20,6 +22,12 @@ def test_another_encoder_is_refused_by_name(taken: Path, tmp_path: Path) -> None
     with pytest.raises(SnapshotError, match=r"'sphere'.*'other'"):
         restore_snapshot(taken, tmp_path / "copy", vector_id="other")
     assert restore_snapshot(taken, tmp_path / "copy", vector_id="sphere").vector_id == "sphere"
+
+
+def head_of(path: Path) -> dict[str, Any]:
+    """What a snapshot says of itself."""
+    with tarfile.open(path) as tar, tar.extractfile("multifold.json") or io.BytesIO() as head:
+        return dict(json.load(head))
 
 
 def refused(path: Path, tmp_path: Path, reason: str) -> None:
@@ -153,7 +161,7 @@ def test_a_store_that_is_not_as_stated_is_refused(
             digest[1] = hashlib.sha256(data).hexdigest()
         return [(name, data)]
 
-    digest = [read_header(taken).store_sha256, ""]
+    digest = [head_of(taken)["store_sha256"], ""]
     first = rewritten(taken, tmp_path / "first.tar", harmed)
     again = rewritten(
         first, tmp_path / "bad.tar", lambda n, d: [(n, d.replace(digest[0].encode(), digest[1].encode()))]
@@ -165,7 +173,7 @@ def test_a_newer_schema_is_refused(taken: Path, tmp_path: Path) -> None:
     newer = rewritten(
         taken,
         tmp_path / "bad.tar",
-        lambda n, d: [(n, d.replace(f'"schema": {read_header(taken).schema}'.encode(), b'"schema": 99'))],
+        lambda n, d: [(n, d.replace(f'"schema": {head_of(taken)["schema"]}'.encode(), b'"schema": 99'))],
     )
     refused(newer, tmp_path, "schema 99")
 
@@ -182,8 +190,6 @@ def test_a_newer_schema_is_refused(taken: Path, tmp_path: Path) -> None:
 def test_a_damaged_head_is_said_to_be_damaged(taken: Path, tmp_path: Path, head: bytes, reason: str) -> None:
     bad = rewritten(taken, tmp_path / "bad.tar", lambda n, d: [(n, head if n == "multifold.json" else d)])
     refused(bad, tmp_path, reason)
-    with pytest.raises(MultifoldError, match=reason):
-        read_header(bad)
 
 
 def test_a_head_of_wrong_types_is_refused(taken: Path, tmp_path: Path) -> None:

@@ -43,6 +43,22 @@ def test_what_was_taken_comes_back(collection: Collection, taken: Path, tmp_path
         assert restored.upsert([thing("new", np.random.default_rng(1))]) == collection.version + 1
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["no originals", "an original"])
+def test_notes_about_originals_come_back_with_them(
+    collection: Collection, tmp_path: Path, kept: bool
+) -> None:
+    files = (collection.blobs.put(b"a mesh", ".glb"),) if kept else ()
+    noted = replace(thing("noted", np.random.default_rng(2)), files=files, notes=("drawn without 'oak.png'",))
+    collection.upsert([noted])
+    collection.snapshot(tmp_path / "noted.snapshot")
+    restore_snapshot(tmp_path / "noted.snapshot", tmp_path / "again")
+    with Collection.open(tmp_path / "again", SPACE) as restored:
+        found = restored.get("noted")
+        assert found is not None
+        assert (found.files, found.notes) == (noted.files, noted.notes)
+        assert [restored.blobs.get(key) for key in found.files] == [b"a mesh"] * kept
+
+
 def test_any_tar_reads_it(taken: Path) -> None:
     with tarfile.open(taken) as archive:
         names = archive.getnames()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.contracts import IndexPlan
+from index.contracts import CollectionLocation, IndexPlan
 from index.maintenance.compact import compact_collection
 from index.maintenance.verify import find_store_problems
 from index.search import engine_set
@@ -80,7 +80,7 @@ def test_a_saved_index_that_the_log_left_behind_is_rebuilt(
     monkeypatch.setattr(engine_set.EngineSet, "save", lambda *_: None)  # as if killed
     with Collection.open(tmp_path, SPACE) as collection:
         items = changed(collection)
-    compact_collection(tmp_path, kept=2)
+    compact_collection(CollectionLocation(tmp_path), kept=2)
     with Collection.open(tmp_path, SPACE) as collection:
         asked = query(feature(1), limit=50)
         assert answers(collection.search(asked)) == brute(items, SPACE, asked)
@@ -95,7 +95,7 @@ def test_compaction_clears_what_nobody_needs(tmp_path: Path) -> None:
         lost = collection.blobs.put(b"nobody's")
         collection.delete([f"item {n}" for n in range(60)])
         version = collection.version
-    done = compact_collection(tmp_path, kept=5)
+    done = compact_collection(CollectionLocation(tmp_path), kept=5)
     assert (done.changes, done.blobs) == (116, 1)
     assert done.bytes > 200_000
     with Collection.open(tmp_path, SPACE) as collection:
@@ -109,9 +109,9 @@ def test_compaction_keeps_the_saved_index(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         changed(collection)
-    compact_collection(tmp_path)
+    compact_collection(CollectionLocation(tmp_path))
     made: list[object] = []
-    monkeypatch.setattr(engine_set, "derive_rows", lambda *_: made.append(1) or [])  # type: ignore[func-returns-value]
+    monkeypatch.setattr(engine_set, "derive_usable_rows", lambda *_: made.append(1) or [])  # type: ignore[func-returns-value]
     with Collection.open(tmp_path, SPACE) as collection:
         assert len(collection.search(query(feature(1), limit=50))) == 28
     assert made == []
@@ -119,12 +119,12 @@ def test_compaction_keeps_the_saved_index(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_compaction_needs_the_collection_to_itself(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no collection"):
-        compact_collection(tmp_path / "nowhere")
+        compact_collection(CollectionLocation(tmp_path / "nowhere"))
     with Collection.open(tmp_path, SPACE, writer="http://here:1"), pytest.raises(LockError, match="here:1"):
-        compact_collection(tmp_path)
+        compact_collection(CollectionLocation(tmp_path))
     with keep_blobs(tmp_path), pytest.raises(LockError, match="snapshot"):
-        compact_collection(tmp_path)
-    compact_collection(tmp_path)
+        compact_collection(CollectionLocation(tmp_path))
+    compact_collection(CollectionLocation(tmp_path))
 
 
 def wrong(folder: Path) -> list[str]:

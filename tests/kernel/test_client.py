@@ -99,7 +99,7 @@ def test_a_picture_may_be_a_path_bytes_or_a_picture(tmp_path: Path) -> None:
     service, picture = Service(SEARCHED), Image.new("RGB", (9, 8), "red")
     path = tmp_path / "stuhl grün.png"
     picture.save(path)
-    fields = [("target", None, b"shape"), ("limit", None, b"10"), ("pool", None, b"mean")]
+    fields = [("target", None, b"item"), ("limit", None, b"10"), ("pool", None, b"mean")]
     with service.client() as client:
         for given in (path, str(path), path.read_bytes()):
             client.search(image=given)

@@ -8,7 +8,6 @@ from multifold.analysis.explanation import (
     Explainer,
     ExplanationError,
     isolate_part,
-    pair_shares,
     token_shares,
 )
 from multifold.bundle.canary import open_encoder
@@ -74,8 +73,6 @@ def test_parts_and_pairs_sum_to_the_whole() -> None:
     shares = token_shares(vector, other, 3)
     assert shares[1] == pytest.approx(float(isolate_part(vector, 1, 3) @ other), rel=1e-5)
     assert shares.sum() == pytest.approx(float(vector @ other), rel=1e-4)
-    ours, theirs = (rng.standard_normal((n, 5)).astype(np.float32) for n in (3, 4))
-    assert pair_shares(ours, theirs).sum() == pytest.approx(float(ours.sum(0) @ theirs.sum(0)), rel=1e-4)
 
 
 @pytest.mark.parametrize("text", ["red box", "  RED   [END] box-ball ", "", "ball " * 40])

@@ -1,15 +1,15 @@
 """The benchmark of the engines: its meshes, one turn, and the table."""
 
 import argparse
-import json
 import math
 from pathlib import Path
 
 import pytest
 
-from benches.render import engine_times, render
+from benches.render import render
 from benches.render.meshes import write_meshes
 from multifold.cli import main as multifold
+from multifold.errors import MultifoldError
 from renderers.mesh.load import load_model
 
 
@@ -30,18 +30,19 @@ def test_the_meshes_are_what_their_names_say(meshes: dict[str, Path]) -> None:
     assert models["glass sphere, 20k faces"].materials[0].alpha_mode == "BLEND"
 
 
-def test_one_turn_measures_loading_and_drawing(
-    meshes: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    chair = str(meshes["chair, two finishes, 1k faces"])
-    assert engine_times.main(["numpy", "ring2", "32", "1", chair]) == 0
-    ((load, draw),) = json.loads(capsys.readouterr().out)
+def test_one_turn_measures_loading_and_drawing(meshes: dict[str, Path]) -> None:
+    ((load, draw),) = render.time_engine("numpy", [meshes["chair, two finishes, 1k faces"]], "ring2", 32, 1)
     assert load > 0
     assert draw > 0
 
 
-def test_an_engine_that_does_not_work_is_left_out(meshes: dict[str, Path]) -> None:
-    assert engine_times.main(["blender", "ring2", "32", "1"]) == 1
+def test_an_engine_that_does_not_work_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(render, "write_meshes", lambda folder: {})
+    with pytest.raises(MultifoldError, match="none of these engines works here"):
+        render.run(argparse.Namespace(engines=["blender"], rig="ring2", size=32, rounds=1))
+    assert "blender is left out: no engine is called 'blender'" in capsys.readouterr().err
 
 
 def test_the_table_has_means_ratios_and_a_projection() -> None:

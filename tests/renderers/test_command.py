@@ -249,7 +249,7 @@ def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
     whole, alone = tmp_path / "whole", tmp_path / "alone"
     assert run(tmp_path, "--out", whole, *QUICK) == 0
     run(tmp_path / "meshes", "--out", alone, *QUICK)
-    assert RenderRecord.read(whole).entries["meshes/ball.obj"].notes == ()
+    assert not RenderRecord.read(whole).entries["meshes/ball.obj"].notes
     assert "outside its folder" in RenderRecord.read(alone).skipped["ball.obj"]
 
 

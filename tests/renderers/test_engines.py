@@ -49,7 +49,7 @@ def test_an_engine_that_fails_here_is_not_the_fault_of_the_mesh(
     with Sandbox(1) as sandbox:
         for _ in range(2):
             with pytest.raises(RenderEngineError, match="no engine is called 'missing'"):
-                list(sandbox.render_many([tmp_path / "box.ply"], "ring1", 16))
+                list(sandbox.draw_many([tmp_path / "box.ply"], "ring1", 16))
 
 
 def test_the_doctor_tries_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 import trimesh
 
 from renderers.contracts import MeshError, MeshLimits, MeshModel
+from renderers.mesh.formats.xml import XmlElement
 from renderers.mesh.load import load_model
 from tests.renderers import made
 from tests.renderers.glb import Glb, unlit
@@ -122,6 +123,20 @@ class TestCollada:
         corners = model.vertices[model.faces]
         areas = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         assert np.allclose(areas, [[0, 0, 2]] * 2)
+
+    def test_many_polygons_take_as_much_time_each_as_few(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks, one_by_one = [0], XmlElement.all
+
+        def counted(element: XmlElement, *names: str) -> list[XmlElement]:
+            looks[0] += len(element.children)
+            return one_by_one(element, *names)
+
+        monkeypatch.setattr(XmlElement, "all", counted)
+        many = '<polygons material="m">{inputs}' + "<p>0 0 1 1 2 2 3 3</p>" * 500 + "</polygons>"
+        assert len(load_model(saved(tmp_path, "m.dae", made.dae(polygons=many))).faces) == 1000
+        assert looks[0] < 20 * 500
 
 
 class TestStep:

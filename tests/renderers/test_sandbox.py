@@ -18,7 +18,7 @@ from renderers import cameras, sandbox
 from renderers.contracts import MeshError
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
-from renderers.sandbox import Sandbox, SandboxClosedError, Worker
+from renderers.sandbox import RenderedMesh, Sandbox, SandboxClosedError, Worker
 from tests.renderers.glb import Glb, unlit
 
 GOOD = Glb()
@@ -62,11 +62,11 @@ def test_one_worker_and_two_make_the_same_pixels(pair: Sandbox, tmp_path: Path) 
         paths.append(tmp_path / f"{number}.ply")
         trimesh.creation.box((1, 1 + number, 2)).export(paths[-1])
     with Sandbox(workers=1) as alone:
-        single = list(alone.render_many(paths, "ring6", SIZE))
-    for one, two in zip(single, pair.render_many(paths, "ring6", SIZE), strict=True):
-        assert isinstance(one, np.ndarray)
-        assert isinstance(two, np.ndarray)
-        assert (one == two).all()
+        single = list(alone.draw_many(paths, "ring6", SIZE))
+    for one, two in zip(single, pair.draw_many(paths, "ring6", SIZE), strict=True):
+        assert isinstance(one, RenderedMesh)
+        assert isinstance(two, RenderedMesh)
+        assert (one.views == two.views).all()
 
 
 def test_many_threads_may_ask_at_once(pair: Sandbox) -> None:
@@ -93,7 +93,7 @@ def test_many_keep_their_order_and_their_errors(pair: Sandbox, tmp_path: Path) -
     bad = tmp_path / "bad.glb"
     bad.write_bytes(b"junk")
     paths = [GOOD.save(tmp_path), bad, tmp_path / "gone.glb", tmp_path / "mesh.glb"] * 3
-    results = list(pair.render_many(paths, "ring1", SIZE))
+    results = list(pair.draw_many(paths, "ring1", SIZE))
     assert [isinstance(one, MeshError) for one in results] == [False, True, True, False] * 3
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benches.learning import ablation
-from benches.learning.ablation import ablation_table, changed_recipe, studies
+from benches.learning import ablation_runs
+from benches.learning.ablation import studies
+from benches.learning.ablation_runs import ablation_table, changed_recipe
 from training import checkpoint
 from training.evaluate.ablation import AblationRun, read_runs
 from training.objective import Objective
@@ -72,7 +73,7 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Two steps on sixty items, from meshes to hits; the second call finds them in the log."""
     small = {"data": {"furniture_items": 60, "test_items": 4}, "train": {"items": 8}}
     runs = {"one pair": small, "one pair, tuned": {**small, "after": small}}
-    monkeypatch.setattr(ablation, "studies", lambda: {"losses": runs})
+    monkeypatch.setattr(ablation_runs, "studies", lambda: {"losses": runs})
     args = argparse.Namespace(
         study=["losses"],
         runs=None,
@@ -84,7 +85,7 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         table=False,
         against=None,
     )
-    assert ablation.run(args) == 0
+    assert ablation_runs.run(args) == 0
     found = read_runs(tmp_path / "out" / "results.jsonl")
     assert [(run.name, run.steps, run.images) for run in found] == [(name, 2, 16) for name in runs]
     assert all(len(run.hits["text_to_image"]["R@10"]) == 12 for run in found)
@@ -92,5 +93,5 @@ def test_a_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert checkpoint.read_checkpoint(before).recipe.train.start is None
     tuned = checkpoint.read_checkpoint(tmp_path / "out" / "checkpoint.pt")
     assert tuned.recipe.train.start == str(before)
-    monkeypatch.setattr(ablation, "measure", lambda *_: pytest.fail("made again"))
-    assert ablation.run(args) == 0
+    monkeypatch.setattr(ablation_runs, "measure", lambda *_: pytest.fail("made again"))
+    assert ablation_runs.run(args) == 0

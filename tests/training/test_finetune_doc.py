@@ -61,7 +61,8 @@ def test_it_leads_from_a_folder_to_an_answer(
         _, *words = shlex.split(f"{command} {TOY}" if " train " in command else command)
         assert main(words) == 0, (command, capsys.readouterr())
     assert "text to shape" in capsys.readouterr().out
-    with TestClient(create_app(Settings(data=Path("data/things"), bundle=Path("bundles/things")))) as client:
+    app = create_app(Settings(data=Path("data/things"), bundle=Path("bundles/things")))
+    with TestClient(app, base_url="http://localhost") as client:
         found = client.post("/v1/search", json={"text": "a flat red box", "limit": 50}).json()
     assert len(found["hits"]) == 26
 

@@ -20,8 +20,17 @@ from training.batches import add_rivals
 from training.checkpoint import Checkpoint
 from training.data import feedback
 from training.export.improved_bundle import NoCheckpointError, starting_checkpoint
-from training.improvement import ImprovementOutcome, NothingLearnedError, blend, prepare_lesson, recipe_for
+from training.improvement import (
+    FeedbackLesson,
+    ImprovementOutcome,
+    NothingLearnedError,
+    blend,
+    compare_judged,
+    prepare_lesson,
+    recipe_for,
+)
 from training.retrieval.comparison import RecallDifference
+from training.retrieval.directions import RetrievalDirection
 from training.towers import build_model
 
 
@@ -114,6 +123,28 @@ def test_only_a_gain_that_costs_nothing_is_taken(
     found = outcome(gain, rest).reasons
     assert len(found) == len(reasons)
     assert all(reason in one for reason, one in zip(reasons, found, strict=True))
+
+
+def test_the_old_encoder_is_not_favoured_for_having_chosen_what_was_judged() -> None:
+    """People judged a and b, which the old one showed; the new one puts c first, and has a before b."""
+    collection = [
+        ManifestEntry(name, texts=("x",), meta={"feedback": {"good": good, "bad": bad}})
+        for name, good, bad in (("a", ["t"], []), ("b", [], ["t"]), ("c", [], []))
+    ]
+    lesson = FeedbackLesson([], collection, [("t",), (), ()], [], "")
+    relevant, items = np.array([[True, False, False]]), np.array([0])
+    new = RetrievalDirection(np.array([[0.5, 0.1, 0.9]], np.float32), relevant, items)
+    old = RetrievalDirection(np.array([[0.8, 0.9, 0.0]], np.float32), relevant, items)
+    judged = compare_judged(lesson, new, old)
+    assert judged is not None
+    assert (judged.new, judged.old) == (1.0, 0.0)
+    found = outcome((-0.3, -0.1), (0.0, 0.1))
+    assert len(found.reasons) == 2
+    assert replace(found, judged=replace(judged, interval=Interval(0.2, 0.9))).reasons == []
+    worse = replace(found, judged=replace(judged, interval=Interval(-0.9, -0.2)))
+    assert len(worse.reasons) == 3
+    silent = [replace(one, meta={}) for one in collection]
+    assert compare_judged(replace(lesson, collection=silent), new, old) is None
 
 
 def test_few_judgements_are_not_enough(tmp_path: Path) -> None:

@@ -212,4 +212,9 @@ def test_unknown_names_and_parameters_are_refused() -> None:
         build("mhf")
     with pytest.raises(MultifoldError, match="no parameter 'beta'; it has: alpha, draws, per_positive"):
         build("mfh", beta=1.0)
+    with pytest.raises(MultifoldError, match="'alpha' is a share between 0 and 1, not 7"):
+        build("mfh", alpha=7)
+    for draws in (-3, 1.5):
+        with pytest.raises(MultifoldError, match="'draws' is a whole number from 0"):
+            build("hard", draws=draws)
     assert isinstance(build("mfh", alpha=0.5), Loss)

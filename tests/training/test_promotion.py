@@ -6,14 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multifold.bundle import bundle as bundles
 from multifold.bundle.canary import open_encoder
+from multifold.cli import main
 from multifold.errors import MultifoldError
+from multifold.manifest import ManifestEntry
 from tests.training import small
-from training import checkpoint, loop
+from training import checkpoint, loop, prepare
 from training.checkpoint import Checkpoint
 from training.export.bundle import export_bundle
 from training.retrieval import comparison, directions
@@ -77,6 +79,26 @@ def test_a_worse_model_can_be_forced_and_its_report_says_so(
     assert better.provenance["against"]["recalls"]["text_to_shape/R@1"] == [old, new, -high, -low]
 
 
+def test_few_items_decide_nothing(
+    ignorant: Checkpoint, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An untrained model does not replace a good one because three items cannot tell them apart."""
+    assert comparison.needed_items(0.1) == 157
+    checkpoint.save_checkpoint(tmp_path / "ignorant.pt", ignorant)
+    (tmp_path / "three.jsonl").touch()
+    three = [ManifestEntry(str(n), images=(tmp_path / "x.png",), texts=("x",)) for n in range(3)]
+    monkeypatch.setattr(prepare, "entries", lambda *_: three)
+    words = ["export", str(tmp_path / "ignorant.pt"), str(tmp_path / "new"), "--against", str(good)]
+    assert main([*words, "--held-out", str(tmp_path / "three.jsonl"), "--cache", str(tmp_path)]) == 2
+    assert not (tmp_path / "new").exists()
+    for items, difference, force in ((157, 0.1, False), (3, 0.1, True), (7, 0.5, False)):
+        comparison.refuse_few(items, difference, force)
+    with pytest.raises(
+        WorseError, match=r"156 held-out items cannot show that recall falls by 0\.1: that takes 157"
+    ):
+        comparison.refuse_few(156, 0.1, False)
+
+
 def test_what_is_no_bundle_is_not_overwritten(learned: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(MultifoldError, match="holds something that is no bundle"):
@@ -91,6 +113,7 @@ def direction(right: list[bool]) -> RetrievalDirection:
     return RetrievalDirection(scores, relevant, np.arange(len(right)))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=40))
 def test_only_queries_that_the_two_answer_differently_decide(pairs: list[tuple[bool, bool]]) -> None:
     new, old = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benches.learning import quality
+from benches.learning import quality_runs as quality
 from multifold import manifest
 from multifold.cli import main
 from multifold.manifest import ManifestEntry

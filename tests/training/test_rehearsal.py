@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benches.learning import improve as bench
+from benches.learning import improve
+from benches.learning import improve_runs as bench
 from training import checkpoint, improvement
 from training.data import feedback
 from training.improvement import FeedbackLesson, ImprovementOutcome
@@ -24,7 +25,7 @@ CHANGES = ("train.steps=200",)
 def test_what_was_known_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "BASE", SMALL)
     parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
+    improve.add_arguments(parser)
     args = parser.parse_args([*OPTIONS, "--cache", str(tmp_path), "--out", str(tmp_path)])
     base = bench._train_base(tmp_path / "base", tmp_path)
     recipe = checkpoint.read_checkpoint(base).recipe

@@ -63,14 +63,15 @@ def test_epochs_are_counted_in_steps() -> None:
     assert steps(small.recipe(items=8, epochs=0.001), 16) == 1
 
 
-def test_half_precision_takes_nearly_the_same_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_takes_nearly_the_same_steps(tmp_path: Path, precision: str) -> None:
     """The same steps at first, but for rounding; what is learned is kept in full."""
     weights(tmp_path / "full", steps=6, log_every=1)
-    found = weights(tmp_path / "half", steps=6, log_every=1, precision="bf16")
+    found = weights(tmp_path / "half", steps=6, log_every=1, precision=precision)
     full, half = losses(tmp_path / "full"), losses(tmp_path / "half")
     assert half != full
     assert half == pytest.approx(full, abs=0.1)
-    assert all(weight.dtype != torch.bfloat16 for weight in found.values())
+    assert all(weight.dtype not in (torch.bfloat16, torch.float16) for weight in found.values())
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any, Literal
+from urllib.error import URLError
 
 import open_clip
 import pytest
@@ -11,11 +12,13 @@ from torch import nn
 from multifold.bundle.preprocess import CLIP_MEAN
 from tests.training import towers
 from tests.training.towers import CLIP, DIM, RESNET, SIGLIP, SIGLIP_TEXT, VIT, VIT_IMAGE, VIT_TEXT, VOCABULARY
-from training import checkpoint
+from training import checkpoint, loop, prepare
 from training.checkpoint import Checkpoint
+from training.distributed import SINGLE_PROCESS
+from training.objective import Teacher
+from training.recipes import library
 from training.recipes.schema import OpenClipImageSection, RecipeError
 from training.recipes.schema import TeacherSection as TeacherOptions
-from training.teacher import Teacher
 from training.towers import catalogue, image_spec
 from training.towers.base import TowerError
 from training.towers.image import PatchTower, WholeTower
@@ -246,3 +249,26 @@ def test_a_teacher_follows_the_batch_statistics_of_a_real_resnet(
     assert not any(torch.equal(moved[name], was) for name, was in start.items())
     for name, was in start.items():
         torch.testing.assert_close(teacher.model.get_buffer(name), was.lerp(moved[name], share))
+
+
+def test_weights_are_looked_for_before_anything_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not here, and their hub does not answer: that is said within ten seconds."""
+    patience: list[float] = []
+
+    def fetch(_: object) -> None:
+        raise FileNotFoundError("it was never fetched")
+
+    def ask(_url: str, timeout: float) -> None:
+        patience.append(timeout)
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(open_clip, "download_pretrained", fetch)
+    monkeypatch.setattr(catalogue, "urlopen", ask)
+    monkeypatch.setattr(prepare, "training_set", lambda *_: pytest.fail("items are drawn first"))
+    recipe = library.load_recipe("finetune-folder", ["data.manifest=none.jsonl"])
+    with pytest.raises(TowerError, match="are not here and could not be fetched"):
+        loop.train_recipe(recipe, tmp_path, tmp_path, False, "cpu", SINGLE_PROCESS)
+    assert patience == [catalogue.HUB_TIMEOUT]
+    assert catalogue.HUB_TIMEOUT < 10

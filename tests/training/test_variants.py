@@ -9,6 +9,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
+from tests import reading
 from tests.training import small
 from training import checkpoint, loop
 from training.export import variants
@@ -26,6 +27,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     groups, tokenizer = small.groups(recipe)
     trained = checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, folder))
     export_bundle(trained, VIEWS, CAPTIONS, folder / "bundle", {"code": "test"})
+    bundles.add_reader(folder / "bundle", reading.write_table_reader(folder / "reader"))
     return open_encoder(folder / "bundle")
 
 
@@ -39,6 +41,9 @@ def test_a_variant_is_smaller_and_says_what_it_loses(
     assert bundle.variant == variant
     assert bundle.vector_id != before.vector_id
     assert bundle.provenance["original"] == before.bundle_id
+    assert encoder.reader is not None
+    assert original.reader is not None
+    assert encoder.reader.id == original.reader.id
     size, full = (b.path("image.onnx").stat().st_size for b in (bundle, before))
     assert size < share * full
     ours, theirs = encoder.texts(TEXTS).features, original.texts(TEXTS).features

@@ -12,6 +12,7 @@ Items that are left out, and oddities, are reported. docs/datasets.md describes 
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from multifold import manifest
@@ -33,32 +34,78 @@ MOST_WORKERS = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One sub-command a data set."""
     datasets = parser.add_subparsers(title="data sets", metavar="DATASET", required=True)
-    _add_furniture(datasets.add_parser("furniture", help="procedural 3D furniture with true captions"))
-    _add_folder(datasets.add_parser("folder", help="meshes and pictures with captions beside them"))
+
+    one = datasets.add_parser("furniture", help="procedural 3D furniture with true captions")
+    one.add_argument("out", type=Path, metavar="OUT", help="a new or empty folder")
+    one.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help="default: %(default)s")
+    one.add_argument("--seed", type=int, default=0, metavar="S", help="default: %(default)s")
+    one.add_argument("--captions", type=int, default=CAPTIONS, help="an item, default: %(default)s")
+    one.add_argument("--unsaid", nargs="+", choices=ATTRIBUTES, default=[], help="left out of captions")
+    workers = min(MOST_WORKERS, cores())
+    one.add_argument("--workers", type=int, default=workers, help="processes, default: %(default)s")
+    one.add_argument("--allow-twins", action="store_true", help="let near-twins cross the splits")
+    one.set_defaults(make=_furniture)
+
+    one = datasets.add_parser("folder", help="meshes and pictures with captions beside them")
+    one.add_argument("folder", type=Path)
+    _add_output(one)
+    _add_check(one)
+    one.set_defaults(make=_folder)
+
     for name in captioned.PUBLISHED:
-        _add_captioned(datasets.add_parser(name, help="photos with captions"), name)
-    _add_webdataset(datasets.add_parser("webdataset", help="tar shards"))
-    _add_to_webdataset(datasets.add_parser("to-webdataset", help="a manifest's items into tar shards"))
-    _add_text2shape(datasets.add_parser("text2shape", help="captions of ShapeNet's chairs and tables"))
+        one = datasets.add_parser(name, help="photos with captions")
+        one.add_argument("captions", type=Path, help="Karpathy's or COCO's .json, a .token file, or a table")
+        one.add_argument("images", type=Path, help="the folder of the pictures")
+        _add_output(one)
+        for split in SPLITS:
+            one.add_argument(f"--{split}", type=Path, metavar="LIST", help=f"names the {split} pictures")
+        one.set_defaults(make=_captioned, name=name)
+
+    one = datasets.add_parser("webdataset", help="tar shards")
+    one.add_argument("shards", nargs="+", help="tar files; {000..123} and * stand for several")
+    _add_output(one)
+    _add_check(one)
+    one.add_argument("--unpack", type=Path, metavar="FOLDER", help="for the files; default: beside OUT")
+    one.add_argument("--in-place", action="store_true", help="name files by their places in the shards")
+    _add_shuffle(one)
+    one.set_defaults(make=_webdataset)
+
+    one = datasets.add_parser("to-webdataset", help="a manifest's items into tar shards")
+    one.add_argument("manifest", type=Path)
+    one.add_argument("pattern", help="of the shards' names, with a number in it: shards/%%06d.tar")
+    one.add_argument("--items", type=int, default=1000, help="a shard, default: %(default)s")
+    one.add_argument("--split", help="only the items of this split")
+    _add_shuffle(one)
+    one.set_defaults(make=_to_webdataset)
+
+    one = datasets.add_parser("text2shape", help="captions of ShapeNet's chairs and tables")
+    one.add_argument("captions", type=Path, help="captions.tablechair.csv")
+    one.add_argument("shapenet", type=Path, help="the folder with 03001627 and 04379243 in it")
+    _add_output(one)
+    one.add_argument("--splits", type=Path, metavar="FOLDER", help="a file a split; without: our own splits")
+    one.set_defaults(make=_text2shape)
+
+
+def _add_shuffle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--shuffle", type=int, default=0, metavar="BUFFER", help="items held to be mixed")
+    parser.add_argument("--seed", type=int, default=0, help="of the shuffle")
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    about = "do not open every file to see if it is whole"
+    parser.add_argument("--no-check", action="store_true", help=about)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", type=Path, metavar="OUT", help="the manifest to write, a .jsonl")
+    about = "train/val/test in percent, where no split is given: %(default)s"
+    parser.add_argument("--shares", default=SHARES, help=about)
 
 
 def run(args: argparse.Namespace) -> int:
     args.make(args)
     return 0
-
-
-def _add_furniture(parser: argparse.ArgumentParser) -> None:
-    workers = min(MOST_WORKERS, cores())
-    parser.add_argument("out", type=Path, metavar="OUT", help="a new or empty folder")
-    parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: %(default)s")
-    parser.add_argument("--captions", type=int, default=CAPTIONS, help="an item, default: %(default)s")
-    parser.add_argument("--unsaid", nargs="+", choices=ATTRIBUTES, default=[], help="left out of captions")
-    parser.add_argument("--workers", type=int, default=workers, help="processes, default: %(default)s")
-    parser.add_argument("--allow-twins", action="store_true", help="let near-twins cross the splits")
-    parser.set_defaults(make=_furniture)
 
 
 def _furniture(args: argparse.Namespace) -> None:
@@ -70,44 +117,15 @@ def _furniture(args: argparse.Namespace) -> None:
     print(f"wrote {args.out / 'manifest.jsonl'}: {', '.join(f'{splits[name]} {name}' for name in SPLITS)}")
 
 
-def _add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    _add_output(parser)
-    parser.add_argument(
-        "--no-check", action="store_true", help="do not open every file to see if it is whole"
-    )
-    parser.set_defaults(make=_folder)
-
-
 def _folder(args: argparse.Namespace) -> None:
     dataset = folder.read_folder(args.folder, parse_shares(args.shares))
     _write(dataset if args.no_check else folder.leave_out_broken(dataset), args.out)
 
 
-def _add_captioned(parser: argparse.ArgumentParser, name: str) -> None:
-    parser.add_argument("captions", type=Path, help="Karpathy's or COCO's .json, a .token file, or a table")
-    parser.add_argument("images", type=Path, help="the folder of the pictures")
-    _add_output(parser)
-    for split in SPLITS:
-        described = f"a file that names the {split} pictures"
-        parser.add_argument(f"--{split}", type=Path, metavar="LIST", help=described)
-    parser.set_defaults(make=_captioned, name=name)
-
-
 def _captioned(args: argparse.Namespace) -> None:
     lists = {split: path for split in SPLITS if (path := getattr(args, split))}
     dataset = captioned.read_captioned(args.captions, args.images, parse_shares(args.shares), lists)
-    _write(dataset, args.out, compare_counts(dataset, captioned.PUBLISHED[args.name]))
-
-
-def _add_text2shape(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("captions", type=Path, help="captions.tablechair.csv")
-    parser.add_argument("shapenet", type=Path, help="the folder with 03001627 and 04379243 in it")
-    _add_output(parser)
-    parser.add_argument(
-        "--splits", type=Path, metavar="FOLDER", help="one file a split; without: our own splits"
-    )
-    parser.set_defaults(make=_text2shape)
+    _write(dataset, args.out, captioned.PUBLISHED[args.name])
 
 
 def _text2shape(args: argparse.Namespace) -> None:
@@ -115,18 +133,7 @@ def _text2shape(args: argparse.Namespace) -> None:
     dataset = text2shape.read_text2shape(args.captions, args.shapenet, args.splits, shares)
     if args.splits is None:
         print("these are splits of our own: numbers cannot be compared with published ones")
-    _write(dataset, args.out, compare_counts(dataset, text2shape.PUBLISHED))
-
-
-def _add_webdataset(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shards", nargs="+", help="tar files; {000..123} and * stand for several")
-    _add_output(parser)
-    parser.add_argument("--unpack", type=Path, metavar="FOLDER", help="for the files; default: beside OUT")
-    parser.add_argument(
-        "--in-place", action="store_true", help="unpack nothing: name files by their places in the shards"
-    )
-    _add_shuffle(parser)
-    parser.set_defaults(make=_webdataset)
+    _write(dataset, args.out, text2shape.PUBLISHED)
 
 
 def _webdataset(args: argparse.Namespace) -> None:
@@ -135,16 +142,7 @@ def _webdataset(args: argparse.Namespace) -> None:
         dataset = webdataset.index_shards(args.shards, shares)
     else:
         dataset = webdataset.unpack_shards(args.shards, target, shares, args.shuffle, args.seed)
-    _write(dataset, args.out)
-
-
-def _add_to_webdataset(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("manifest", type=Path)
-    parser.add_argument("pattern", help="of the shards' names, with a number in it: shards/%%06d.tar")
-    parser.add_argument("--items", type=int, default=1000, help="a shard, default: %(default)s")
-    parser.add_argument("--split", help="only the items of this split")
-    _add_shuffle(parser)
-    parser.set_defaults(make=_to_webdataset)
+    _write(dataset if args.no_check else folder.leave_out_broken(dataset), args.out)
 
 
 def _to_webdataset(args: argparse.Namespace) -> None:
@@ -154,17 +152,7 @@ def _to_webdataset(args: argparse.Namespace) -> None:
     print("\n".join([*problems, f"wrote {len(shards)} shards, the last {shards[-1] if shards else 'none'}"]))
 
 
-def _add_shuffle(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shuffle", type=int, default=0, metavar="BUFFER", help="items held to be mixed")
-    parser.add_argument("--seed", type=int, default=0, help="of the shuffle")
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="the manifest to write, a .jsonl")
-    parser.add_argument(
-        "--shares", default=SHARES, help="train/val/test in percent, where no split is given: %(default)s"
-    )
-
-
-def _write(dataset: ImportedDataset, out: Path, differences: list[str] | None = None) -> None:
-    print("\n".join([*write_imported(dataset, out), *(differences or [])]))
+def _write(
+    dataset: ImportedDataset, out: Path, published: Mapping[str, tuple[int, int]] | None = None
+) -> None:
+    print("\n".join([*write_imported(dataset, out), *compare_counts(dataset, published or {})]))

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the graphs and the pool, seal the bundle again, print its ids."""
     with needs_extra("train"):
         from training.export.explain_graphs import equip_bundle, write_bundle_json
     from multifold.analysis.explanation import METHOD_QUALITY_FILE

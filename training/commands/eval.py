@@ -17,25 +17,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("manifest", type=Path)
     parser.add_argument("--split", help="only items of this split")
     parser.add_argument("--items", type=int, help="only the first so many")
-    parser.add_argument(
-        "--ids", type=Path, metavar="LIST", help="only the items that this file names, one a line"
-    )
+    parser.add_argument("--ids", type=Path, metavar="LIST", help="only the items that it names, one a line")
     parser.add_argument("--protocol", default="own", help=f"one of {', '.join(PROTOCOLS)}; %(default)s")
     parser.add_argument("--label", metavar="KEY", help="a key of the items' metadata: tables by its values")
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="write report.json, report.md and report.html"
-    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for report.json, .md and .html")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
     parser.add_argument("--probe", action="store_true", help="with --label: linear probe, from train and val")
     parser.add_argument("--ablation", type=Path, metavar="RESULTS", help="results.jsonl of an ablation")
-    parser.add_argument(
-        "--calibrate", action="store_true", help="fit confidence on these items, and keep it in the bundle"
-    )
+    parser.add_argument("--calibrate", action="store_true", help="fit the bundle's confidence on these items")
     parser.add_argument("--key", help="API key of the service")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print the tables, write the report."""
     from training.evaluate.evaluation import evaluate
 
     evaluate(args)

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain one pair, print its words, write what is asked for."""
     from multifold.analysis.explanation import Explainer, isolate_part
     from multifold.bundle.canary import open_encoder
     from multifold.bundle.preprocess import decode, pixels

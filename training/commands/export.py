@@ -6,7 +6,8 @@
     multifold export open_clip:ViT-B-16/openai bundles/clip --held-out things.jsonl
 
 It is measured on held-out items: those of its recipe, or the test split of another manifest (--held-out).
-With --against both bundles are measured; a new one with lower recall is refused, unless with --force.
+With --against both bundles are measured; a new one with lower recall is refused, unless with --force. So is
+one that too few items tell of: --difference says how small a fall of recall they have to show.
 It holds the graphs that explain its matches, unless with --unexplained; --pool adds captions for traversals.
 """
 
@@ -20,27 +21,22 @@ VARIANTS = ("fp16", "int8")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source", help="a checkpoint; open_clip:MODEL/TAG, …/FILE, open_clip:FOLDER; a bundle"
-    )
+    parser.add_argument("source", help="a checkpoint; open_clip:MODEL/TAG, …/FILE or :FOLDER; a bundle")
     parser.add_argument("bundle", type=Path, help="folder to write the bundle into")
     parser.add_argument("--held-out", type=Path, metavar="MANIFEST", help="measure it on this test split")
     parser.add_argument("--against", type=Path, metavar="OLD", help="a bundle that must not be better")
+    about = "of recall, that the held-out items must be able to show against OLD; default: %(default)s"
+    parser.add_argument("--difference", type=float, default=0.1, metavar="D", help=about)
     parser.add_argument("--force", action="store_true", help="write it even if OLD finds more")
     parser.add_argument("--variant", choices=VARIANTS, help="of a bundle: a smaller one")
     parser.add_argument("--tolerance", type=float, metavar="RECALL", help="what a variant may lose")
-    parser.add_argument(
-        "--tokenizer", type=Path, help="open weights that do not read as CLIP: tokenizer.json"
-    )
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of weights that read unlike CLIP")
     parser.add_argument("--unexplained", action="store_true", help="without graphs that explain matches")
     parser.add_argument("--pool", help="captions for traversals: 'furniture', 'everyday' or a file of lines")
-    parser.add_argument(
-        "--cache", type=Path, default=Path("runs/cache"), help="rendered views and generated sets"
-    )
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="views and generated sets")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export, measure on held-out items, print the report."""
     with needs_extra("train"):
         from training.export.measured_export import export_encoder, export_variant
 

@@ -26,25 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Work out the features, report what was left out."""
-    from training.data.extraction.extract import (
-        PROBLEMS,
-        ExtractionOrder,
-        extract_features,
-        work_in_processes,
-    )
+    from training.data.extraction import extract
 
     if args.cluster is None:
-        work = partial(work_in_processes, args.bundle, workers=args.workers)
+        work = partial(extract.work_in_processes, args.bundle, workers=args.workers)
     else:
         from training.data.extraction.cluster import work_on_cluster
 
         work = partial(work_on_cluster, args.bundle, workers=args.workers, address=args.cluster)
-    order = ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
-    report = extract_features(order, work)
+    order = extract.ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
+    report = extract.extract_features(order, work)
     for name, problem in [*report.problems.items()][:SHOWN]:
         print(f"left out {name}: {problem}")
     if len(report.problems) > SHOWN:
-        print(f"… and {len(report.problems) - SHOWN} more, all in {args.out / PROBLEMS}")
+        print(f"… and {len(report.problems) - SHOWN} more, all in {args.out / extract.PROBLEMS}")
     print(f"{report.rows:,} features in {args.out}\nnext: multifold index import {args.out} --data DATA")
     return 0

@@ -23,20 +23,13 @@ REFUSED = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("collection", help="its name or an alias; `default` for the one without a name")
     parser.add_argument("--to", type=Path, required=True, metavar="BUNDLE", help="folder of the new bundle")
-    parser.add_argument(
-        "--bundle", type=Path, default=Path("bundles/furniture"), help="in use; default: %(default)s"
-    )
+    parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"), help="the one in use")
     parser.add_argument("--checkpoint", type=Path, help="what it was exported from; else searched in runs/")
     parser.add_argument("--data", type=Path, help="folder of the collections (default: data)")
     parser.add_argument("--config", type=Path, help="TOML file of settings, as `multifold serve` takes it")
     parser.add_argument("--said", type=Path, metavar="MANIFEST", help="an existing export of feedback")
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
-    parser.add_argument(
-        "--mix",
-        type=float,
-        default=MIX,
-        help="of the new weights with the old; default: %(default)s",
-    )
+    parser.add_argument("--mix", type=float, default=MIX, help="share of the new weights, of old and new")
     parser.add_argument("--service", metavar="URL", help="rebuild the collection there, and move an alias")
     parser.add_argument("--unexplained", action="store_true", help="without graphs that explain matches")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/improve-COLLECTION)")
@@ -44,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export the feedback, train, compare; write the bundle and rebuild, or say why not."""
     with needs_extra("train"):
         from training.export.improved_bundle import improve_bundle, rebuild_collection
 

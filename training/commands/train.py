@@ -21,19 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", help="a recipe's file, or the name of one of ours")
     parser.add_argument("--list", action="store_true", help="name our recipes, and train nothing")
     parser.add_argument("--show", action="store_true", help="print the recipe in full, and train nothing")
-    parser.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes", help="changes"
-    )
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--resume", action="store_true", help="go on with the unfinished run in --out")
+    parser.add_argument("--strict", action="store_true", help="refuse items that cannot be seen")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: a GPU if there is one)")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME)")
-    parser.add_argument(
-        "--cache", type=Path, default=Path("runs/cache"), help="rendered views and generated sets"
-    )
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="views and generated sets")
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the recipes, print one, or train by it."""
     with needs_extra("train"):
         from training import loop
         from training.distributed import join_processes
@@ -50,14 +46,13 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     unfinished = (out / loop.LAST).exists()
     if unfinished and not args.resume:
-        raise MultifoldError(
-            f"an unfinished run lies in {out}: go on with --resume, or remove {out / loop.LAST}"
-        )
+        last = out / loop.LAST
+        raise MultifoldError(f"an unfinished run lies in {out}: go on with --resume, or remove {last}")
     if args.resume and not unfinished and (out / loop.DONE).exists():
         print(f"finished before: {out / loop.DONE}")
         return 0
     with join_processes(args.device) as (ranks, device):
-        path = loop.train_recipe(recipe, out, args.cache, unfinished, device, ranks)
+        path = loop.train_recipe(recipe, out, args.cache, unfinished, device, ranks, args.strict)
         if ranks.is_first:
             print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
     return 0

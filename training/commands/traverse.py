@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Traverse, print the captions, write what is asked for."""
     from training.evaluate.traversal import traverse_command
 
     traverse_command(args)

@@ -26,9 +26,11 @@ def load_pool(name: str) -> tuple[str, ...]:
 
 def furniture_pool() -> tuple[str, ...]:
     """Short phrases of the grammar: a thing, and its colour or its material."""
-    materials = (made.words[0] for made in palette.MATERIALS.values())
-    said = ("", *palette.COLOURS, *materials)
-    phrases = (f"{word} {noun}".strip() for word, noun in product(said, (*NAMELESS_NOUNS, *kinds.KINDS)))
+    materials = (material.words[0] for material in palette.MATERIALS.values())
+    adjectives = ("", *palette.COLOURS, *materials)
+    phrases = (
+        f"{word} {noun}".strip() for word, noun in product(adjectives, (*NAMELESS_NOUNS, *kinds.KINDS))
+    )
     return tuple(f"{article(phrase)} {phrase}" for phrase in phrases)
 
 

@@ -17,6 +17,10 @@ def good_texts(entry: ManifestEntry) -> tuple[str, ...]:
     return _strings(entry, "good")
 
 
+def bad_texts(entry: ManifestEntry) -> tuple[str, ...]:
+    return _strings(entry, "bad")
+
+
 def sample_places(entries: Sequence[ManifestEntry], share: float) -> Int64[np.ndarray, " p"]:
     """Every item, judged ones repeated until they are this share of the whole."""
     judged = [place for place, entry in enumerate(entries) if good_texts(entry)]

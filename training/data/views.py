@@ -1,8 +1,9 @@
 """Views of items as an encoder sees them: kept as one array, or opened when a step asks."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -22,64 +23,100 @@ from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Views
 from renderers.sandbox import Sandbox
 
+Entries: TypeAlias = Sequence[ManifestEntry]
+ItemViews: TypeAlias = UInt8[np.ndarray, "i v h w 3"]
+Places: TypeAlias = Int64[np.ndarray, " b"]
+
 
 class ViewsError(MultifoldError):
     """A training item that cannot be seen."""
 
 
-def load_views(
-    entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
-) -> UInt8[np.ndarray, "i v h w 3"]:
+@dataclass(frozen=True, eq=False)
+class VisibleItems:
+    """The items that can be seen, their views, and a sentence for each of the others."""
+
+    entries: Entries
+    views: "ItemViews | LazyViews"
+    problems: Mapping[str, str]
+
+    def all_views(self) -> "ItemViews | LazyViews":
+        """The views; refused if an item cannot be seen."""
+        for problem in self.problems.values():
+            raise ViewsError(f"{problem} (`multifold data folder` leaves out what is broken)")
+        return self.views
+
+
+def visible_items(entries: Entries, views: ViewSpec, image: ImageSpec, cache: Path) -> VisibleItems:
     """The pixels of every entry's views; the cache is keyed by all that decides them."""
-    path = cache / f"views-{_key(entries, views, image)}.npy"
+    shown, problems = _without_empty(entries)
+    if not shown:
+        return VisibleItems(shown, np.empty((0, 0, image.size, image.size, 3), np.uint8), problems)
+    path = cache / f"views-{_key(shown, views, image)}.npy"
+    report = path.with_suffix(".json")
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        _render(entries, views, image, path)
-    stored: UInt8[np.ndarray, "i v h w 3"] = np.load(path, mmap_mode="r")
-    return stored
+        unfinished = path.with_suffix(".partial")
+        report.write_text(json.dumps(_render(shown, views, image, unfinished)), encoding="utf-8")
+        unfinished.replace(path)
+    broken = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
+    problems |= {shown[int(row)].id: problem for row, problem in broken.items()}
+    whole = [entry for row, entry in enumerate(shown) if str(row) not in broken]
+    return VisibleItems(whole, np.load(path, mmap_mode="r")[: len(whole)], problems)
 
 
-def _render(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, path: Path) -> None:
-    """Draw the meshes and open the pictures, into a file that is renamed when it is complete."""
+def load_views(entries: Entries, views: ViewSpec, image: ImageSpec, cache: Path) -> ItemViews:
+    """The views of all entries; refused if one cannot be seen."""
+    return np.asarray(visible_items(entries, views, image, cache).all_views())
+
+
+def _without_empty(entries: Entries) -> tuple[list[ManifestEntry], dict[str, str]]:
+    shown = [entry for entry in entries if entry.mesh is not None or entry.images]
+    seen, nothing = {entry.id for entry in shown}, "has neither a mesh nor a picture to look at"
+    return shown, {one.id: f"item {one.id} {nothing}" for one in entries if one.id not in seen}
+
+
+def _render(entries: Entries, views: ViewSpec, image: ImageSpec, path: Path) -> dict[int, str]:
+    """Draw the meshes and open the pictures; what is broken is named, and the others close ranks."""
     shape = (len(entries), count_views(entries, views), image.size, image.size, 3)
-    unfinished = path.with_suffix(".partial")
-    out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.uint8, shape=shape)
-    bar = tqdm(total=len(entries), desc="views", unit="item", disable=None)
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape)
     meshes = [(row, entry.mesh) for row, entry in enumerate(entries) if entry.mesh is not None]
-    with Sandbox(cores()) as sandbox:
+    broken: dict[int, str] = {}
+    bar = tqdm(total=len(entries), desc="views", unit="item", disable=None)
+    with Sandbox(cores()) as sandbox, bar:
         draw = partial(_render_one, sandbox, views)
         drawn = map_ahead(draw, [mesh for _, mesh in meshes], sandbox.workers, 2 * sandbox.workers + 1)
         for (row, mesh), result in zip(meshes, drawn, strict=True):
-            if isinstance(result, MeshError):
-                raise ViewsError(
-                    f"{mesh}: {result} (`multifold data folder` leaves out what is broken)"
-                ) from result
-            _fill(out[row], [pixels(Image.fromarray(view), image) for view in result])
+            if isinstance(result, MeshError | OSError):
+                broken[row] = f"{mesh}: {result}"
+            else:
+                _fill(out[row], [pixels(Image.fromarray(view), image) for view in result])
             bar.update()
-    for row, entry in enumerate(entries):
-        if entry.mesh is None:
-            _fill(out[row], [open_picture(picture, image) for picture in entry.images])
-            bar.update()
-    bar.close()
+        for row, entry in enumerate(entries):
+            if entry.mesh is None:
+                try:
+                    _fill(out[row], [open_picture(picture, image) for picture in entry.images])
+                except ViewsError as error:
+                    broken[row] = str(error)
+                bar.update()
+    for place, row in enumerate(row for row in range(len(entries)) if row not in broken):
+        if place != row:
+            out[place] = out[row]
     out.flush()
-    del out
-    unfinished.replace(path)
+    return broken
 
 
-def _render_one(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError:
+def _render_one(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError | OSError:
     inside = tar_shards.is_tar_member(mesh)
-    data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
     try:
+        data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
         return sandbox.render(data, suffix, views.rig, views.size, views.background, views.up)
-    except MeshError as error:
+    except (MeshError, OSError) as error:
         return error
 
 
-def count_views(entries: Sequence[ManifestEntry], views: ViewSpec) -> int:
+def count_views(entries: Entries, views: ViewSpec) -> int:
     """The number of views of an item: those of the rig, or the largest number of pictures."""
-    for entry in entries:
-        if entry.mesh is None and not entry.images:
-            raise ViewsError(f"item {entry.id} has neither a mesh nor a picture to look at")
     return max(views.views if entry.mesh is not None else len(entry.images) for entry in entries)
 
 
@@ -97,33 +134,30 @@ def open_picture(picture: Path, image: ImageSpec) -> UInt8[np.ndarray, "h w 3"]:
         raise ViewsError(f"{picture}: {error}") from error
 
 
-def _key(entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec) -> str:
+def _key(entries: Entries, views: ViewSpec, image: ImageSpec) -> str:
     digest = sha256(json.dumps([asdict(views), asdict(image)], sort_keys=True).encode())
     for entry in entries:
         for path in (entry.mesh,) if entry.mesh is not None else entry.images:
             tarred = tar_shards.is_tar_member(path)
-            key = sha256(tar_shards.read_bytes(path)).hexdigest() if tarred else file_hash(path)
+            try:
+                key = sha256(tar_shards.read_bytes(path)).hexdigest() if tarred else file_hash(path)
+            except OSError:
+                key = "missing"
             digest.update(key.encode())
-        if entry.mesh is None:
-            digest.update(b"pictures")
+        digest.update(b"pictures" if entry.mesh is None else b"")
     return digest.hexdigest()[:16]
 
 
-Places: TypeAlias = Int64[np.ndarray, " b"]
-
-
 class LazyViews:
-    """Reads like an array [i v h w 3] where items and views are chosen one by one."""
+    """Reads like an array [i v h w 3] where items and views are chosen one by one.
 
-    def __init__(
-        self, entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
-    ) -> None:
-        meshed = [place for place, entry in enumerate(entries) if entry.mesh is not None]
+    Each item has its own number of views, stored with those of its like; what is not stored is opened.
+    """
+
+    def __init__(self, entries: Entries, most: int, image: ImageSpec) -> None:
         self.entries, self.image = entries, image
-        self.shape = (len(entries), count_views(entries, views), image.size, image.size, 3)
-        drawn = [entries[place] for place in meshed]
-        self._rendered = load_views(drawn, views, image, cache) if drawn else None
-        self._rows = {place: row for row, place in enumerate(meshed)}
+        self.shape = (len(entries), most, image.size, image.size, 3)
+        self.stored: dict[int, UInt8[np.ndarray, "v h w 3"]] = {}
 
     def __getitem__(self, chosen: tuple[Places, Places]) -> UInt8[np.ndarray, "b h w 3"]:
         pairs = zip(*(places.tolist() for places in chosen), strict=True)
@@ -131,20 +165,28 @@ class LazyViews:
 
     def _load(self, pair: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
         item, view = pair
-        if self._rendered is not None and item in self._rows:
-            place = view % self._rendered.shape[1]
-            picture: UInt8[np.ndarray, "h w 3"] = self._rendered[self._rows[item], place]
+        if item in self.stored:
+            picture: UInt8[np.ndarray, "h w 3"] = self.stored[item][view % len(self.stored[item])]
             return picture
         images = self.entries[item].images
         return open_picture(images[view % len(images)], self.image)
 
 
-def training_views(
-    entries: Sequence[ManifestEntry], views: ViewSpec, image: ImageSpec, cache: Path
-) -> UInt8[np.ndarray, "i v h w 3"] | LazyViews:
-    """The views of a training, in memory or lazily read from shards."""
-    if any(
-        tar_shards.is_tar_member(path) for entry in entries if entry.mesh is None for path in entry.images
-    ):
-        return LazyViews(entries, views, image, cache)
-    return np.asarray(load_views(entries, views, image, cache))
+def training_items(entries: Entries, views: ViewSpec, image: ImageSpec, cache: Path) -> VisibleItems:
+    """The items of a training, each with as many views as it has; pictures in shards are opened lazily."""
+    shown, problems = _without_empty(entries)
+    groups: dict[int, list[ManifestEntry]] = defaultdict(list)
+    for entry in shown:
+        if entry.mesh is not None or not any(map(tar_shards.is_tar_member, entry.images)):
+            groups[count_views([entry], views)].append(entry)
+    if len(groups) == 1 and len(*groups.values()) == len(shown):
+        return visible_items(entries, views, image, cache)
+    seen = {count: visible_items(some, views, image, cache) for count, some in groups.items()}
+    problems |= {name: problem for group in seen.values() for name, problem in group.problems.items()}
+    whole = [entry for entry in shown if entry.id not in problems]
+    lazy = LazyViews(whole, count_views(whole, views), image)
+    places = {entry.id: place for place, entry in enumerate(whole)}
+    for group in seen.values():
+        for entry, item in zip(group.entries, np.asarray(group.views), strict=True):
+            lazy.stored[places[entry.id]] = item
+    return VisibleItems(whole, lazy, problems)

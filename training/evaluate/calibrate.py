@@ -84,9 +84,7 @@ def _measure_reliability(direction: RetrievalDirection) -> dict[str, Any]:
     confidence = np.zeros(direction.scores.shape)
     promised = []
     for half in (direction.items % 2 == 0, direction.items % 2 == 1):
-        curve = fit_curve(
-            RetrievalDirection(direction.scores[half], direction.relevant[half], direction.items[half])
-        )
+        curve = fit_curve(direction.only(half))
         flat = curve.confidence(direction.scores[~half].ravel(), gallery)
         confidence[~half] = flat.reshape(-1, gallery)
         promised.append([curve.false_accepts(threshold, gallery) for threshold in THRESHOLDS])
@@ -116,7 +114,6 @@ def _short(value: Any) -> Any:  # noqa: ANN401 (a number, or several)
 
 def _rounded(curve: CalibrationCurve) -> CalibrationCurve:
     """Few digits, so that a bundle is the same on every machine."""
+    slope, intercept = round(curve.slope, 4), round(curve.intercept, 4)
     strangers = tuple(round(score, DIGITS) for score in curve.strangers)
-    return replace(
-        curve, slope=round(curve.slope, 4), intercept=round(curve.intercept, 4), strangers=strangers
-    )
+    return replace(curve, slope=slope, intercept=intercept, strangers=strangers)

@@ -1,25 +1,77 @@
-"""Classification of a labelled manifest: zero-shot, and by a linear probe."""
+"""Classification of a labelled manifest: zero-shot, and by a linear probe.
+
+Zero-shot, an item's class is the one whose prompts it is nearest to, averaged as its geometry's paper does:
+
+- one unit vector, the mean of unit vectors (clip and elliptic, as CLIP does);
+- one vector, that of the mean feature (Euclidean; Lorentz, whose features are tangent vectors; clouds, whose
+  features are what they embed as, left at their length);
+- no vector at all: an item's scores with all prompts are averaged (oblique, whose paper averages distances;
+  it matters for the geodesic).
+"""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 
 from multifold import manifest
 from multifold.errors import MultifoldError
-from training.evaluate import protocols as measures
-from training.evaluate import zero_shot
+from multifold.scores import similarities
+from multifold.types import Features, pool_mean
+from training.evaluate.protocols import accuracy, category_of
 from training.evaluate.subject import EvaluatedEncoder, TestSet, encode_test_set
+from training.retrieval.directions import RetrievalEncoder
 from training.retrieval.features import FeatureBank
+
+PROMPTS = ("{}", "a {}", "a photo of a {}", "a picture of a {}", "a rendering of a {}", "a 3D model of a {}")
+UNIT = ("clip", "elliptic", "sphere")
+APART = ("oblique", "oblique_multi", "oblique_geodesic")
 
 
 def measure_classes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
     """Classification by the items' labels; of shapes where there are any, else of photos."""
-    labels = [measures.category_of(entry, args.label) for entry in test.entries]
-    figures = {
-        "zero-shot": zero_shot.classify(subject.encoder, subject.geometry, _classified_bank(test), labels)
+    labels = [category_of(entry, args.label) for entry in test.entries]
+    measured = {"zero-shot": classify(subject.encoder, subject.geometry, _classified_bank(test), labels)}
+    return measured | (_measure_probes(subject, test, args) if args.probe else {})
+
+
+def classify(
+    encoder: RetrievalEncoder,
+    geometry: str,
+    items: FeatureBank,
+    labels: Sequence[str],
+    prompts: Sequence[str] = PROMPTS,
+) -> dict[str, Any]:
+    """Accuracy over items by their mean feature, and over classes, each counting once."""
+    classes, pooled = sorted(set(labels)), items.pooled()
+    right = np.array([classes.index(labels[owner]) for owner in pooled.owners])
+    scores = class_scores(encoder, geometry, pooled.features, classes, prompts)
+    counts = {
+        "classes": len(classes),
+        "items": len(right),
+        "prompts": len(prompts),
+        "chance": 1 / len(classes),
     }
-    return figures | (_measure_probes(subject, test, args) if args.probe else {})
+    return counts | accuracy(scores, right)
+
+
+def class_scores(
+    encoder: RetrievalEncoder,
+    geometry: str,
+    items: Features,
+    classes: Sequence[str],
+    prompts: Sequence[str] = PROMPTS,
+) -> Float32[np.ndarray, "b c"]:
+    """Scores of items with classes; the prompts are the query side."""
+    texts = [encoder.texts([prompt.format(name) for prompt in prompts]).features for name in classes]
+    if geometry in UNIT:
+        texts = [some / np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1e-12) for some in texts]
+    queries = np.concatenate(texts) if geometry in APART else np.stack([pool_mean(some) for some in texts])
+    scores = similarities(encoder, encoder.vectors(queries), encoder.vectors(items)).T
+    means: Float32[np.ndarray, "b c"] = scores.reshape(len(items), len(classes), -1).mean(axis=2)
+    return means
 
 
 def _classified_bank(test: TestSet) -> FeatureBank:
@@ -34,7 +86,7 @@ def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Nam
     sets = [_split(subject, args, "train"), _split(subject, args, "val"), test]
     means = [_classified_bank(one).pooled() for one in sets]
     named = [
-        [measures.category_of(one.entries[owner], args.label) for owner in mean.owners]
+        [category_of(one.entries[owner], args.label) for owner in mean.owners]
         for one, mean in zip(sets, means, strict=True)
     ]
     known = sorted({label for some in named for label in some})

@@ -5,7 +5,7 @@ import json
 import shlex
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from multifold import manifest
 from multifold.bundle.bundle import file_hash
@@ -14,25 +14,28 @@ from multifold.errors import MultifoldError, needs_extra
 from multifold.manifest import ManifestEntry
 from training.evaluate import ablation, calibrate, classification, examples, protocols, report, service
 from training.evaluate.protocols import Protocol
-from training.evaluate.report import ReportSection
-from training.evaluate.report_sections import report_sections
+from training.evaluate.report import ReportSection, report_sections
 from training.evaluate.subject import encode_test_set, open_evaluated
 from training.retrieval import directions
 from training.retrieval.directions import Pooling, RetrievalDirection
 
+Measurement: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and figures of the report
+
 
 def evaluate(args: argparse.Namespace) -> None:
     """Measure, print the tables, write the report."""
-    entries = _choose_items(args)
+    entries = list(manifest.read(args.manifest, args.split))
+    if args.ids is not None:
+        ids = set(args.ids.read_text(encoding="utf-8").split())
+        entries = [entry for entry in entries if entry.id in ids]
+    if not (entries := entries[: args.items]):
+        raise MultifoldError(f"{args.manifest} has no such item")
     protocol = protocols.find_protocol(args.protocol)
     further = ablation.ablation_sections(args.ablation)
     print(f"measuring {args.encoder} on {len(entries):,} items, protocol {args.protocol}", flush=True)
+    differences = protocols.gallery_differences(protocol, entries)
     numbers = {
-        "protocol": {
-            "name": args.protocol,
-            "about": protocol.about,
-            "differences": protocols.gallery_differences(protocol, entries),
-        },
+        "protocol": {"name": args.protocol, "about": protocol.about, "differences": differences},
         "data": {
             "manifest": args.manifest.name,
             "sha256": file_hash(args.manifest),
@@ -46,23 +49,10 @@ def evaluate(args: argparse.Namespace) -> None:
     if by_service and args.calibrate:
         raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
     if args.probe and (by_service or args.label is None or args.split in (None, "train", "val")):
-        raise MultifoldError(
-            "--probe learns from train and val: name another --split, --label KEY, and no service"
-        )
+        raise MultifoldError("--probe learns from train and val: name another --split, a --label, no service")
     measure = _measure_service if by_service else _measure_encoder
     measured, pictures = measure(args, protocol, entries)
     _write(args.out, numbers | measured, [*pictures, *further])
-
-
-def _choose_items(args: argparse.Namespace) -> list[ManifestEntry]:
-    entries = list(manifest.read(args.manifest, args.split))
-    if args.ids is not None:
-        ids = set(args.ids.read_text(encoding="utf-8").split())
-        entries = [entry for entry in entries if entry.id in ids]
-    entries = entries[: args.items]
-    if not entries:
-        raise MultifoldError(f"{args.manifest} has no such item")
-    return entries
 
 
 def repeat_command(args: argparse.Namespace) -> str:
@@ -79,7 +69,7 @@ def repeat_command(args: argparse.Namespace) -> str:
 
 def _measure_service(
     args: argparse.Namespace, protocol: Protocol, entries: list[ManifestEntry]
-) -> tuple[dict[str, Any], list[ReportSection]]:
+) -> Measurement:
     with Client(args.encoder, api_key=args.key) as client:
         info = client.info()
 
@@ -96,7 +86,7 @@ def _measure_service(
 
 def _measure_encoder(
     args: argparse.Namespace, protocol: Protocol, entries: list[ManifestEntry]
-) -> tuple[dict[str, Any], list[ReportSection]]:
+) -> Measurement:
     with needs_extra("train"):  # for checkpoints
         subject = open_evaluated(Path(args.encoder))
     encoder, equal_texts = subject.encoder, protocol.equal_texts

@@ -51,22 +51,16 @@ def hits_figure(
     scores, columns = score_gallery(encoder, queries, observed.shape, "mean")
     marked = relevant_columns(observed, queries, columns, equal_texts)
     vectors = [encoder.vectors(bank.features) for bank in (queries, observed.shape)]
-    by_view = similarities(encoder, *vectors)
-    by_view = by_view.reshape(len(queries), len(columns), -1)
+    by_view = similarities(encoder, *vectors).reshape(len(queries), len(columns), -1)
     texts = [text for texts in observed.captions for text in texts]
     rows = []
     for row, place in enumerate(np.flatnonzero(mask)):
         best = np.argsort(-scores[row], kind="stable")[:BEST]
-        cells = [
-            _cell(
-                views[item, by_view[row, item].argmax()],
-                test.entries[columns.owners[item]].id,
-                bool(marked[row, item]),
-                float(scores[row, item]),
-            )
-            for item in best
-        ]
-        rows.append(f"<tr><td>“{escape(texts[place])}”</td>{''.join(cells)}</tr>")
+        cells = [f"<td>“{escape(texts[place])}”</td>"]
+        for item in best:
+            view, name = views[item, by_view[row, item].argmax()], test.entries[columns.owners[item]].id
+            cells.append(_cell(view, name, bool(marked[row, item]), float(scores[row, item])))
+        rows.append(f"<tr>{''.join(cells)}</tr>")
     return ReportFigure(f'<table class="grid">{"".join(rows)}</table>', HITS_CAPTION)
 
 

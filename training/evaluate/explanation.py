@@ -106,7 +106,10 @@ def delete_words(explainer: Explainer, pairs: Sequence[MatchingPair], seed: int 
         shares["random"] = rng.random(len(words))
         for key, values in shares.items():
             order = np.argsort(-values, kind="stable")[:-1].tolist()
-            curve = _without_words(explainer.encoder, pair, words, order)
+            gone = [set(order[:count]) for count in range(len(order) + 1)]
+            left = [" ".join(word for at, word in enumerate(words) if at not in out) for out in gone]
+            features = explainer.encoder.texts(left).features
+            curve = _left(explainer.encoder, features, pair.picture_vector)
             even = np.interp(np.linspace(0, 1, 11), np.linspace(0, 1, len(curve)), curve)
             curves.setdefault(key, []).append(even)
     return _mean(curves)
@@ -127,12 +130,6 @@ def _without_cells(encoder: Encoder, pair: MatchingPair, order: Sequence[int]) -
         y, x = divmod(place, CELLS)
         variants[step:, edges[y] : edges[y + 1], edges[x] : edges[x + 1]] = WHITE
     return _left(encoder, encoder.pixels(variants), pair.text_vector)
-
-
-def _without_words(encoder: Encoder, pair: MatchingPair, words: Sequence[str], order: Sequence[int]) -> Curve:
-    gone = [set(order[:count]) for count in range(len(order) + 1)]
-    variants = [" ".join(word for place, word in enumerate(words) if place not in out) for out in gone]
-    return _left(encoder, encoder.texts(variants).features, pair.picture_vector)
 
 
 def _left(encoder: Encoder, features: np.ndarray, other: Vector) -> Curve:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from multifold.types import Features, PixelBatch
-from training.evaluate.zero_shot import accuracy
+from training.evaluate.protocols import accuracy
 from training.geometries.pointcloud import HEAVIEST
 from training.retrieval.encoder import TorchEncoder
 from training.towers.base import Tower
@@ -53,23 +53,21 @@ def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Feat
 
 def _best(share: Callable[[int], float], count: int) -> int:
     """The best place, searched with decreasing steps."""
-    shares: dict[int, float] = {}
-    places = list(range(0, count, STRIDE))
-    step = STRIDE
+    shares, step = {place: share(place) for place in range(0, count, STRIDE)}, STRIDE
     while True:
-        shares |= {place: share(place) for place in places if place not in shares}
         best = max(shares, key=lambda place: (shares[place], -place))
         if step == 1:
             return best
         step //= 2
-        places = [place for place in (best - step, best + step) if 0 <= place < count]
+        near = (place for place in (best - step, best + step) if 0 <= place < count)
+        shares |= {place: share(place) for place in near if place not in shares}
 
 
 def _fitted(
-    given: Labelled, classes: int, strength: float, balanced: bool
+    labelled: Labelled, classes: int, strength: float, balanced: bool
 ) -> tuple[Float[Tensor, "c n"], Float[Tensor, " c"], Tensor, Tensor]:
     """For standardised features: weights and biases that make Σ losses + ‖weights‖² / 2C least."""
-    x, y = torch.from_numpy(given[0]).double(), torch.from_numpy(np.asarray(given[1], np.int64))
+    x, y = torch.from_numpy(labelled[0]).double(), torch.from_numpy(np.asarray(labelled[1], np.int64))
     middle, spread = x.mean(0), x.std(0, correction=0).clamp(min=1e-6)
     x = (x - middle) / spread
     counts = torch.bincount(y, minlength=classes).clamp(min=1)

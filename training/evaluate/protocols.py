@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float32, Int64
 
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
-from multifold.metrics import ranks, recall_at_k
+from multifold.metrics import bootstrap, ranks, recall_at_k
 from training.retrieval.directions import CUTS, POOLS, Key, Pooling, RetrievalDirection, numbers
 
 EVERYTHING: tuple[Key, ...] = tuple((name, pool) for name, pools in POOLS.items() for pool in pools)
@@ -107,4 +108,18 @@ def _categories(places: np.ndarray, categories: Sequence[str]) -> dict[str, Any]
         str(kind): {"queries": int((kinds == kind).sum())}
         | {f"R@{k}": round(float(recall_at_k(places[kinds == kind], k).mean()), 4) for k in CUTS}
         for kind in np.unique(kinds)
+    }
+
+
+def accuracy(scores: Float32[np.ndarray, "b c"], right: Int64[np.ndarray, " b"]) -> dict[str, Any]:
+    """The share whose best class is right, among the first five, and the mean over classes."""
+    own = np.take_along_axis(scores, right[:, None], axis=1)
+    ahead = (scores >= own).sum(axis=1)  # ties count against us
+    hits = (ahead == 1).astype(np.float64)
+    shares = [hits[right == one].mean() for one in np.unique(right)]
+    values = (hits.mean(), *bootstrap(hits))
+    return {
+        "accuracy": [round(float(value), 4) for value in values],
+        "top5": round(float((ahead <= 5).mean()), 4),
+        "per_class": round(float(np.mean(shares)), 4),
     }

@@ -16,7 +16,7 @@ from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Pooling, Side
 from multifold.wire.search import SearchAnswer
-from training.retrieval.directions import RetrievalDirection, drop_unanswerable, relevant_columns
+from training.retrieval.directions import RetrievalDirection, relevant_columns
 from training.retrieval.features import FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
 PAGE = 100
@@ -76,7 +76,7 @@ def direction(
     others = max(client.count() - len(entries), len(names) - len(columns))
     rows = np.stack([_row(one, len(columns) + others) for one in scores])
     padded = np.pad(relevant, ((0, 0), (0, others)))
-    return drop_unanswerable(RetrievalDirection(rows, padded, queries.owners))
+    return RetrievalDirection(rows, padded, queries.owners).answerable()
 
 
 def _searches(entries: Sequence[ManifestEntry], side: Side) -> list[Search]:
@@ -88,11 +88,7 @@ def _searches(entries: Sequence[ManifestEntry], side: Side) -> list[Search]:
 
 
 def _run_searches(
-    client: Client,
-    searches: Sequence[tuple[Search, QueryScores]],
-    ids: dict[str, int],
-    batch: int,
-    name: str,
+    client: Client, searches: Sequence[tuple[Search, QueryScores]], ids: dict[str, int], batch: int, name: str
 ) -> None:
     """Page by page, until no relevant hit is to come; items outside the test set get columns of their own."""
     for start in tqdm(range(0, len(searches), batch), desc=name, unit="batch", disable=None):

@@ -4,10 +4,9 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
 from PIL import Image
 from tqdm import tqdm
 
@@ -27,21 +26,19 @@ from training.evaluate import figures
 from training.evaluate.figures import DistanceHistogram
 from training.evaluate.report import ReportFigure, ReportSection, report_html
 
+Widths: TypeAlias = Sequence[float | None]  # of the cones; none: without cones
+Outcome: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and the report
 BINS = 40
 STRIPS = 12  # paths of a manifest that are drawn
 PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
 
 
 def mean_captions_met(
-    encoder: Encoder,
-    features: Features,
-    pool: CaptionPool,
-    widths: Sequence[float | None],
-    steps: int = STEPS,
+    encoder: Encoder, features: Features, pool: CaptionPool, widths: Widths, steps: int = STEPS
 ) -> dict[float | None, float]:
     """The mean number of captions between a thing and the root, for each width of the cones."""
-    found = [traverse(encoder, feature, pool, steps, widths) for feature in features]
-    return {k: float(np.mean([len(paths[place].met) for paths in found])) for place, k in enumerate(widths)}
+    traversed = [traverse(encoder, feature, pool, steps, widths) for feature in features]
+    return {k: float(np.mean([len(one[place].met) for one in traversed])) for place, k in enumerate(widths)}
 
 
 def histograms(
@@ -50,29 +47,26 @@ def histograms(
     """The distances of each side to the root, in bins that all sides share."""
     apart = {side: distances_to_root(encoder, features) for side, features in sides.items()}
     most = max(float(values.max()) for values in apart.values())
-    return {side: _histogram(values, bins, most) for side, values in apart.items()}
+    charts = {}
+    for side, values in apart.items():
+        counts, edges = np.histogram(values, bins, (0, most))
+        shares = tuple((counts / counts.sum()).tolist())
+        charts[side] = DistanceHistogram(
+            tuple(edges.tolist()), shares, float(values.mean()), float(values.std())
+        )
+    return charts
 
 
 def classify(encoder: Encoder, features: Features, names: Sequence[str]) -> list[str]:
     """The class whose prompts, as one, are nearest to each thing."""
-    said = [encoder.texts([prompt.format(name) for prompt in PROMPTS]).features.mean(0) for name in names]
-    nearest = similarities(encoder, encoder.vectors(features), encoder.vectors(np.stack(said))).argmax(1)
+    prompts = [encoder.texts([prompt.format(name) for prompt in PROMPTS]).features.mean(0) for name in names]
+    nearest = similarities(encoder, encoder.vectors(features), encoder.vectors(np.stack(prompts))).argmax(1)
     return [names[place] for place in nearest]
 
 
-def hierarchy(
-    encoder: Encoder, features: Features, true: Sequence[str], tree: ClassTree
-) -> HierarchyMeasures:
+def hierarchy(encoder: Encoder, items: Features, true: Sequence[str], tree: ClassTree) -> HierarchyMeasures:
     """Measures of the classification errors; the classes are those that occur."""
-    return measure(tree, classify(encoder, features, sorted(set(true))), true)
-
-
-def _histogram(values: Float64[np.ndarray, " b"], bins: int, most: float) -> DistanceHistogram:
-    counts, edges = np.histogram(values, bins, (0, most))
-    shares = counts / counts.sum()
-    return DistanceHistogram(
-        tuple(edges.tolist()), tuple(shares.tolist()), float(values.mean()), float(values.std())
-    )
+    return measure(tree, classify(encoder, items, sorted(set(true))), true)
 
 
 def traverse_command(args: argparse.Namespace) -> None:
@@ -80,11 +74,9 @@ def traverse_command(args: argparse.Namespace) -> None:
     encoder = open_encoder(args.bundle)
     texts = encoder.bundle.pool() if args.captions is None else caption_pools.load_pool(args.captions)
     if not texts:
-        raise MultifoldError(
-            f"bundle {encoder.bundle.name} brings no captions to meet; name some: --captions"
-        )
+        raise MultifoldError(f"bundle {encoder.bundle.name} has no captions to meet; name some: --captions")
     pool = traversal.caption_pool(encoder, texts)
-    widths: list[float | None] = [None, *args.widths]
+    widths = [None, *args.widths]
     report = _traverse_one if args.manifest is None else _traverse_manifest
     numbers, sections = report(args, encoder, pool, widths)
     if args.json is not None:
@@ -94,9 +86,7 @@ def traverse_command(args: argparse.Namespace) -> None:
         args.html.write_text(report_html("Towards the root", sections), encoding="utf-8")
 
 
-def _traverse_one(
-    args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: list[float | None]
-) -> tuple[dict[str, Any], list[ReportSection]]:
+def _traverse_one(args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: Widths) -> Outcome:
     picture: Image.Image | None = None
     if args.text is not None:
         feature: Feature = encoder.texts([args.text]).features[0]
@@ -116,8 +106,8 @@ def _traverse_one(
 
 
 def _traverse_manifest(
-    args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: list[float | None]
-) -> tuple[dict[str, Any], list[ReportSection]]:
+    args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: Widths
+) -> Outcome:
     entries = [one for one in manifest.read(args.manifest, args.split) if one.mesh or one.images][: args.most]
     if not entries:
         raise MultifoldError(f"{args.manifest} has no item with something to see in that split")
@@ -125,9 +115,7 @@ def _traverse_manifest(
     bar = tqdm(views, desc="items", unit="item", disable=None)
     features = np.stack([pool_mean(encoder.pixels(np.array(item))) for item in bar])
     counts = mean_captions_met(encoder, features, pool, widths, args.steps)
-    print(
-        f"captions met on the way to the root, mean of {len(entries)} items and {len(pool.texts)} captions:"
-    )
+    print(f"captions met on the way to the root, means of {len(entries)} items, {len(pool.texts)} captions:")
     for k, mean in counts.items():
         print(f"  {'without cones' if k is None else f'K = {k:g}'}: {round(mean, 3)}")
     sides = {"shape": features, "pool": pool.features}
@@ -150,9 +138,8 @@ def _traverse_manifest(
     strips = []
     for feature, item, entry in zip(features[:STRIPS], views, entries, strict=False):
         path = traverse(encoder, feature, pool, args.steps, widths)[-1]
-        strips.append(
-            ReportFigure(figures.traversal_strip(path, Image.fromarray(np.array(item[0])), entry.id))
-        )
+        picture = Image.fromarray(np.array(item[0]))
+        strips.append(ReportFigure(figures.traversal_strip(path, picture, entry.id)))
     chart = ReportFigure(figures.distances_chart(distances))
     return numbers, [ReportSection("Distance to the root", [chart]), ReportSection("Paths", strips)]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
 from PIL import Image
 
 from multifold.bundle import bundle as bundles
@@ -16,6 +15,7 @@ from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, stage_bundl
 from multifold.bundle.encoder import Encoder
 from training import prepare
 from training.checkpoint import Checkpoint
+from training.data.views import ItemViews
 from training.export.graphs import check_parity, write_graphs
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
@@ -32,7 +32,7 @@ ODD_TEXTS = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " *
 
 def export_bundle(
     checkpoint: Checkpoint,
-    views: UInt8[np.ndarray, "i v h w 3"],
+    views: ItemViews,
     captions: Sequence[Sequence[str]],
     folder: Path,
     provenance: Mapping[str, object],
@@ -45,41 +45,32 @@ def export_bundle(
     None is written that fails parity, or that finds less than its rival unless it is forced.
     """
     with stage_bundle(folder) as aside:
-        _write(checkpoint, views, captions, aside, provenance, rival, force, points)
+        (aside / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
+        draft = _draft(checkpoint, aside, provenance)
+        write_graphs(checkpoint.model, draft.image, draft.text, aside, points)
+        draft = replace(draft, files=bundles.hash_files(aside))
+        encoder = Encoder(draft)
+        check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
+        observed = directions.encode(encoder, views, captions)
+        _write_canaries(encoder, views, captions)
+        write_probes(observed, aside)
+        numbers = directions.report(encoder, observed)
+        report = bundle_report(draft, numbers)
+        if rival is not None:
+            differences = comparison.compare_recalls(
+                directions.directions(encoder, observed), rival.directions
+            )
+            comparison.refuse_worse(differences, rival.name, force)
+            described = comparison.describe_comparison(differences, rival, force)
+            draft = replace(draft, provenance={**draft.provenance, "against": described})
+            report += (
+                f"\n## Against {rival.name} ({rival.bundle_id})\n\n{comparison.recall_table(differences)}"
+            )
+        (aside / "report.md").write_text(report, encoding="utf-8")
+        roots = [checkpoint.model.geometry.root(torch.from_numpy(one)) for one in _sides(observed).values()]
+        geometry = replace(draft.geometry, root=tuple(torch.stack(roots).mean(0).tolist()))
+        bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
     return bundles.load(folder)
-
-
-def _write(
-    checkpoint: Checkpoint,
-    views: UInt8[np.ndarray, "i v h w 3"],
-    captions: Sequence[Sequence[str]],
-    folder: Path,
-    provenance: Mapping[str, object],
-    rival: RivalEncoder | None,
-    force: bool,
-    points: bool,
-) -> None:
-    (folder / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
-    draft = _draft(checkpoint, folder, provenance)
-    write_graphs(checkpoint.model, draft.image, draft.text, folder, points)
-    draft = replace(draft, files=bundles.hash_files(folder))
-    encoder = Encoder(draft)
-    check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
-    observed = directions.encode(encoder, views, captions)
-    _write_canaries(encoder, views, captions)
-    write_probes(observed, folder)
-    numbers = directions.report(encoder, observed)
-    report = bundle_report(draft, numbers)
-    if rival is not None:
-        differences = comparison.compare_recalls(directions.directions(encoder, observed), rival.directions)
-        comparison.refuse_worse(differences, rival.name, force)
-        described = comparison.describe_comparison(differences, rival, force)
-        draft = replace(draft, provenance={**draft.provenance, "against": described})
-        report += "\n" + comparison.comparison_markdown(differences, rival)
-    (folder / "report.md").write_text(report, encoding="utf-8")
-    roots = [checkpoint.model.geometry.root(torch.from_numpy(one)) for one in _sides(observed).values()]
-    geometry = replace(draft.geometry, root=tuple(torch.stack(roots).mean(0).tolist()))
-    bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
 
 
 def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:
@@ -105,9 +96,7 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
     )
 
 
-def _write_canaries(
-    encoder: Encoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
-) -> None:
+def _write_canaries(encoder: Encoder, views: ItemViews, captions: Sequence[Sequence[str]]) -> None:
     """Pictures of odd sizes and texts, unusual ones among them, spread over the held-out items."""
     spread = np.linspace(0, len(views) - 1, min(CANARY_COUNT, len(views))).astype(int)
     sizes = [(150 - 7 * i, 110 + 9 * i) for i in range(len(spread))]
@@ -127,11 +116,11 @@ def _sides(observed: HeldOutFeatures) -> dict[str, np.ndarray]:
 
 
 def bundle_report(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:
+    keys = ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")
     lines = [f"# {bundle.name}", "", bundle.about, ""]
-    lines += ["| direction | queries | gallery | R@1 | R@5 | R@10 | NDCG@5 | median rank |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
+    lines += [f"| direction | {' | '.join(keys)} |".replace("_", " "), "|---" * (1 + len(keys)) + "|"]
     for name, values in numbers.items():
-        shown = (values[key] for key in ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank"))
+        shown = (values[key] for key in keys)
         cells = ["{} [{}, {}]".format(*one) if isinstance(one, list) else str(one) for one in shown]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", "95 % bootstrap intervals in brackets; ties count against us.", ""])

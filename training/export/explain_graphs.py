@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import POOL_FILE, Bundle
@@ -46,9 +46,8 @@ def explain_graph(bundle: Bundle, side: Literal["image", "text"]) -> ModelProto:
     if bundle.geometry.metric == "l2":  # of −‖φ − other‖²
         seed = on.add("Mul", on.add("Sub", "other", vectors), on.number(2.0))
     gradient = on.through(vectors, seed, cut)
-    shares = (
-        _of_patches(on, cut, gradient) if side == "image" else _of_words(on, cut, gradient, bidirectional)
-    )
+    image = side == "image"
+    shares = _of_patches(on, cut, gradient) if image else _of_words(on, cut, gradient, bidirectional)
     del graph.output[:]
     graph.output.append(_argument(shares, [1, None]))
     return model
@@ -57,16 +56,13 @@ def explain_graph(bundle: Bundle, side: Literal["image", "text"]) -> ModelProto:
 def last_input(graph: GraphProto) -> tuple[str, bool]:
     """The input of the last block, and whether blocks are post-norm like BERT's."""
     norms = [node for node in graph.node if node.op_type == "LayerNormalization"]
-    found = [BLOCK.search(node.input[1]) for node in norms]
-    numbers = [int(match[1]) for match in found if match]
-    if not numbers:
+    matches = [(place, match) for place, node in enumerate(norms) if (match := BLOCK.search(node.input[1]))]
+    if not matches:
         raise GradientError("this graph has no blocks with norms of their own")
-    first = next(place for place, match in enumerate(found) if match and int(match[1]) == max(numbers))
-    match = found[first]
-    assert match is not None
-    if match[2].startswith("after"):
-        return norms[first - 1].output[0], True
-    return norms[first].input[0], False
+    last = max(int(match[1]) for _, match in matches)
+    first, match = next((place, match) for place, match in matches if int(match[1]) == last)
+    bidirectional = match[2].startswith("after")
+    return norms[first - 1].output[0] if bidirectional else norms[first].input[0], bidirectional
 
 
 def append_geometry(graph: GraphProto, geometry: GraphProto) -> str:
@@ -77,13 +73,13 @@ def append_geometry(graph: GraphProto, geometry: GraphProto) -> str:
         return features if name == geometry.input[0].name else f"map_{name}" if name else ""
 
     for node in geometry.node:
-        names = [[renamed(name) for name in side] for side in (node.input, node.output)]
-        graph.node.append(_copy(node, *names))
+        copied = graph.node.add()
+        copied.CopyFrom(node)
+        copied.name = f"map_{node.name}"
+        copied.input[:], copied.output[:] = map(renamed, node.input), map(renamed, node.output)
     for weight in geometry.initializer:
-        stored = TensorProto()
-        stored.CopyFrom(weight)
-        stored.name = f"map_{weight.name}"
-        graph.initializer.append(stored)
+        graph.initializer.add().CopyFrom(weight)
+        graph.initializer[-1].name = f"map_{weight.name}"
     return renamed(geometry.output[0].name)
 
 
@@ -91,20 +87,20 @@ def share_weights(model: ModelProto, host: Path) -> ModelProto:
     """Read the model's large weights from the file that already holds them, mostly in the same order."""
     content, last = host.read_bytes(), 0
     used = {name for node in model.graph.node for name in node.input}
-    kept = [weight for weight in model.graph.initializer if weight.name in used]
+    weights = [weight for weight in model.graph.initializer if weight.name in used]
     del model.graph.initializer[:], model.graph.value_info[:]
-    for weight in kept:
+    for weight in weights:
         if len(weight.raw_data) < SHARED:
             continue
         at = content.find(weight.raw_data, last)
         if (at := content.find(weight.raw_data) if at < 0 else at) >= 0:
             last = at
-            entries = {"location": host.name, "offset": str(at), "length": str(len(weight.raw_data))}
+            entries = {"location": host.name, "offset": at, "length": len(weight.raw_data)}
             weight.ClearField("raw_data")
             weight.data_location = TensorProto.EXTERNAL
             for key, value in entries.items():
-                weight.external_data.add(key=key, value=value)
-    model.graph.initializer.extend(kept)
+                weight.external_data.add(key=key, value=str(value))
+    model.graph.initializer.extend(weights)
     return model
 
 
@@ -121,9 +117,8 @@ def _of_words(on: GraphGradient, seen: str, gradient: str, bidirectional: bool) 
     """As many places as tokens: BERT's further class tokens come first, those of others last."""
     on.graph.input.append(_argument("places", [1, None]))
     length = on.add("Gather", on.add("Shape", "tokens"), on.integers(1))
-    start, end = (
-        (on.add("Neg", length), on.integers(2**31 - 1)) if bidirectional else (on.integers(0), length)
-    )
+    last = on.add("Neg", length), on.integers(2**31 - 1)
+    start, end = last if bidirectional else (on.integers(0), length)
     seen, gradient = (on.add("Slice", name, start, end, on.integers(1)) for name in (seen, gradient))
     mask = on.add("Unsqueeze", "places", on.integers(2))
     total = on.add("ReduceSum", on.add("Mul", gradient, mask), on.integers(1), keepdims=1)
@@ -138,16 +133,6 @@ def _cam(on: GraphGradient, seen: str, slope: str) -> str:
 def _argument(name: str, shape: list[int | None]) -> ValueInfoProto:
     axes = ["batch", *(axis if axis is not None else "length" for axis in shape[1:])]
     return helper.make_tensor_value_info(name, FLOAT, axes)
-
-
-def _copy(node: NodeProto, inputs: list[str], outputs: list[str]) -> NodeProto:
-    copied = NodeProto()
-    copied.CopyFrom(node)
-    del copied.input[:], copied.output[:]
-    copied.input.extend(inputs)
-    copied.output.extend(outputs)
-    copied.name = f"map_{node.name}"
-    return copied
 
 
 def equip_bundle(bundle: Bundle, pool: Sequence[str], graphs: bool = True) -> Bundle:

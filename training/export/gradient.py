@@ -1,10 +1,11 @@
 """Reverse mode on an ONNX graph: the backward of its last part, written out as forward operations.
 
-`Backward` walks from one value back to another and appends, for each node on the way, the nodes that carry
-its gradient. Shapes are looked up while the graph runs, so that batches and lengths stay free.
+From one value back to another, each node on the way gets the nodes that carry its gradient. Shapes are looked
+up while the graph runs, so that batches and lengths stay free.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,8 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from multifold.errors import MultifoldError
 
-Rule: TypeAlias = "Callable[[GraphGradient, NodeProto, str], Sequence[str | None]]"
+# The graph, a node, the gradient of its output, the place of an input: the gradient of that input.
+Rule: TypeAlias = "Callable[[GraphGradient, NodeProto, str, int], str]"
 
 
 class GradientError(MultifoldError):
@@ -24,39 +26,41 @@ class GraphGradient:
 
     def __init__(self, graph: GraphProto) -> None:
         self.graph = graph
-        self._made = 0
-        self._variable: set[str] = set()
+        self._numbers = count(1)
 
     def through(self, output: str, seed: str, to: str) -> str:
         """The name of ∂⟨seed, output⟩/∂to."""
-        nodes = list(self.graph.node)
-        self._variable = reached_values(nodes, to)
-        if output not in self._variable:
+        nodes, variable = list(self.graph.node), {to}
+        for node in nodes:
+            if node.op_type not in WITHOUT_GRADIENT and variable.intersection(node.input):
+                variable.update(node.output)
+        if output not in variable:
             raise GradientError(f"{output} does not depend on {to}")
         gradients = {output: seed}
         for node in reversed(nodes):
-            if node.output[0] in gradients and node.output[0] in self._variable and node.output[0] != to:
-                self._pass_on(node, gradients)
+            if (name := node.output[0]) in gradients and name in variable and name != to:
+                self._pass_on(node, gradients, variable)
         return gradients[to]
 
-    def _pass_on(self, node: NodeProto, gradients: dict[str, str]) -> None:
-        rule = RULES.get(node.op_type)
-        if rule is None:
+    def _pass_on(self, node: NodeProto, gradients: dict[str, str], variable: set[str]) -> None:
+        if (rule := RULES.get(node.op_type)) is None:
             raise GradientError(f"nothing is known of the backward of {node.op_type}")
-        for name, gradient in zip(node.input, rule(self, node, gradients[node.output[0]]), strict=False):
-            if gradient is not None and name in self._variable:
+        stretches = node.op_type in BROADCASTING
+        several = stretches or node.op_type in ("Concat", "Gemm")
+        for place, name in enumerate(node.input if several else node.input[:1]):
+            if name in variable:
+                gradient = rule(self, node, gradients[node.output[0]], place)
+                gradient = self.shaped_as(gradient, name) if stretches else gradient
                 known = gradients.get(name)
                 gradients[name] = gradient if known is None else self.add("Add", known, gradient)
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 (any attribute)
-        self._made += 1
-        name = f"backward_{self._made}"
+        name = f"backward_{next(self._numbers)}"
         self.graph.node.append(helper.make_node(operation, [*inputs], [name], **attributes))
         return name
 
     def constant(self, value: np.ndarray) -> str:
-        self._made += 1
-        name = f"backward_{self._made}"
+        name = f"backward_{next(self._numbers)}"
         self.graph.initializer.append(numpy_helper.from_array(value, name))
         return name
 
@@ -66,16 +70,15 @@ class GraphGradient:
     def number(self, value: float) -> str:
         return self.constant(np.array(value, np.float32))
 
+    def length(self, name: str, axis: int) -> str:
+        return self.add("Gather", self.add("Shape", name), self.integers(axis))
+
     def value(self, name: str) -> np.ndarray:
         """The value of an initializer; refused where it is computed instead."""
-        found = next((one for one in self.graph.initializer if one.name == name), None)
-        if found is None:
+        tensor = next((one for one in self.graph.initializer if one.name == name), None)
+        if tensor is None:
             raise GradientError(f"{name} is no constant of the graph")
-        return numpy_helper.to_array(found)
-
-    def needs(self, name: str) -> bool:
-        """Whether the gradient of a value is needed."""
-        return name in self._variable
+        return numpy_helper.to_array(tensor)
 
     def shaped_as(self, gradient: str, like: str) -> str:
         """A gradient summed over the axes that broadcasting had stretched."""
@@ -90,58 +93,22 @@ class GraphGradient:
         return self.add("Reshape", summed, target)
 
 
-def reached_values(nodes: Sequence[NodeProto], start: str) -> set[str]:
-    """The values that depend on one, itself included; shapes do not count."""
-    found = {start}
-    for node in nodes:
-        if node.op_type not in WITHOUT_GRADIENT and any(name in found for name in node.input):
-            found.update(node.output)
-    return found
-
-
 def attribute(node: NodeProto, name: str, default: Any) -> Any:  # noqa: ANN401 (any attribute)
     return next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
 
 
-def _add(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    return [on.shaped_as(gradient, name) if on.needs(name) else None for name in node.input]
+def _mul(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
+    return on.add("Mul", gradient, node.input[1 - place])
 
 
-def _sub(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    first, second = node.input
-    return [
-        on.shaped_as(gradient, first) if on.needs(first) else None,
-        on.shaped_as(on.add("Neg", gradient), second) if on.needs(second) else None,
-    ]
+def _div(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
+    over = on.add("Div", gradient, node.input[1])
+    return on.add("Neg", on.add("Mul", over, node.output[0])) if place else over
 
 
-def _mul(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    first, second = node.input
-    pairs = ((first, second), (second, first))
-    return [
-        on.shaped_as(on.add("Mul", gradient, other), name) if on.needs(name) else None
-        for name, other in pairs
-    ]
-
-
-def _div(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    first, second = node.input
-    over = on.add("Div", gradient, second)
-    below = on.add("Neg", on.add("Mul", over, node.output[0])) if on.needs(second) else None
-    return [
-        on.shaped_as(over, first) if on.needs(first) else None,
-        None if below is None else on.shaped_as(below, second),
-    ]
-
-
-def _matmul(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    first, second = node.input
-    found: list[str | None] = [None, None]
-    if on.needs(first):
-        found[0] = on.shaped_as(on.add("MatMul", gradient, _turned(on, second)), first)
-    if on.needs(second):
-        found[1] = on.shaped_as(on.add("MatMul", _turned(on, first), gradient), second)
-    return found
+def _matmul(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
+    other = _turned(on, node.input[1 - place])
+    return on.add("MatMul", other, gradient) if place else on.add("MatMul", gradient, other)
 
 
 def _turned(on: GraphGradient, name: str) -> str:
@@ -155,15 +122,15 @@ def _turned(on: GraphGradient, name: str) -> str:
     return on.add("Reshape", turned, on.add("Concat", front, swapped, axis=0))
 
 
-def _gemm(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _gemm(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
     if any(attribute(node, name, 1.0) != 1.0 for name in ("alpha", "beta")) or attribute(node, "transA", 0):
         raise GradientError("a Gemm with alpha, beta or transA is not known here")
-    if any(on.needs(name) for name in node.input[1:]):
+    if place:
         raise GradientError("a Gemm is known here with constant weights only")
-    return [on.add("Gemm", gradient, node.input[1], transB=1 - attribute(node, "transB", 0))]
+    return on.add("Gemm", gradient, node.input[1], transB=1 - attribute(node, "transB", 0))
 
 
-def _layer_norm(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _layer_norm(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     """With x̂ = (x − mean)/σ and h = g·scale: (h − mean(h) − x̂·mean(h·x̂))/σ, means over the last axis."""
     if attribute(node, "axis", -1) != -1:
         raise GradientError("a LayerNormalization over more than the last axis is not known here")
@@ -179,17 +146,17 @@ def _layer_norm(on: GraphGradient, node: NodeProto, gradient: str) -> list[str |
     hat, scaled = on.add("Div", apart, deviation), on.add("Mul", gradient, scale)
     along = on.add("Mul", hat, mean(on.add("Mul", scaled, hat)))
     inner = on.add("Sub", on.add("Sub", scaled, mean(scaled)), along)
-    return [on.add("Div", inner, deviation)]
+    return on.add("Div", inner, deviation)
 
 
-def _softmax(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _softmax(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     out, axis = node.output[0], on.integers(attribute(node, "axis", -1))
     weighted = on.add("Mul", gradient, out)
     total = on.add("ReduceSum", weighted, axis, keepdims=1)
-    return [on.add("Sub", weighted, on.add("Mul", out, total))]
+    return on.add("Sub", weighted, on.add("Mul", out, total))
 
 
-def _gelu(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _gelu(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     """Φ(x) + x·φ(x), the exact one."""
     if attribute(node, "approximate", b"none") != b"none":
         raise GradientError("a Gelu by tanh is not known here")
@@ -198,140 +165,114 @@ def _gelu(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]
     below = on.add("Mul", on.add("Add", error, on.number(1.0)), on.number(0.5))
     bell = on.add("Exp", on.add("Mul", on.add("Mul", x, x), on.number(-0.5)))
     density = on.add("Mul", bell, on.number((2 * np.pi) ** -0.5))
-    return [on.add("Mul", gradient, on.add("Add", below, on.add("Mul", x, density)))]
+    return on.add("Mul", gradient, on.add("Add", below, on.add("Mul", x, density)))
 
 
-def _sigmoid(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _sigmoid(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     out = node.output[0]
     slope = on.add("Mul", out, on.add("Sub", on.number(1.0), out))
-    return [on.add("Mul", gradient, slope)]
+    return on.add("Mul", gradient, slope)
 
 
-def _pow(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _pow(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     x, exponent = node.input
     lower = on.add("Sub", exponent, on.number(1.0))
-    return [on.add("Mul", gradient, on.add("Mul", on.add("Pow", x, lower), exponent))]
+    return on.add("Mul", gradient, on.add("Mul", on.add("Pow", x, lower), exponent))
 
 
-def _sqrt(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    return [on.add("Div", gradient, on.add("Mul", node.output[0], on.number(2.0)))]
+def _sqrt(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
+    return on.add("Div", gradient, on.add("Mul", node.output[0], on.number(2.0)))
 
 
-def _reshape(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    return [on.add("Reshape", gradient, on.add("Shape", node.input[0]))]
+def _reshape(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
+    return on.add("Reshape", gradient, on.add("Shape", node.input[0]))
 
 
-def _transpose(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _transpose(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     order = attribute(node, "perm", None)
     if order is None:
         raise GradientError("a Transpose without an order is not known here")
-    return [on.add("Transpose", gradient, perm=np.argsort(order).tolist())]
+    return on.add("Transpose", gradient, perm=np.argsort(order).tolist())
 
 
-def _slice(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    """Zeros around it, on axes that are constants; steps of one."""
+def _slice(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     starts, axes = (on.value(node.input[place]).tolist() for place in (1, 3))
     if len(node.input) > 4 and set(on.value(node.input[4]).tolist()) != {1}:
         raise GradientError("a Slice with steps is not known here")
-    shape = on.add("Shape", node.input[0])
-    lengths = [on.add("Gather", shape, on.integers(axis)) for axis in axes]
-    own = [on.add("Gather", on.add("Shape", gradient), on.integers(axis)) for axis in axes]
-    before = [
-        on.integers(start) if start >= 0 else on.add("Add", length, on.integers(start))
-        for start, length in zip(starts, lengths, strict=True)
-    ]
-    after = [
-        on.add("Sub", on.add("Sub", length, part), first)
-        for length, part, first in zip(lengths, own, before, strict=True)
-    ]
-    zero = on.number(0.0)
-    return [on.add("Pad", gradient, on.add("Concat", *before, *after, axis=0), zero, on.integers(*axes))]
+    return _padded(on, gradient, node.input[0], starts, axes)
 
 
-def _gather(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    """One constant place of an axis: that place again, between zeros."""
+def _gather(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     axis, places = attribute(node, "axis", 0), on.value(node.input[1])
     if places.size != 1:
         raise GradientError("a Gather of several places is not known here")
     if places.ndim == 0:
         gradient = on.add("Unsqueeze", gradient, on.integers(axis))
-    length = on.add("Gather", on.add("Shape", node.input[0]), on.integers(axis))
-    place = int(places.reshape(-1)[0])
-    before = on.integers(place) if place >= 0 else on.add("Add", length, on.integers(place))
-    after = on.add("Sub", on.add("Sub", length, before), on.integers(1))
-    return [
-        on.add("Pad", gradient, on.add("Concat", before, after, axis=0), on.number(0.0), on.integers(axis))
-    ]
+    return _padded(on, gradient, node.input[0], [int(places.reshape(-1)[0])], [axis])
 
 
-def _gather_elements(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _padded(on: GraphGradient, gradient: str, like: str, starts: Sequence[int], axes: Sequence[int]) -> str:
+    """A part's gradient in the shape of the whole: zeros around it on these axes."""
+    before, after = [], []
+    for start, axis in zip(starts, axes, strict=True):
+        whole, first = on.length(like, axis), on.integers(start)
+        before.append(first if start >= 0 else on.add("Add", whole, first))
+        after.append(on.add("Sub", on.add("Sub", whole, on.length(gradient, axis)), before[-1]))
+    ends = on.add("Concat", *before, *after, axis=0)
+    return on.add("Pad", gradient, ends, on.number(0.0), on.integers(*axes))
+
+
+def _gather_elements(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     data, places = node.input
     nothing = on.add("Mul", data, on.number(0.0))
     axis = attribute(node, "axis", 0)
-    return [on.add("ScatterElements", nothing, places, gradient, axis=axis, reduction="add")]
+    return on.add("ScatterElements", nothing, places, gradient, axis=axis, reduction="add")
 
 
-def _expand(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    return [on.shaped_as(gradient, node.input[0])]
-
-
-def _concat(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
+def _concat(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
     """Each part's own piece."""
-    axis, found, start = attribute(node, "axis", 0), [], on.integers(0)
-    for name in node.input:
-        length = on.add("Gather", on.add("Shape", name), on.integers(axis))
-        end = on.add("Add", start, length)
-        found.append(on.add("Slice", gradient, start, end, on.integers(axis)) if on.needs(name) else None)
-        start = end
-    return found
+    axis, start = attribute(node, "axis", 0), on.integers(0)
+    for name in node.input[:place]:
+        start = on.add("Add", start, on.length(name, axis))
+    end = on.add("Add", start, on.length(node.input[place], axis))
+    return on.add("Slice", gradient, start, end, on.integers(axis))
 
 
-def _reduce_sum(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    return [_stretched(on, node, gradient)]
-
-
-def _reduce_mean(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    sizes = (on.add("Cast", on.add("Size", name), to=1) for name in (node.output[0], node.input[0]))
-    return [on.add("Mul", _stretched(on, node, gradient), on.add("Div", *sizes))]
-
-
-def _reduce_l2(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    x = node.input[0]
-    least = on.number(1e-30)
-    over = on.add("Div", gradient, on.add("Max", node.output[0], least))
-    return [on.add("Mul", x, _stretched(on, node, over))]
-
-
-def _stretched(on: GraphGradient, node: NodeProto, gradient: str) -> str:
-    """The gradient of a sum over axes, in the original shape."""
+def _reduce_sum(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
     if not attribute(node, "keepdims", 1):
         gradient = on.add("Unsqueeze", gradient, node.input[1])
     return on.add("Expand", gradient, on.add("Shape", node.input[0]))
 
 
-def _clip(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    kept = on.add("Equal", node.input[0], node.output[0])
-    return [on.add("Where", kept, gradient, on.number(0.0))]
+def _reduce_mean(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
+    sizes = (on.add("Cast", on.add("Size", name), to=1) for name in (node.output[0], node.input[0]))
+    return on.add("Mul", _reduce_sum(on, node, gradient, place), on.add("Div", *sizes))
 
 
-def _where(on: GraphGradient, node: NodeProto, gradient: str) -> list[str | None]:
-    condition, first, second = node.input
+def _reduce_l2(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
+    over = on.add("Div", gradient, on.add("Max", node.output[0], on.number(1e-30)))
+    return on.add("Mul", node.input[0], _reduce_sum(on, node, over, place))
+
+
+def _clip(on: GraphGradient, node: NodeProto, gradient: str, _place: int) -> str:
+    within = on.add("Equal", node.input[0], node.output[0])
+    return on.add("Where", within, gradient, on.number(0.0))
+
+
+def _where(on: GraphGradient, node: NodeProto, gradient: str, place: int) -> str:
     zero = on.number(0.0)
-    return [
-        None,
-        on.shaped_as(on.add("Where", condition, gradient, zero), first) if on.needs(first) else None,
-        on.shaped_as(on.add("Where", condition, zero, gradient), second) if on.needs(second) else None,
-    ]
+    return on.add("Where", node.input[0], *((gradient, zero) if place == 1 else (zero, gradient)))
 
 
-def _identity(_on: GraphGradient, _node: NodeProto, gradient: str) -> list[str | None]:
-    return [gradient]
+def _identity(_on: GraphGradient, _node: NodeProto, gradient: str, _place: int) -> str:
+    return gradient
 
 
 WITHOUT_GRADIENT = ("Shape", "Size", "ArgMax", "Equal", "Not", "Greater", "Less")
+BROADCASTING = ("Add", "Sub", "Mul", "Div", "MatMul", "Where", "Expand")
 RULES: Mapping[str, Rule] = {
-    "Add": _add,
-    "Sub": _sub,
+    "Add": _identity,
+    "Sub": lambda on, _node, gradient, place: on.add("Neg", gradient) if place else gradient,
     "Mul": _mul,
     "Div": _div,
     "MatMul": _matmul,
@@ -349,7 +290,7 @@ RULES: Mapping[str, Rule] = {
     "Slice": _slice,
     "Gather": _gather,
     "GatherElements": _gather_elements,
-    "Expand": _expand,
+    "Expand": _identity,
     "Concat": _concat,
     "ReduceSum": _reduce_sum,
     "ReduceMean": _reduce_mean,

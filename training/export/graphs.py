@@ -46,7 +46,7 @@ class _Method(nn.Module):
 def write_graphs(
     model: TwoTowerModel, image: ImageSpec, text: TextSpec, folder: Path, points: bool = True
 ) -> None:
-    """`image.onnx`, `text.onnx`, those of their points where they make clouds, and the geometry's graphs."""
+    """The towers' graphs, those of each point's share in a cloud, and the geometry's."""
     rows, length = {0: _dim("batch", 2**12)}, {1: _dim("length", text.context)}
     dynamic = text.length == "dynamic"
     pixels = {"pixels": torch.zeros(2, image.size, image.size, 3, dtype=torch.uint8)}
@@ -54,17 +54,12 @@ def write_graphs(
     write_graph(model.image, "forward", pixels, [rows], folder / "image.onnx")
     write_graph(model.text, "forward", tokens, [rows | length if dynamic else rows], folder / "text.onnx")
     if points and isinstance(model.geometry, LinearCloud):
-        write_points(model.image, pixels, rows, folder / "points_image.onnx", folder / "image.onnx")
-        write_points(model.text, tokens, rows, folder / "points_text.onnx", folder / "text.onnx")
+        for side, tower, example in (("image", model.image, pixels), ("text", model.text, tokens)):
+            path = folder / f"points_{side}.onnx"
+            write_graph(tower, "points", example, [rows], path)
+            shared = share_weights(onnx.load(path), folder / f"{side}.onnx")
+            path.write_bytes(shared.SerializeToString())
     write_geometry(model.geometry, folder)
-
-
-def write_points(
-    tower: nn.Module, example: Mapping[str, Tensor], rows: Mapping[int, Any], path: Path, host: Path
-) -> None:
-    """The contribution of each point to a cloud's feature; large weights are read from the tower's graph."""
-    write_graph(tower, "points", example, [rows], path)
-    path.write_bytes(share_weights(onnx.load(path), host).SerializeToString())
 
 
 def write_geometry(geometry: Geometry, folder: Path) -> None:
@@ -114,16 +109,16 @@ def check_parity(model: TwoTowerModel, encoder: Encoder, pixels: np.ndarray, tex
     with torch.inference_mode():
         images = model.image(torch.from_numpy(np.array(pixels)))
         captions = model.text(torch.from_numpy(tokens))
-    found = [
+    differences = [
         _difference("image.onnx", images, encoder.pixels(pixels)),
         _difference("text.onnx", captions, encoder.texts(texts).features),
         check_geometry(model.geometry, encoder, captions, images),
     ]
     if encoder.bundle.has("points_image.onnx"):
         explainer = Explainer(encoder)
-        found.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))
-        found.append(_difference("points_text.onnx", captions, explainer.points("text", tokens).sum(1)))
-    return max(found)
+        differences.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))
+        differences.append(_difference("points_text.onnx", captions, explainer.points("text", tokens).sum(1)))
+    return max(differences)
 
 
 @torch.inference_mode()
@@ -132,15 +127,15 @@ def check_geometry(
 ) -> float:
     """The same for the geometry's graphs, on features."""
     ours = geometry.index_vectors(query), geometry.index_vectors(gallery)
-    found = [_difference("geometry.onnx", ours[0], encoder.vectors(query.numpy()))]
+    differences = [_difference("geometry.onnx", ours[0], encoder.vectors(query.numpy()))]
     if isinstance(geometry, RescoringGeometry):
         candidates = ours[1].expand(len(query), -1, -1).contiguous()
         theirs = encoder.rescore(ours[0].numpy(), candidates.numpy())
-        found.append(_difference("rescore.onnx", geometry.rescore(ours[0], candidates), theirs))
+        differences.append(_difference("rescore.onnx", geometry.rescore(ours[0], candidates), theirs))
     if isinstance(geometry, EntailmentGeometry):
         theirs = encoder.entail(query.numpy(), gallery.numpy(), K)
-        found.append(_difference("entail.onnx", geometry.entail(query, gallery, K), theirs))
-    return max(found)
+        differences.append(_difference("entail.onnx", geometry.entail(query, gallery, K), theirs))
+    return max(differences)
 
 
 def _difference(name: str, ours: Tensor, theirs: np.ndarray) -> float:
@@ -158,9 +153,10 @@ def _dim(name: str, most: int) -> Any:  # noqa: ANN401 (torch names no public ty
 
 def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
     """Remove the exporter's note of the source line of every node, with its folders."""
-    for graph in (model.graph, *model.functions):
-        for part in (graph, *graph.node, *graph.value_info):
-            part.ClearField("metadata_props")
-    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
-        value.ClearField("metadata_props")
+    graph = model.graph
+    parts = [*graph.input, *graph.output, *graph.initializer]
+    for one in (graph, *model.functions):
+        parts += [one, *one.node, *one.value_info]
+    for part in parts:
+        part.ClearField("metadata_props")
     return model

@@ -45,13 +45,13 @@ def improve_bundle(args: argparse.Namespace, out: Path) -> Bundle | None:
     return None if outcome.reasons else _write_bundle(args, current, lesson, outcome)
 
 
-def starting_checkpoint(current: Bundle, given: Path | None, out: Path) -> Path:
+def starting_checkpoint(current: Bundle, named: Path | None, out: Path) -> Path:
     """The checkpoint that a bundle was exported from."""
     wanted = current.provenance.get("checkpoint")
-    if given is not None:
-        if wanted is not None and file_hash(given) != wanted:
-            raise NoCheckpointError(f"{given} is not what the bundle {current.name} was exported from")
-        return given
+    if named is not None:
+        if wanted is not None and file_hash(named) != wanted:
+            raise NoCheckpointError(f"{named} is not what the bundle {current.name} was exported from")
+        return named
     if wanted is not None:
         for path in sorted(Path("runs").rglob("*.pt")):
             if path.name not in (loop.LAST, loop.BEST) and file_hash(path) == wanted:
@@ -90,20 +90,20 @@ def _write_bundle(
     """The new bundle, measured and calibrated on the items of the old one."""
     trained, items, explained = outcome.trained, lesson.reference, not args.unexplained
     rival = RivalEncoder(current.name, current.bundle_id, {})
+    kept_apart = sum(map(len, lesson.held_out))
     provenance = {
         "code": version("multifold"),
         "checkpoint": file_hash(outcome.path),
         "seed": trained.recipe.train.seed,
         "mix": args.mix,
         "against": comparison.describe_comparison(outcome.rest, rival, forced=False),
-        "feedback": {
-            "kept_apart": sum(map(len, lesson.held_out)),
-            "recalls": comparison.recalls(outcome.gain),
-        },
+        "feedback": {"kept_apart": kept_apart, "recalls": comparison.recalls(outcome.gain)},
     }
     views, captions = prepare.views(trained.recipe, items, args.cache), [entry.texts for entry in items]
     bundle = export_bundle(trained, np.asarray(views), captions, args.to, provenance, points=explained)
     bundle = equip_bundle(bundle, (), explained)
+    if current.reader_folder is not None:
+        bundle = bundles.add_reader(bundle.folder, current.reader_folder)
     origin = {"data": lesson.reference_source, "split": trained.recipe.data.test_split, "items": len(items)}
     return calibrate.calibrate_bundle(bundle.folder, items, args.cache, **origin)
 

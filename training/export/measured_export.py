@@ -4,9 +4,6 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import UInt8
-
 from multifold.bundle.bundle import Bundle, file_hash
 from multifold.bundle.canary import open_encoder
 from multifold.manifest import ManifestEntry
@@ -19,7 +16,7 @@ from training.export.bundle import export_bundle
 from training.export.explain_graphs import equip_bundle
 from training.recipes import schema
 from training.recipes.schema import DataSection, Recipe
-from training.retrieval import directions
+from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
 
 FURNITURE = DataSection(furniture_items=600)  # a tenth is held out: what open weights are measured on
@@ -30,7 +27,8 @@ def export_variant(args: argparse.Namespace) -> Bundle:
     recipe = schema.parse_recipe(original.bundle.provenance["recipe"], args.source)
     items = _held_out_items(_measured_on(recipe, args.held_out), args.cache)
     print(f"writing {original.bundle.name} as {args.variant}, measuring it on {len(items)} held-out items")
-    views, captions = _bundle_views(original.bundle, items, args.cache), [entry.texts for entry in items]
+    views = load_views(items, original.bundle.views, original.bundle.image, args.cache)
+    captions = [entry.texts for entry in items]
     return variants.write_variant(original, args.variant, views, captions, args.bundle, args.tolerance)
 
 
@@ -49,6 +47,8 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     data_hash = file_hash(prepare.manifest_path(recipe, args.cache))
     provenance = {"code": version("multifold"), **origin, "data": data_hash, "seed": recipe.train.seed}
     print(f"exporting {recipe.name}, measuring it on {len(items)} held-out items")
+    if args.against is not None:
+        comparison.refuse_few(len(items), args.difference, args.force)
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
@@ -68,13 +68,10 @@ def _held_out_items(recipe: Recipe, cache: Path) -> list[ManifestEntry]:
     return prepare.entries(recipe, cache, recipe.data.test_split)[: recipe.data.test_items]
 
 
-def _bundle_views(bundle: Bundle, items: list[ManifestEntry], cache: Path) -> UInt8[np.ndarray, "i v h w 3"]:
-    return load_views(items, bundle.views, bundle.image, cache)
-
-
 def _load_rival(folder: Path, items: list[ManifestEntry], cache: Path) -> RivalEncoder:
     """The features that the bundle in use has of the same items."""
     encoder = open_encoder(folder)
-    bundle, captions = encoder.bundle, [entry.texts for entry in items]
-    observed = directions.encode(encoder, _bundle_views(bundle, items, cache), captions)
+    bundle = encoder.bundle
+    views = load_views(items, bundle.views, bundle.image, cache)
+    observed = directions.encode(encoder, views, [entry.texts for entry in items])
     return RivalEncoder(bundle.name, bundle.bundle_id, directions.directions(encoder, observed))

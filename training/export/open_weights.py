@@ -29,8 +29,7 @@ HIGHEST_SCALE = 100.0  # of the scales that CLIP trains with
 
 def load_published(source: str, tokenizer: Path | None, data: DataSection) -> Checkpoint:
     """The encoder that a source names, as a checkpoint; `data` is what it is measured on."""
-    model, weights = _parts(source.removeprefix(SCHEME))
-    recipe = _recipe(model, weights, tokenizer, data)
+    recipe = _recipe(*_parts(source.removeprefix(SCHEME)), tokenizer, data)
     trained = towers.tokenizer_for(recipe.text, ())
     return Checkpoint(recipe, trained, build_model(recipe, trained.vocabulary).eval())
 
@@ -47,7 +46,10 @@ def _parts(source: str) -> tuple[str, str]:
 def _recipe(model: str, weights: str, tokenizer: Path | None, data: DataSection) -> Recipe:
     config = catalogue().config(model)
     size, name = config["vision_cfg"]["image_size"], Path(model.rpartition(":")[2]).name
-    given = tokenizer or _beside(model)
+    definition = tokenizer or _beside(model)
+    learned = catalogue().load(model, weights, 0).logit_scale
+    scale = torch.as_tensor(learned).exp().item()
+    params = {"scale": scale, "scale_max": max(scale, HIGHEST_SCALE)}
     return Recipe(
         name=f"{name} {Path(weights).stem}".removesuffix(" own"),
         about=f"Open weights: {name}, as they were published.",
@@ -57,10 +59,10 @@ def _recipe(model: str, weights: str, tokenizer: Path | None, data: DataSection)
         text=OpenClipTextSection(
             model=model,
             pretrained=weights,
-            tokenizer=None if given is None else str(given),
+            tokenizer=None if definition is None else str(definition),
             context=config["text_cfg"].get("context_length", 77),
         ),
-        geometry=GeometrySection(name="clip", dim=config["embed_dim"], params=_scale(model, weights)),
+        geometry=GeometrySection(name="clip", dim=config["embed_dim"], params=params),
     )
 
 
@@ -70,10 +72,3 @@ def _beside(model: str) -> Path | None:
     path = Path(model.removeprefix(folder)) / "tokenizer.json"
     own = model.startswith(folder) and catalogue().cleaning(model) != "clip" and path.is_file()
     return path if own else None
-
-
-def _scale(model: str, weights: str) -> dict[str, float]:
-    """The temperature of the published weights."""
-    learned = catalogue().load(model, weights, 0).logit_scale
-    scale = torch.as_tensor(learned).exp().item()
-    return {"scale": scale, "scale_max": max(scale, HIGHEST_SCALE)}

@@ -13,12 +13,12 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import onnx
-from jaxtyping import UInt8
 
 from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, BundleError, Tolerance, stage_bundle
 from multifold.bundle.encoder import Encoder
+from training.data.views import ItemViews
 from training.export.bundle import bundle_report, write_probes
 from training.retrieval import directions
 from training.retrieval.comparison import RecallDifference, compare_recalls, recall_table, recalls
@@ -40,7 +40,7 @@ CANARY_TOLERANCES: Mapping[Variant, Tolerance] = {
 def write_variant(
     original: Encoder,
     variant: Variant,
-    views: UInt8[np.ndarray, "i v h w 3"],
+    views: ItemViews,
     captions: Sequence[Sequence[str]],
     folder: Path,
     tolerance: float | None = None,
@@ -52,16 +52,22 @@ def write_variant(
     with stage_bundle(folder) as aside:
         encoder = Encoder(_draft(original.bundle, variant, aside))
         observed = directions.encode(encoder, views, captions)
-        kept = directions.encode(original, views, captions)
-        before = directions.directions(original, kept)
+        originals = directions.encode(original, views, captions)
+        before = directions.directions(original, originals)
         alone = compare_recalls(directions.directions(encoder, observed), before)
-        across = compare_recalls(_across(encoder, observed, kept), before)
+        across = compare_recalls(_across(encoder, observed, originals), before)
         _check({"alone": alone, "on its original's collection": across}, variant, allowed)
         canary.record(encoder, *canary.read(original.bundle.path(canary.CANARY_FILE))[:2])
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
-        compared = _markdown(alone, across, original.bundle, variant, allowed)
-        report = f"{bundle_report(encoder.bundle, numbers)}\n{compared}"
+        report = (
+            f"{bundle_report(encoder.bundle, numbers)}\n"
+            f"## {variant} of {original.bundle.name} ({original.bundle.bundle_id})\n\n"
+            f"It may ask collections of vectors {original.vector_id}. "
+            f"No recall may fall by over {allowed:g}.\n\n"
+            f"Alone:\n\n{recall_table(alone)}\n"
+            f"Asking its original's collection:\n\n{recall_table(across)}"
+        )
         (aside / "report.md").write_text(report, encoding="utf-8")
         serves = {original.vector_id: {"tolerance": allowed, "recalls": recalls(across)}}
         bundles.save(replace(encoder.bundle, evaluation=numbers, serves=serves))
@@ -70,9 +76,10 @@ def write_variant(
 
 def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
     """The original's files, its towers converted; graphs of explanations read the original's weights."""
-    made = (*TOWERS, *(f"{name}.data" for name in TOWERS), "report.md", "probe.npz", canary.CANARY_FILE)
+    converted = (*TOWERS, *(f"{name}.data" for name in TOWERS), "report.md", "probe.npz", canary.CANARY_FILE)
     for name in original.files:
-        if name not in made and not name.startswith(("explain", "points")):
+        if name not in converted and not name.startswith(("explain", "points")):
+            (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(original.path(name), folder / name)
     for name in TOWERS:
         if variant == "fp16":
@@ -133,30 +140,15 @@ def _across(
 ) -> dict[str, RetrievalDirection]:
     """The variant's queries, answered by the original's features."""
     texts, shapes = replace(gallery, text=queries.text), replace(gallery, shape=queries.shape)
-    asked = {"text_to_shape": texts, "shape_to_text": shapes}
-    return {name: directions.directions(encoder, crossed)[name] for name, crossed in asked.items()}
+    crossed_banks = {"text_to_shape": texts, "shape_to_text": shapes}
+    return {name: directions.directions(encoder, crossed)[name] for name, crossed in crossed_banks.items()}
 
 
-def _check(found: Mapping[str, Sequence[RecallDifference]], variant: Variant, allowed: float) -> None:
-    for where, differences in found.items():
+def _check(compared: Mapping[str, Sequence[RecallDifference]], variant: Variant, allowed: float) -> None:
+    for where, differences in compared.items():
         worst = min(differences, key=lambda each: each.new - each.old)
         if worst.old - worst.new > allowed + 1e-9:
             raise BundleError(
                 f"the {variant} variant loses more than {allowed:g} {where}: {worst}. Nothing was written; "
                 "--tolerance allows more"
             )
-
-
-def _markdown(
-    alone: Sequence[RecallDifference],
-    across: Sequence[RecallDifference],
-    original: Bundle,
-    variant: Variant,
-    allowed: float,
-) -> str:
-    return (
-        f"## {variant} of {original.name} ({original.bundle_id})\n\n"
-        f"It may ask collections of vectors {original.vector_id}. No recall may fall by over {allowed:g}.\n\n"
-        f"Alone:\n\n{recall_table(alone)}\n"
-        f"Asking its original's collection:\n\n{recall_table(across)}"
-    )

@@ -50,10 +50,8 @@ def build(name: str, dim: int, **params: float | int) -> Geometry:
 
 def _own(make: type[Geometry]) -> dict[str, Any]:
     """What this geometry alone is built with, and of which type."""
-    named = signature(make).parameters.values()
-    return {
-        parameter.name: parameter.annotation for parameter in named if parameter.name not in ("dim", "start")
-    }
+    named = signature(make).parameters.items()
+    return {name: parameter.annotation for name, parameter in named if name not in ("dim", "start")}
 
 
 def _typed(params: Mapping[str, float | int], types: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,5 @@ class RescoringGeometry(ABC):
     """A geometry that no index searches exactly: candidates come by `metric`, their order from here."""
 
     @abstractmethod
-    def rescore(
-        self, query: Float[Tensor, "q d"], candidates: Float[Tensor, "q k d"]
-    ) -> Float[Tensor, "q k"]:
-        """The similarity of each query's index vector to those of its own candidates."""
+    def rescore(self, query: Float[Tensor, "q d"], given: Float[Tensor, "q k d"]) -> Float[Tensor, "q k"]:
+        """The similarity of each query's index vector to those of the candidates given."""

@@ -51,9 +51,8 @@ class Lorentz(EntailmentGeometry, Geometry):
         """`curvature_in_graph`: a curvature beyond its bounds is left there, without gradient (EuCLIP)."""
         super().__init__(dim, dim + 1, Temperature(start))
         if not CURVATURES[0] <= curvature <= CURVATURES[1]:
-            raise MultifoldError(
-                f"a curvature lies between {CURVATURES[0]} and {CURVATURES[1]}, not at {curvature:g}"
-            )
+            low, high = CURVATURES
+            raise MultifoldError(f"a curvature lies between {low} and {high}, not at {curvature:g}")
         self.curvature_in_graph = curvature_in_graph
         self.log_curvature = nn.Parameter(torch.tensor(log(curvature)), requires_grad=curvature_learned)
 

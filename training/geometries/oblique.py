@@ -28,9 +28,7 @@ class Oblique(Geometry):
     def __init__(self, dim: int, start: Scale, m: int = 8) -> None:
         super().__init__(dim, dim, Temperature(start))
         if m < 1 or dim % m:
-            raise MultifoldError(
-                f"features of length {dim} cannot be cut into {m} spheres of equal dimension"
-            )
+            raise MultifoldError(f"features of length {dim} cannot be cut into {m} spheres of one size")
         self.m = m
 
     def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
@@ -58,10 +56,8 @@ class ObliqueGeodesic(Oblique, RescoringGeometry):
     def compare(self, query: Float[Tensor, "q d"], gallery: Float[Tensor, "g d"]) -> Float[Tensor, "q g"]:
         return self._geodesic("qmn,gmn->qgm", query, gallery)
 
-    def rescore(
-        self, query: Float[Tensor, "q d"], candidates: Float[Tensor, "q k d"]
-    ) -> Float[Tensor, "q k"]:
-        return self._geodesic("qmn,qkmn->qkm", query, candidates)
+    def rescore(self, query: Float[Tensor, "q d"], given: Float[Tensor, "q k d"]) -> Float[Tensor, "q k"]:
+        return self._geodesic("qmn,qkmn->qkm", query, given)
 
     def _geodesic(
         self, pairs: str, query: Float[Tensor, "q d"], gallery: Float[Tensor, "*g d"]

@@ -10,6 +10,7 @@ random frequencies W and phases β, drawn anew for every batch, and kept in the 
 from abc import abstractmethod
 from functools import partial
 from math import pi, sqrt
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,6 +24,10 @@ from training.geometries.temperature import RawTemperature, Scale
 
 HEAVIEST = 100.0  # weights are 100·tanh(a/100)
 
+Points: TypeAlias = Float[Tensor, "b t d"]
+Weights: TypeAlias = Float[Tensor, "b t"]
+Mask: TypeAlias = Bool[Tensor, "b t"] | None
+
 
 class LinearCloud(Geometry):
     """The inner product of weighted means: the strong and simple variant."""
@@ -35,23 +40,13 @@ class LinearCloud(Geometry):
     def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
         return precise(features)
 
-    def embed(
-        self,
-        points: Float[Tensor, "b t d"],
-        raw_weights: Float[Tensor, "b t"],
-        mask: Bool[Tensor, "b t"] | None = None,
-    ) -> Float[Tensor, "b n"]:
+    def embed(self, points: Points, raw_weights: Weights, mask: Mask = None) -> Float[Tensor, "b n"]:
         """The feature of each cloud; points whose mask is False do not exist."""
         with without_autocast(points):
             units, weights = weighed(points, raw_weights, mask)
             return torch.cat([torch.einsum("bt,btd->bd", weights, part) for part in self._parts(units)], 1)
 
-    def embed_each(
-        self,
-        points: Float[Tensor, "b t d"],
-        raw_weights: Float[Tensor, "b t"],
-        mask: Bool[Tensor, "b t"] | None = None,
-    ) -> Float[Tensor, "b t n"]:
+    def embed_each(self, points: Points, raw_weights: Weights, mask: Mask = None) -> Float[Tensor, "b t n"]:
         """What each point adds to the feature of its cloud."""
         with without_autocast(points):
             units, weights = weighed(points, raw_weights, mask)
@@ -129,16 +124,10 @@ class ImqCloud(KernelCloud):
         return normal
 
 
-def weighed(
-    points: Float[Tensor, "b t d"], raw_weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"] | None
-) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b t"]]:
-    """Unit points, and what each counts in the mean of its cloud."""
+def weighed(points: Points, raw_weights: Weights, mask: Mask) -> tuple[Points, Weights]:
+    """Unit points, and what each counts in the mean over those of its cloud that exist."""
     units = normalize(precise(points), dim=-1, eps=1e-6)
-    return units, shares(HEAVIEST * (precise(raw_weights) / HEAVIEST).tanh(), mask)
-
-
-def shares(weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"] | None) -> Float[Tensor, "b t"]:
-    """What each point adds to the mean over the points that exist."""
+    weights = HEAVIEST * (precise(raw_weights) / HEAVIEST).tanh()
     if mask is None:
-        return weights / weights.shape[1]
-    return weights.where(mask, 0) / mask.sum(1, keepdim=True).clamp(min=1)
+        return units, weights / weights.shape[1]
+    return units, weights.where(mask, 0) / mask.sum(1, keepdim=True).clamp(min=1)

@@ -27,9 +27,8 @@ class Scale:
     def __post_init__(self) -> None:
         """A start beyond the bounds would be moved without a word."""
         if not 0 <= self.scale_min <= self.scale <= self.scale_max or self.scale == 0:
-            raise MultifoldError(
-                f"a scale between {self.scale_min:g} and {self.scale_max:g} can't start at {self.scale:g}"
-            )
+            bounds = f"{self.scale_min:g} and {self.scale_max:g}"
+            raise MultifoldError(f"a scale between {bounds} can't start at {self.scale:g}")
 
 
 class Temperature(nn.Module):

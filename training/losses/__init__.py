@@ -7,13 +7,13 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from multifold.errors import MultifoldError
 from training.geometries.numerics import precise
 from training.losses import multifold, pairs
-from training.losses.rows import LossTerms, RowLoss, summarize_rows
+from training.losses.rows import Columns, Logits, LossTerms, RowLoss, Rows, summarize_rows
 
 Target: TypeAlias = Literal["teacher", "swapped", "even"]
 
@@ -28,10 +28,10 @@ class Loss:
 
     def __call__(
         self,
-        logits: Float[Tensor, "r c"],
-        row_groups: Int64[Tensor, " r"],
-        column_groups: Int64[Tensor, " c"],
-        teacher: Float[Tensor, "r c"] | None = None,
+        logits: Logits,
+        row_groups: Rows,
+        column_groups: Columns,
+        teacher: Logits | None = None,
         progress: float = 1.0,
     ) -> Float[Tensor, ""]:
         """The mean over the rows that have something to find, in both directions."""
@@ -42,25 +42,23 @@ class Loss:
 
     def direction(
         self,
-        logits: Float[Tensor, "r c"],
-        row_groups: Int64[Tensor, " r"],
-        column_groups: Int64[Tensor, " c"],
-        teacher: Float[Tensor, "r c"] | None = None,
+        logits: Logits,
+        row_groups: Rows,
+        column_groups: Columns,
+        teacher: Logits | None = None,
         progress: float = 1.0,
-        among: Int64[Tensor, " r"] | None = None,
+        among: Rows | None = None,
     ) -> LossTerms:
         """The losses of rows that look for columns; `among`: where these are some of many, their places."""
         logits = precise(logits)
         target = self._target(logits, teacher)
         return self.row_loss(summarize_rows(logits, row_groups, column_groups, target, progress, among))
 
-    def _target(
-        self, logits: Float[Tensor, "r c"], teacher: Float[Tensor, "r c"] | None
-    ) -> Float[Tensor, "r c"] | None:
-        if self.target == "swapped":
-            return swapped(logits.detach())
+    def _target(self, logits: Logits, teacher: Logits | None) -> Logits | None:
         if self.target is None:
             return None
+        if self.target == "swapped":
+            return swapped(logits.detach())
         if self.target == "even":
             return logits.new_full((1, 1), 1 / logits.shape[1]).expand_as(logits)
         if teacher is None:
@@ -83,6 +81,9 @@ LOSSES: Mapping[str, Loss] = {
 }
 
 
+SHARES = ("alpha", "alpha_end", "most")  # parameters between 0 and 1
+
+
 def build(name: str, **params: int | float) -> Loss:
     """The loss of that name with its parameters."""
     if name not in LOSSES:
@@ -91,19 +92,23 @@ def build(name: str, **params: int | float) -> Loss:
     known = [p.name for p in inspect.signature(loss.row_loss).parameters.values() if p.kind == p.KEYWORD_ONLY]
     for param in params:
         if param not in known:
-            raise MultifoldError(
-                f"the loss {name} has no parameter {param!r}; it has: {', '.join(known) or 'none'}"
-            )
+            has = ", ".join(known) or "none"
+            raise MultifoldError(f"the loss {name} has no parameter {param!r}; it has: {has}")
+    for param, value in params.items():
+        if param in SHARES and not 0 <= value <= 1:
+            raise MultifoldError(f"the parameter {param!r} is a share between 0 and 1, not {value}")
+        if param == "draws" and (value < 0 or value != int(value)):
+            raise MultifoldError(f"'draws' is a whole number from 0, and 0 stands for the limit, not {value}")
     return Loss(partial(loss.row_loss, **params), loss.target, loss.forward)
 
 
-def probabilities(logits: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
+def probabilities(logits: Logits) -> Logits:
     """The softmax over columns; unlike torch's own it makes no copy of a transposed matrix."""
     shares = (logits - logits.amax(1, keepdim=True)).exp_()
     return shares.div_(shares.sum(1, keepdim=True))
 
 
-def swapped(logits: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
+def swapped(logits: Logits) -> Logits:
     """The other direction's softmax, each row made to sum to one."""
     shares = probabilities(logits.T).T
     return shares / shares.sum(1, keepdim=True).clamp(min=torch.finfo(shares.dtype).tiny)

@@ -51,18 +51,17 @@ def draw(positives: Int64[Tensor, " r"], draws: Int64[Tensor, " r"]) -> Float[Te
 
 
 def soft(rows: LossRows) -> LossTerms:
-    """The cross-entropy with the teacher's softmax."""
     return LossTerms(rows.everyone - rows.taught, rows.positives.counts > 0)
 
 
 def mfh(rows: LossRows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
     """The hybrid: `alpha` of the hard term and the rest of the soft one."""
-    return _mixed(hard(rows, draws=draws, per_positive=per_positive), soft(rows), alpha)
+    return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha)
 
 
 def infonce_soft(rows: LossRows, *, alpha: float = ALPHA) -> LossTerms:
     """The papers' baseline: one-pair InfoNCE, softened in the same way."""
-    return _mixed(infonce(rows), soft(rows), alpha)
+    return _mixed(rows, infonce(rows), alpha, alpha)
 
 
 def mfh_even(
@@ -73,26 +72,22 @@ def mfh_even(
     draws: int = LIMIT,
     per_positive: bool = True,
 ) -> LossTerms:
-    """The hybrid, its weight on the way from `alpha` to `alpha_end` as the training goes on."""
-    right = hard(rows, draws=draws, per_positive=per_positive)
-    return _mixed(right, soft(rows), _between(alpha, alpha_end, rows.progress))
+    """The hybrid, its weight on the way from `alpha` to `alpha_end`."""
+    return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha_end)
 
 
 def infonce_even(rows: LossRows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> LossTerms:
-    """The same for one pair."""
-    return _mixed(infonce(rows), soft(rows), _between(alpha, alpha_end, rows.progress))
+    return _mixed(rows, infonce(rows), alpha, alpha_end)
 
 
 def all_positives(rows: LossRows) -> LossTerms:
     """All positives of a row share one denominator with its negatives."""
     _, valid, counts = rows.positives
-    found = (rows.own * valid).sum(1) / counts.clamp(min=1)
-    return LossTerms(rows.everyone - found, counts > 0)
+    positive = (rows.own * valid).sum(1) / counts.clamp(min=1)
+    return LossTerms(rows.everyone - positive, counts > 0)
 
 
-def _between(start: float, end: float, progress: float) -> float:
-    return start + (end - start) * progress
-
-
-def _mixed(right: LossTerms, taught: LossTerms, alpha: float) -> LossTerms:
-    return LossTerms(alpha * right.loss + (1 - alpha) * taught.loss, right.counted)
+def _mixed(rows: LossRows, right: LossTerms, start: float, end: float) -> LossTerms:
+    """With the soft term; the share of `right` moves from `start` to `end` as the training goes on."""
+    alpha = start + (end - start) * rows.progress
+    return LossTerms(alpha * right.loss + (1 - alpha) * soft(rows).loss, right.counted)

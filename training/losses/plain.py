@@ -5,20 +5,17 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from training.losses.rows import Columns, Logits, Rows
 
-def draw_places(
-    row_groups: Int64[Tensor, " r"], column_groups: Int64[Tensor, " c"], draws: int
-) -> Int64[Tensor, "p r"]:
+
+def draw_places(row_groups: Rows, column_groups: Columns, draws: int) -> Int64[Tensor, "p r"]:
     """For each repetition and row, one column of its own item (every row must have one)."""
     same = (row_groups[:, None] == column_groups[None, :]).double()
     return torch.multinomial(same, draws, replacement=True).T
 
 
 def repeated_hard(
-    logits: Float[Tensor, "r c"],
-    row_groups: Int64[Tensor, " r"],
-    column_groups: Int64[Tensor, " c"],
-    chosen: Int64[Tensor, "p r"],
+    logits: Logits, row_groups: Rows, column_groups: Columns, chosen: Int64[Tensor, "p r"]
 ) -> Float[Tensor, ""]:
     """One direction: for each repetition, all positives but the chosen one are masked, then cross-entropy."""
     same = row_groups[:, None] == column_groups[None, :]

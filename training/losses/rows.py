@@ -16,30 +16,34 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+Logits: TypeAlias = Float[Tensor, "r c"]
+Rows: TypeAlias = Int64[Tensor, " r"]  # of each row, its group or its place
+Columns: TypeAlias = Int64[Tensor, " c"]
+
 
 class RowPositives(NamedTuple):
     """The columns of each row's own item, in order, filled up to the longest row by its first one again."""
 
     columns: Int64[Tensor, "r n"]
     valid: Bool[Tensor, "r n"]
-    counts: Int64[Tensor, " r"]
+    counts: Rows
 
 
 @dataclass(frozen=True)
 class LossRows:
     """One direction of a batch, row by row."""
 
-    groups: Int64[Tensor, " r"]
+    groups: Rows
     positives: RowPositives
     own: Float[Tensor, "r n"]  # filled up like the positives
     others: Float[Tensor, " r"]  # -inf where a row has no negatives
     everyone: Float[Tensor, " r"]
     taught: Float[Tensor, " r"]  # 0 where nobody teaches
     progress: float = 1.0  # how much of the training is done, for losses that change on the way
-    among: Int64[Tensor, " r"] | None = None  # where these are some of many rows: their places among all
+    among: Rows | None = None  # where these are some of many rows: their places among all
 
     @cached_property
-    def places(self) -> Int64[Tensor, " r"]:
+    def places(self) -> Rows:
         """How many earlier rows are of the same item."""
         return occurrence(self.groups) if self.among is None else self.among
 
@@ -65,12 +69,12 @@ RowLoss: TypeAlias = Callable[[LossRows], LossTerms]
 
 
 def summarize_rows(
-    logits: Float[Tensor, "r c"],
-    row_groups: Int64[Tensor, " r"],
-    column_groups: Int64[Tensor, " c"],
-    target: Float[Tensor, "r c"] | None = None,
+    logits: Logits,
+    row_groups: Rows,
+    column_groups: Columns,
+    target: Logits | None = None,
     progress: float = 1.0,
-    among: Int64[Tensor, " r"] | None = None,
+    among: Rows | None = None,
 ) -> LossRows:
     """A direction from its logits, and from the probabilities that a teacher gives each row's columns."""
     positives = find_positives(row_groups, column_groups)
@@ -78,7 +82,7 @@ def summarize_rows(
     return LossRows(row_groups, positives, own, others, everyone, taught, progress, among)
 
 
-def find_positives(row_groups: Int64[Tensor, " r"], column_groups: Int64[Tensor, " c"]) -> RowPositives:
+def find_positives(row_groups: Rows, column_groups: Columns) -> RowPositives:
     """By sorting the columns: no matrix of pairs is made."""
     ordered, order = column_groups.sort(stable=True)
     first = torch.searchsorted(ordered, row_groups)
@@ -102,16 +106,16 @@ class _Summary(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,  # noqa: ANN401 (torch's)
-        logits: Float[Tensor, "r c"],
+        logits: Logits,
         columns: Int64[Tensor, "r n"],
         valid: Bool[Tensor, "r n"],
-        target: Float[Tensor, "r c"] | None,
+        target: Logits | None,
     ) -> tuple[Float[Tensor, "r n"], Float[Tensor, " r"], Float[Tensor, " r"], Float[Tensor, " r"]]:
         own = logits.gather(1, columns)
-        kept = own.masked_fill(valid[:, :1], -torch.inf)  # a row without positives has only negatives
+        negatives = own.masked_fill(valid[:, :1], -torch.inf)  # a row without positives has only negatives
         shares = torch.empty_like(logits) if target is None else target * logits
         taught = torch.zeros_like(own[:, 0]) if target is None else shares.sum(1)
-        shares.copy_(logits).scatter_(1, columns, kept)
+        shares.copy_(logits).scatter_(1, columns, negatives)
         info = torch.finfo(shares.dtype)
         most = shares.amax(1, keepdim=True).clamp_(min=info.min)  # -inf has no difference with itself
         total = shares.sub_(most).exp_().sum(1, keepdim=True)
@@ -133,7 +137,7 @@ class _Summary(torch.autograd.Function):
         others: Float[Tensor, " r"],
         everyone: Float[Tensor, " r"],
         taught: Float[Tensor, " r"],
-    ) -> tuple[Float[Tensor, "r c"], None, None, None]:
+    ) -> tuple[Logits, None, None, None]:
         shares, total, columns, shares_of_own, share_of_others, target = ctx.saved_tensors
         grad = shares * ((others + everyone * share_of_others)[:, None] / total)
         if target is not None:

@@ -54,13 +54,13 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Raw:
     """
     if "kind" in over and over["kind"] != base.get("kind"):
         return dict(over)
-    kept = dict(base)
+    merged = dict(base)
     if "name" in over and over["name"] != base.get("name"):
-        kept.pop("params", None)
+        merged.pop("params", None)
     for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(kept.get(key), dict)
-        kept[key] = merge(kept[key], value) if both else value
-    return kept
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
 
 
 def to_toml(recipe: Recipe) -> str:

@@ -4,12 +4,25 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    FiniteFloat,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from multifold.errors import MultifoldError
 from training.data.furniture.modeling.facts import Attribute
 
 Count: TypeAlias = Annotated[int, Field(ge=1)]
+Number: TypeAlias = Annotated[int, Field(ge=0)]
+Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 class RecipeSection(BaseModel):
@@ -19,13 +32,18 @@ class RecipeSection(BaseModel):
 
 
 class TowerSection(RecipeSection):
-    """Options of all towers."""
-
     tokens: Literal["class", "all"] | Count = "class"  # what features are read from; a number: class tokens
     final_norm: bool = True
     scale: Literal["auto", "none", "learned", "clamped"] = "auto"  # auto: learned in hyperbolic geometries
     trainable: Literal["all", "head"] | Count = "all"  # a number: so many last blocks, and the head
     checkpointing: bool = False  # less memory for more time
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "TowerSection":
+        width, heads = getattr(self, "width", 0), getattr(self, "heads", 1)
+        if width % heads:
+            raise ValueError(f"{heads} heads cannot share a width of {width} equally")
+        return self
 
 
 class SmallImageSection(TowerSection):
@@ -33,7 +51,7 @@ class SmallImageSection(TowerSection):
 
     kind: Literal["small"] = "small"
     size: Count = 96
-    stem: tuple[int, ...] = (32, 64, 128)
+    stem: tuple[Count, ...] = (32, 64, 128)
     width: Count = 192
     depth: Count = 4
     heads: Count = 4
@@ -64,8 +82,6 @@ class BertTextSection(TowerSection):
 
 
 class OpenClipImageSection(TowerSection):
-    """The image side of a model that open_clip knows."""
-
     kind: Literal["openclip"] = "openclip"
     still: bool = False  # BatchNorm keeps its statistics, and uses them in training as well
     model: str
@@ -74,8 +90,6 @@ class OpenClipImageSection(TowerSection):
 
 
 class OpenClipTextSection(TowerSection):
-    """The text side of a model that open_clip knows."""
-
     kind: Literal["openclip"] = "openclip"
     pads: Literal["masked", "own", "kept"] = "masked"
     model: str
@@ -108,9 +122,6 @@ TextSection: TypeAlias = Annotated[
 ]
 
 
-UNKNOWN_KEY = "extra_forbidden"  # pydantic's word for it
-
-
 class RecipeError(MultifoldError):
     """A recipe that cannot be followed."""
 
@@ -119,51 +130,51 @@ class DataSection(RecipeSection):
     """Where the items come from: a manifest, or the furniture set made on the spot."""
 
     manifest: str | None = None  # or tar shards, such as shards/{000..123}.tar
-    furniture_items: int = 0
-    furniture_seed: int = 0
+    furniture_items: Number = 0
+    furniture_seed: Number = 0
     furniture_unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
     train_split: str = "train"
     val_split: str = "val"
     test_split: str = "test"
-    test_items: int = 300
+    test_items: Count = 300
 
 
 class ViewsSection(RecipeSection):
     """How shapes are rendered; the bundle states the same."""
 
     rig: str = "ring6"
-    size: int = 224
+    size: Count = 224
     background: Literal["white", "black"] = "white"
     up: Literal["auto", "y", "z"] = "auto"
 
 
 class GeometrySection(RecipeSection):
     name: str = "clip"
-    dim: int = 128
+    dim: Count = 128
     params: dict[str, float] = Field(default_factory=dict)
 
 
 class EntailmentSection(RecipeSection):
     """Texts are more general than pictures: a penalty for pictures outside their texts' cones."""
 
-    weight: float = Field(default=0.0, ge=0)
-    k: float = Field(default=0.1, gt=0)
-    k_end: float | None = None  # where k has moved to, evenly, when the training ends
+    weight: Weight = 0.0
+    k: Positive = 0.1
+    k_end: Positive | None = None  # where k has moved to, evenly, when the training ends
 
 
 class LossSection(RecipeSection):
     """The loss by name, and the weights of the four comparisons."""
 
     name: str = "infonce"
-    params: dict[str, int | float] = Field(default_factory=dict)
-    text_image: float = 0.0  # every caption with every view
-    agg_image: float = 1.0  # every caption with the item's views as one: its shape
-    agg_text: float = 0.0  # every view with the item's captions as one
-    agg_both: float = 0.0
+    params: dict[str, int | FiniteFloat] = Field(default_factory=dict)
+    text_image: Weight = 0.0  # every caption with every view
+    agg_image: Weight = 1.0  # every caption with the item's views as one: its shape
+    agg_text: Weight = 0.0  # every view with the item's captions as one
+    agg_both: Weight = 0.0
     pool: Literal["mean", "max"] = "mean"  # how views become one
     normalised: bool = False  # views and captions are brought to length one before they become one
-    memory: int = Field(default=0, ge=0)  # so many past observations of each side stand beside the batch
-    block: int = Field(default=0, ge=0)  # rows at once, for batches whose matrix is too large; 0: all
+    memory: Number = 0  # so many past observations of each side stand beside the batch
+    block: Number = 0  # rows at once, for batches whose matrix is too large; 0: all
     entailment: EntailmentSection = EntailmentSection()
 
 
@@ -171,7 +182,7 @@ class TeacherSection(RecipeSection):
     """The moving average that losses with a soft term learn from."""
 
     momentum: float = Field(default=0.995, ge=0, le=1)
-    scale: float | None = Field(default=None, gt=0)  # the scale of its similarities; none: the student's
+    scale: Positive | None = None  # the scale of its similarities; none: the student's
     buffers: Literal["copy", "average"] = "copy"
     mode: Literal["eval", "train"] = "eval"
 
@@ -179,35 +190,35 @@ class TeacherSection(RecipeSection):
 class AugmentSection(RecipeSection):
     """Augmentation of views besides the shift; none by default."""
 
-    zoom: float = Field(default=1.0, ge=1)  # enlarged so much, and a random part of the old size cut out
+    zoom: float = Field(
+        default=1.0, ge=1, allow_inf_nan=False
+    )  # enlarged so much, and a random part of the old size cut out
     turn: float = Field(default=0.0, ge=0, le=180)  # degrees, to either side
     mirror: bool = False  # wrong for captions that say left and right
     upside_down: bool = False
 
 
 class TrainSection(RecipeSection):
-    seed: int = 0
+    seed: Number = 0
     start: str | None = None  # a checkpoint to go on from: its weights and its tokenizer, for fine-tuning
-    steps: int = 1000
-    epochs: float = Field(default=0.0, ge=0)  # passes over all items, in place of steps
-    items: int = 128  # items a step
-    views: int = Field(default=1, ge=0)  # views an item a step; 0: all
-    captions: int = Field(default=1, ge=0)  # captions an item a step; 0: all
-    text_parts: int = Field(default=1, ge=1)  # captions of like length are read together, in so many parts
+    steps: Count = 1000
+    epochs: Weight = 0.0  # passes over all items, in place of steps
+    items: Count = 128  # items a step
+    views: Number = 1  # views an item a step; 0: all
+    captions: Number = 1  # captions an item a step; 0: all
+    text_parts: Count = 1  # captions of like length are read together, in so many parts
     optimizer: Literal["adamw", "adam"] = "adamw"  # adam: decay is part of the gradient
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = Field(default=1e-8, gt=0)
-    rate: float = 1e-3
-    warmup: int = 100
-    weight_decay: float = 0.05
+    betas: tuple[Share, Share] = (0.9, 0.98)
+    eps: Positive = 1e-8
+    rate: Positive = 1e-3
+    warmup: Number = 100
+    weight_decay: Weight = 0.05
     clip: float = Field(default=1.0, gt=0)  # largest gradient norm; inf: any
-    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: products in half precision, where it is safe
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # the others: products in half precision, where safe
     compile: bool = False  # torch.compile: minutes at the start, faster steps
-    chunk: int = Field(default=0, ge=0)  # observations in memory at once; 0: all. The step stays the same
-    judged: float = Field(
-        default=0.0, ge=0, lt=1
-    )  # share of a step's items that people judged; 0: as they come
-    shift: int = 6  # random translation of a view, in pixels
+    chunk: Number = 0  # observations in memory at once; 0: all. The step stays the same
+    judged: Share = 0.0  # share of judged items in a step; 0: as they come
+    shift: Number = 6  # random translation of a view, in pixels
     augment: AugmentSection = AugmentSection()
     log_every: Count = 20  # steps between two lines in metrics.jsonl
     save_every: Count = 500  # steps between two states that --resume can go on from
@@ -216,7 +227,7 @@ class TrainSection(RecipeSection):
 class ValidationSection(RecipeSection):
     """Retrieval on held-out items; the best step becomes the checkpoint."""
 
-    every: int = Field(default=0, ge=0)  # steps; 0: never, and the last step becomes the checkpoint
+    every: Number = 0  # steps; 0: never, and the last step becomes the checkpoint
     items: Count = 300
     measure: Literal["R@1", "R@5", "R@10"] = "R@10"  # text to shape and shape to text, their mean
 
@@ -236,7 +247,6 @@ class Recipe(RecipeSection):
 
 
 def with_steps_for(recipe: Recipe, count: int) -> Recipe:
-    """The recipe with its epochs converted to steps."""
     train = recipe.train
     if not train.epochs:
         return recipe
@@ -250,11 +260,11 @@ def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
         return Recipe.model_validate(raw)
     except ValidationError as error:
         wrong = error.errors()
-        unread = next((each for each in wrong if each["type"] == UNKNOWN_KEY), None)
+        unread = next((each for each in wrong if each["type"] == "extra_forbidden"), None)
         place = (unread or wrong[0])["loc"]
         key = ".".join(map(str, place if place[0] not in TOWER_SECTIONS else (place[0], *place[2:])))
         if unread is None:
-            raise RecipeError(f"{source}: {key}: {wrong[0]['msg']}") from error
+            raise RecipeError(f"{source}: {key}: {wrong[0]['msg'].removeprefix('Value error, ')}") from error
         near = get_close_matches(str(place[-1]), known := _keys(place[:-1]), 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
         raise RecipeError(f"{source}: nothing reads the key {key}; {hint}") from error
@@ -266,8 +276,8 @@ def _keys(section: tuple[int | str, ...]) -> list[str]:
         return list(TOWER_SECTIONS[str(section[0])][str(section[1])].model_fields)
     model: type[BaseModel] = Recipe
     for part in section:
-        found = model.model_fields[str(part)].annotation
-        assert isinstance(found, type)
-        assert issubclass(found, BaseModel)
-        model = found
+        inner = model.model_fields[str(part)].annotation
+        assert isinstance(inner, type)
+        assert issubclass(inner, BaseModel)
+        model = inner
     return list(model.model_fields)

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
 
 from multifold.errors import MultifoldError
-from multifold.metrics import Interval, paired_bootstrap, ranks, recall_at_k
+from multifold.metrics import Interval, bootstrap, ranks, recall_at_k
 from training.retrieval.directions import CUTS, RetrievalDirection
 
+POWER = 1.96 + 0.84  # deviations: a difference of this size shows beyond chance four times out of five
+DIFFERING = 0.2  # of the queries two encoders answer differently, as a rule
 JUDGED_DIRECTIONS = ("text_to_shape", "shape_to_text")
 
 
@@ -30,13 +33,20 @@ class RecallDifference:
         """Lower beyond chance."""
         return self.interval.high < 0
 
-    def __str__(self) -> str:
+    @property
+    def cells(self) -> list[str]:
         low, high = self.interval
-        name = self.direction.replace("_", " ")
-        return (
-            f"{name} R@{self.cut} {self.new:.3f} for {self.old:.3f}, a difference of "
-            f"{self.new - self.old:+.3f} [{low:+.3f}, {high:+.3f}]"
-        )
+        difference = f"{self.new - self.old:+.3f} [{low:+.3f}, {high:+.3f}]"
+        return [
+            self.direction.replace("_", " "),
+            f"R@{self.cut}",
+            f"{self.new:.3f}",
+            f"{self.old:.3f}",
+            difference,
+        ]
+
+    def __str__(self) -> str:
+        return "{} {} {} for {}, a difference of {}".format(*self.cells)
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,20 @@ def refuse_worse(differences: Sequence[RecallDifference], name: str, force: bool
         )
 
 
+def needed_items(difference: float) -> int:
+    """How many held-out items show a difference of recall beyond chance."""
+    return ceil(DIFFERING * (POWER / difference) ** 2)
+
+
+def refuse_few(items: int, difference: float, force: bool) -> None:
+    """Raise where so few items say nothing of a difference like that, unless forced."""
+    if items < (needed := needed_items(difference)) and not force:
+        raise WorseError(
+            f"{items} held-out items cannot show that recall falls by {difference:g}: that takes {needed}. "
+            "Hold out more, ask for a larger --difference, or write it all the same by --force"
+        )
+
+
 def describe_comparison(
     differences: Sequence[RecallDifference], rival: RivalEncoder, forced: bool
 ) -> dict[str, Any]:
@@ -80,20 +104,11 @@ def recalls(differences: Sequence[RecallDifference]) -> dict[str, list[float]]:
     }
 
 
-def comparison_markdown(differences: Sequence[RecallDifference], rival: RivalEncoder) -> str:
-    return f"## Against {rival.name} ({rival.bundle_id})\n\n{recall_table(differences)}"
-
-
 def recall_table(differences: Sequence[RecallDifference]) -> str:
     lines = ["| direction | | this | that | difference |", "|---|---|---|---|---|"]
-    for each in differences:
-        low, high = each.interval
-        difference = f"{each.new - each.old:+.3f} [{low:+.3f}, {high:+.3f}]"
-        name = each.direction.replace("_", " ")
-        lines.append(f"| {name} | R@{each.cut} | {each.new:.3f} | {each.old:.3f} | {difference} |")
-    return "\n".join(
-        [*lines, "", "The same queries to both; 95 % paired bootstrap intervals over items.", ""]
-    )
+    lines += [f"| {' | '.join(each.cells)} |" for each in differences]
+    note = "The same queries to both; 95 % paired bootstrap intervals over items."
+    return "\n".join([*lines, "", note, ""])
 
 
 def recall_difference(
@@ -102,5 +117,5 @@ def recall_difference(
     if not np.array_equal(new.items, old.items):
         raise ValueError(f"the two were not asked the same {name}")
     ours, theirs = (recall_at_k(ranks(each.scores, each.relevant), cut) for each in (new, old))
-    interval = paired_bootstrap(ours, theirs, groups=new.items)
+    interval = bootstrap(ours - theirs, groups=new.items)
     return RecallDifference(name, cut, float(ours.mean()), float(theirs.mean()), interval)

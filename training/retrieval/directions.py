@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64, UInt8
+from jaxtyping import Bool, Float32, Int64
 
 from multifold.bundle.encoder import EncodedTexts
 from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
 from multifold.scores import VectorScorer, similarities
 from multifold.types import Features, PixelBatch, Vectors
+from training.data.views import ItemViews
 from training.retrieval.features import NO_FEATURES, FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
 CUTS = (1, 5, 10)
@@ -50,10 +51,15 @@ class RetrievalDirection:
     relevant: Bool[np.ndarray, "q g"]
     items: Int64[np.ndarray, " q"]
 
+    def only(self, queries: Bool[np.ndarray, " q"]) -> "RetrievalDirection":
+        return RetrievalDirection(self.scores[queries], self.relevant[queries], self.items[queries])
 
-def encode(
-    encoder: RetrievalEncoder, views: UInt8[np.ndarray, "i v h w 3"], captions: Sequence[Sequence[str]]
-) -> HeldOutFeatures:
+    def answerable(self) -> "RetrievalDirection":
+        """Without the queries whose item lacks the side that is searched."""
+        return self.only(np.asarray(self.relevant.any(axis=1)))
+
+
+def encode(encoder: RetrievalEncoder, views: ItemViews, captions: Sequence[Sequence[str]]) -> HeldOutFeatures:
     pixels = np.concatenate([encoder.pixels(item) for item in views])
     texts = encoder.texts([text for some in captions for text in some]).features
     photos = make_bank(NO_FEATURES, [0] * len(captions))
@@ -77,17 +83,8 @@ def direction(
     """One direction; with `equal_texts` items with the same text as the query's are relevant, too."""
     queries, gallery = parties(observed, name)
     scores, columns = score_gallery(encoder, queries, gallery, pool)
-    return drop_unanswerable(
-        RetrievalDirection(scores, relevant_columns(observed, queries, columns, equal_texts), queries.owners)
-    )
-
-
-def drop_unanswerable(direction: RetrievalDirection) -> RetrievalDirection:
-    """Remove queries without an answer in the gallery: their item lacks the side."""
-    some = direction.relevant.any(axis=1)
-    if some.all():
-        return direction
-    return RetrievalDirection(direction.scores[some], direction.relevant[some], direction.items[some])
+    relevant = relevant_columns(observed, queries, columns, equal_texts)
+    return RetrievalDirection(scores, relevant, queries.owners).answerable()
 
 
 def parties(observed: HeldOutFeatures, name: str) -> tuple[FeatureBank, FeatureBank]:

@@ -28,7 +28,6 @@ class TorchEncoder:
 
     @property
     def query_signs(self) -> Vector | None:
-        """The factors of a query vector."""
         signs = self.model.geometry.query_signs
         return None if signs is None else signs.cpu().numpy()
 
@@ -52,8 +51,8 @@ class TorchEncoder:
 
     def vectors(self, features: Features) -> Vectors:
         with torch.inference_mode():
-            found = self.model.geometry.index_vectors(torch.from_numpy(features).to(_device(self.model)))
-            return np.asarray(found.cpu())
+            vectors = self.model.geometry.index_vectors(torch.from_numpy(features).to(_device(self.model)))
+            return np.asarray(vectors.cpu())
 
 
 def _run(tower: torch.nn.Module, observed: np.ndarray) -> Features:

@@ -7,17 +7,16 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
-from multifold.bundle.preprocess import ImageSpec
 from training.geometries.base import Geometry
 from training.geometries.lorentz import Lorentz
 from training.geometries.oblique import Oblique, ObliqueMulti
 from training.geometries.pointcloud import LinearCloud
 from training.recipes.schema import OpenClipTextSection, SmallTextSection, TowerSection
 from training.towers.base import Tower, TowerError
-from training.towers.heads import CloudHead, ModalityScale, ProjectionHead, normal
-from training.towers.image import ImageParts, PatchTower
+from training.towers.heads import CloudHead, ModalityScale, ProjectionHead, TowerHead, normal
 from training.towers.text import Readout, TextParts, TextTower
 
+CausalSection: TypeAlias = SmallTextSection | OpenClipTextSection
 Fetch: TypeAlias = Callable[[str, str | None, int], nn.Module]  # model, weights, length of features
 
 WORD, PLACE = 0.02, 0.01  # spread of fresh embeddings and positions in a text, as CLIP has them
@@ -31,46 +30,33 @@ class FeatureSpace:
     dim: int
 
 
-def head(section: TowerSection, width: int, meeting: FeatureSpace, own: nn.Module | None = None) -> nn.Module:
-    """The head that reads features from tokens; `own` is a model's own projection of its one class token."""
-    geometry, tokens = meeting.geometry, section.tokens
+def head(section: TowerSection, width: int, space: FeatureSpace, own: nn.Module | None = None) -> TowerHead:
+    """What reads features from tokens; `own` is a model's own projection of its one class token."""
+    hyperbolic = isinstance(space.geometry, Lorentz)
+    if section.scale == "none" or (section.scale == "auto" and not hyperbolic):
+        return TowerHead(_projection(section, width, space, own), None)
+    project = _projection(section, width, space, own)
+    return TowerHead(project, ModalityScale(space.dim, clamped=section.scale == "clamped"))
+
+
+def _projection(section: TowerSection, width: int, space: FeatureSpace, own: nn.Module | None) -> nn.Module:
+    geometry, tokens = space.geometry, section.tokens
     if isinstance(geometry, LinearCloud) != (tokens == "all"):
         raise TowerError("tokens = 'all' and geometries of clouds need each other: cloud_linear, …; set both")
     if isinstance(geometry, LinearCloud):
-        return CloudHead(width, meeting.dim, geometry)
+        return CloudHead(width, space.dim, geometry)
     count = tokens if isinstance(tokens, int) else 1
-    _check_count(count, geometry)
+    spheres = geometry.m if isinstance(geometry, Oblique) else 1
+    if count != spheres and (count > 1 or isinstance(geometry, ObliqueMulti)):
+        most = f"{geometry.name} takes {spheres} class tokens at most"
+        raise TowerError(f"{most}, not {count}; tokens and m must agree")
     if own is not None and tokens == "class":
         return own
-    return ProjectionHead(normal(meeting.dim // count, width, std=width**-0.5))
-
-
-def scale(section: TowerSection, meeting: FeatureSpace) -> ModalityScale | None:
-    """The modality's learned scale, if it has one."""
-    hyperbolic = isinstance(meeting.geometry, Lorentz)
-    if section.scale == "none" or (section.scale == "auto" and not hyperbolic):
-        return None
-    return ModalityScale(meeting.dim, clamped=section.scale == "clamped")
-
-
-def patch_tower(
-    section: TowerSection,
-    spec: ImageSpec,
-    parts: ImageParts,
-    meeting: FeatureSpace,
-    own: nn.Module | None = None,
-) -> PatchTower:
-    """A tower over patches."""
-    project = head(section, parts.positions.shape[1], meeting, own)
-    parts = parts if section.final_norm else replace(parts, norm=nn.Identity())
-    return PatchTower(spec, parts, section.tokens == "all", project, scale(section, meeting))
+    return ProjectionHead(normal(space.dim // count, width, std=width**-0.5))
 
 
 def text_tower(
-    section: SmallTextSection | OpenClipTextSection,
-    parts: TextParts,
-    meeting: FeatureSpace,
-    own: nn.Module | None = None,
+    section: CausalSection, parts: TextParts, space: FeatureSpace, own: nn.Module | None
 ) -> TextTower:
     """A tower over tokens; the treatment of pads is decided here."""
     context, width = parts.positions.shape
@@ -81,7 +67,7 @@ def text_tower(
     elif section.pads == "own":
         tail = normal(context - 1, width, std=WORD)
     parts = parts if section.final_norm else replace(parts, norm=nn.Identity())
-    return TextTower(parts, readout, tail, head(section, width, meeting, own), scale(section, meeting))
+    return TextTower(parts, readout, tail, head(section, width, space, own))
 
 
 def set_learning(tower: Tower, section: TowerSection) -> None:
@@ -99,15 +85,7 @@ def set_learning(tower: Tower, section: TowerSection) -> None:
         parameter.requires_grad_(parameter.requires_grad and id(parameter) in learning)
 
 
-def _check_count(count: int, geometry: Geometry) -> None:
-    spheres = geometry.m if isinstance(geometry, Oblique) else 1
-    if count != spheres and (count > 1 or isinstance(geometry, ObliqueMulti)):
-        raise TowerError(
-            f"{geometry.name} takes {spheres} class tokens at most, not {count}; tokens and m must agree"
-        )
-
-
-def _readout(section: SmallTextSection | OpenClipTextSection, parts: TextParts) -> Readout:
+def _readout(section: CausalSection, parts: TextParts) -> Readout:
     """The place where features are read; refused where it needs an end of the text that cannot be found."""
     tokens, pads = section.tokens, section.pads
     if pads != "masked" and tokens != "all":

@@ -73,7 +73,6 @@ class Tower(nn.Module, ABC):
 
     @property
     def depth(self) -> int:
-        """The number of blocks that may be trained alone."""
         return len(self.blocks)
 
     def last(self, blocks: int) -> Iterator[nn.Parameter]:

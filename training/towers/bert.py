@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from training.recipes.schema import BertTextSection
 from training.towers.base import BlockStack, Tower
-from training.towers.heads import ModalityScale, normal
+from training.towers.heads import TowerHead, normal
 from training.towers.small import SPREAD, attend
 
 PAD = 0
@@ -36,9 +36,7 @@ class BertTower(Tower):
 
     length = "fixed"
 
-    def __init__(
-        self, spec: BertTextSection, vocabulary: int, project: nn.Module, scale: ModalityScale | None
-    ) -> None:
+    def __init__(self, spec: BertTextSection, vocabulary: int, head: TowerHead) -> None:
         super().__init__()
         self.every = spec.tokens == "all"
         self.count = spec.tokens if isinstance(spec.tokens, int) else 1
@@ -49,7 +47,7 @@ class BertTower(Tower):
         self.before = nn.LayerNorm(spec.width)
         self.blocks = BlockStack(PostNormBlock(spec.width, spec.heads) for _ in range(spec.depth))
         self.norm = nn.LayerNorm(spec.width) if spec.final_norm else nn.Identity()
-        self.project, self.scale = project, scale
+        self.project, self.scale = head
 
     def tokens(self, observed: Int64[Tensor, "b s"]) -> tuple[Float[Tensor, "b r c"], Bool[Tensor, "b r"]]:
         ids = torch.cat([observed[:, :1].expand(-1, self.count - 1), observed], 1)

@@ -4,9 +4,12 @@ A model may also be a folder as its hub publishes it, `local-dir:FOLDER`: a desc
 """
 
 import json
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from torch import nn
 
@@ -18,39 +21,40 @@ from training.towers.base import TowerError
 
 with needs_extra("train"):
     import open_clip
+    from huggingface_hub import constants
 
 Config: TypeAlias = dict[str, Any]
 
 FOLDER = "local-dir:"
+HUB_TIMEOUT = 8.0  # seconds
 DESCRIPTION = "open_clip_config.json"
-WEIGHTS = tuple(
-    f"{stem}.{suffix}"
-    for suffix in ("safetensors", "bin", "pth")
-    for stem in ("open_clip_model", "open_clip_pytorch_model")
-)
+STEMS = ("open_clip_model", "open_clip_pytorch_model")
+WEIGHTS = tuple(f"{stem}.{suffix}" for suffix in ("safetensors", "bin", "pth") for stem in STEMS)
 READS = ("argmax", "last")  # where a text tower may be read out: at its highest id, or at the last place
 
 
 def config(model: str) -> Config:
     """open_clip's description of a model, if towers can be made of it."""
-    found = _described(model)["model_cfg"] if model.startswith(FOLDER) else _known(model)
-    text = found["text_cfg"]
-    if "multimodal_cfg" in found or "hf_model_name" in text or text.get("pool_type", "argmax") not in READS:
-        raise TowerError(
-            f"{model} reads with a network that is no plain CLIP text tower; choose another model"
-        )
-    return found
+    wanted = _described(model)["model_cfg"] if model.startswith(FOLDER) else _known(model)
+    text = wanted["text_cfg"]
+    if "multimodal_cfg" in wanted or "hf_model_name" in text or text.get("pool_type", "argmax") not in READS:
+        raise TowerError(f"{model} reads with a network that is no plain CLIP text tower; take another model")
+    return wanted
 
 
 def load(model: str, pretrained: str | None, dim: int) -> nn.Module:
     """A model with its two towers, `visual` and `text`; a random one makes features of length `dim`."""
-    wanted, weights = config(model), None if pretrained is None else _weights(model, pretrained)
+    wanted, weights = config(model), None if pretrained is None else find_weights(model, pretrained)
     wanted.pop("custom_text", None)
     if weights is None and wanted["vision_cfg"].get("timm_proj") != "none":
         wanted["embed_dim"] = dim
     built: nn.Module = open_clip.CustomTextCLIP(**wanted)
     if weights is not None:
-        _fill(built, weights, model)
+        try:
+            open_clip.load_checkpoint(built, str(weights))
+        except Exception as error:  # a file may hold anything
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise TowerError(f"{weights} does not hold the weights of {model}: {reason}") from error
     return built
 
 
@@ -63,28 +67,22 @@ def with_activation(model: str, pretrained: str) -> str:
 
 def image_spec(section: OpenClipImageSection) -> ImageSpec:
     """How a model wants its pictures: as the tag says, or as the model's first tag does."""
+    wanted: Config
     if section.model.startswith(FOLDER):
-        said: Config = _described(section.model).get("preprocess_cfg", {})
-        return _seen(section.size, said)
-    tags = [section.pretrained or "", *open_clip.list_pretrained_tags_by_model(section.model)]
-    return _seen(
-        section.size,
-        next(filter(None, (open_clip.get_pretrained_cfg(section.model, tag) for tag in tags)), {}),
-    )
-
-
-def _seen(size: int, said: Config) -> ImageSpec:
+        wanted = _described(section.model).get("preprocess_cfg", {})
+    else:
+        tags = [section.pretrained or "", *open_clip.list_pretrained_tags_by_model(section.model)]
+        wanted = next(filter(None, (open_clip.get_pretrained_cfg(section.model, tag) for tag in tags)), {})
     return ImageSpec(
-        size=size,
-        resize=said.get("resize_mode", "shortest"),
-        interpolation=said.get("interpolation", "bicubic"),
-        mean=tuple(said.get("mean", CLIP_MEAN)),
-        std=tuple(said.get("std", CLIP_STD)),
+        size=section.size,
+        resize=wanted.get("resize_mode", "shortest"),
+        interpolation=wanted.get("interpolation", "bicubic"),
+        mean=tuple(wanted.get("mean", CLIP_MEAN)),
+        std=tuple(wanted.get("std", CLIP_STD)),
     )
 
 
 def cleaning(model: str) -> Cleaning:
-    """The kind of cleaning of a model's texts."""
     text = config(model)["text_cfg"]
     if "hf_tokenizer_name" not in text:
         return "clip"
@@ -103,37 +101,34 @@ def _known(model: str) -> Config:
     if model not in (known := open_clip.list_models()):
         near = ", ".join(get_close_matches(model, known, 5, 0.4)) or "nothing like it"
         raise TowerError(f"open_clip knows no model {model!r}; it knows: {near}")
-    found: Config = open_clip.get_model_config(model)
-    return found
+    described: Config = open_clip.get_model_config(model)
+    return described
 
 
 def _described(model: str) -> Config:
-    """What a folder says of the model in it."""
     path = Path(model.removeprefix(FOLDER)) / DESCRIPTION
     try:
-        said: Config = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(said["model_cfg"]["vision_cfg"], dict) and isinstance(
-            said["model_cfg"]["text_cfg"], dict
-        ):
-            return said
+        described: Config = json.loads(path.read_text(encoding="utf-8"))
+        if all(isinstance(described["model_cfg"][side], dict) for side in ("vision_cfg", "text_cfg")):
+            return described
     except FileNotFoundError:
-        raise TowerError(
-            f"{path.parent} holds no model as open_clip's hub has them: it lacks {DESCRIPTION}"
-        ) from None
+        none = f"{path.parent} holds no model as open_clip's hub has them"
+        raise TowerError(f"{none}: it lacks {DESCRIPTION}") from None
     except (ValueError, KeyError, TypeError):
         pass
     raise TowerError(f"{path} does not describe a model of open_clip's")
 
 
-def _weights(model: str, pretrained: str) -> Path:
+def find_weights(model: str, pretrained: str) -> Path:
+    """The file of weights; those that are not here yet are fetched."""
     if Path(pretrained).is_file():
         return Path(pretrained)
     if model.startswith(FOLDER):
         folder = Path(model.removeprefix(FOLDER))
-        found = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
-        if found is None:
+        weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+        if weights is None:
             raise TowerError(f"{folder} holds no weights; they are called {WEIGHTS[0]} or {WEIGHTS[-3]}")
-        return found
+        return weights
     tag = open_clip.get_pretrained_cfg(model, pretrained)
     if not tag:
         tags = ", ".join(open_clip.list_pretrained_tags_by_model(model)) or "none"
@@ -141,7 +136,7 @@ def _weights(model: str, pretrained: str) -> Path:
     if bool(tag.get("quick_gelu")) != bool(config(model).get("quick_gelu")):
         raise TowerError(f"{pretrained!r} has another activation than {model}; one name ends in -quickgelu")
     try:
-        return Path(open_clip.download_pretrained(tag))
+        return _stored_weights(tag) or _fetched_weights(tag)
     except Exception as error:  # whatever the network, the disk or the hub say
         raise TowerError(
             f"the weights {pretrained!r} of {model} are not here and could not be fetched; "
@@ -149,12 +144,20 @@ def _weights(model: str, pretrained: str) -> Path:
         ) from error
 
 
-def _fill(model: nn.Module, path: Path, name: str) -> None:
+def _stored_weights(tag: Config) -> Path | None:
+    """The weights, if they were fetched before."""
+    online = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
     try:
-        open_clip.load_checkpoint(model, str(path))
-    except Exception as error:  # a file may hold anything
-        raise TowerError(f"{path} does not hold the weights of {name}: {_first_line(error)}") from error
+        return Path(open_clip.download_pretrained(tag)) if tag.get("hf_hub") else None
+    except FileNotFoundError:
+        return None
+    finally:
+        constants.HF_HUB_OFFLINE = online
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _fetched_weights(tag: Config) -> Path:
+    """The weights from their hub; asked once whether it is there, for its library tries for minutes."""
+    with suppress(HTTPError):  # an answer, whatever it says
+        urlopen(constants.ENDPOINT if tag.get("hf_hub") else tag["url"], timeout=HUB_TIMEOUT).close()  # noqa: S310
+    return Path(open_clip.download_pretrained(tag))

@@ -1,6 +1,7 @@
 """From tokens to features. All matrices start as N(0, 1/width), width being the length of a token."""
 
 from math import log
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -8,6 +9,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from training.geometries.pointcloud import LinearCloud
+
+
+class TowerHead(NamedTuple):
+    """What reads features from tokens, and their modality's scale."""
+
+    project: nn.Module
+    scale: "ModalityScale | None"
 
 
 class ProjectionHead(nn.Module):
@@ -42,7 +50,6 @@ class CloudHead(nn.Module):
         return self.geometry.embed(*self._cloud(tokens), mask)
 
     def each(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t n"]:
-        """The contribution of each token to the feature."""
         return self.geometry.embed_each(*self._cloud(tokens), mask)
 
     def _cloud(self, tokens: Float[Tensor, "b t c"]) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b t"]]:
@@ -65,5 +72,4 @@ class ModalityScale(nn.Module):
 
 
 def normal(*shape: int, std: float) -> Tensor:
-    """Random numbers of that deviation."""
     return torch.randn(shape) * std

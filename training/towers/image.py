@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
 
 from multifold.bundle.preprocess import ImageSpec
+from training.recipes.schema import TowerSection
 from training.towers.base import BlockStack, Tower
-from training.towers.heads import ModalityScale
+from training.towers.heads import TowerHead
 
+Pixels: TypeAlias = UInt8[Tensor, "b h w 3"]
 # What open_clip and timm call the parts that pool and project.
 HEADS = ("attnpool", "attn_pool", "fc_norm", "head")
 
@@ -39,27 +41,23 @@ class ImageTower(Tower):
         self.register_buffer("mean", torch.tensor(spec.mean) * 255)
         self.register_buffer("std", torch.tensor(spec.std) * 255)
 
-    def normalised(self, pixels: UInt8[Tensor, "b h w 3"]) -> Float[Tensor, "b 3 h w"]:
+    def normalised(self, pixels: Pixels) -> Float[Tensor, "b 3 h w"]:
         return ((pixels.float() - self.mean) / self.std).permute(0, 3, 1, 2)
 
 
 class PatchTower(ImageTower):
     """Class tokens, if any, and a grid of patches, mixed by a transformer."""
 
-    def __init__(
-        self, spec: ImageSpec, parts: ImageParts, every: bool, project: nn.Module, scale: ModalityScale | None
-    ) -> None:
+    def __init__(self, section: TowerSection, spec: ImageSpec, parts: ImageParts, head: TowerHead) -> None:
         super().__init__(spec)
-        self.every = every
+        self.every = section.tokens == "all"
         self.stem, self.before = parts.stem, parts.before
         self.classes = None if parts.classes is None else nn.Parameter(parts.classes.detach())
         self.positions = nn.Parameter(parts.positions.detach(), parts.positions.requires_grad)
-        self.blocks, self.norm = parts.blocks, parts.norm
-        self.project, self.scale = project, scale
+        self.blocks, self.norm = parts.blocks, parts.norm if section.final_norm else nn.Identity()
+        self.project, self.scale = head
 
-    def tokens(
-        self, observed: UInt8[Tensor, "b h w 3"]
-    ) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
+    def tokens(self, observed: Pixels) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
         x = self.stem(self.normalised(observed)).flatten(2).transpose(1, 2)
         if self.classes is not None:
             x = torch.cat([self.classes.expand(x.shape[0], -1, -1), x], 1)
@@ -82,16 +80,10 @@ class WholeTower(ImageTower):
 
     network: Any  # open_clip is not typed
 
-    def __init__(
-        self,
-        spec: ImageSpec,
-        network: nn.Module,
-        project: nn.Module,
-        scale: ModalityScale | None,
-        still: bool = False,
-    ) -> None:
+    def __init__(self, spec: ImageSpec, network: nn.Module, head: TowerHead, still: bool) -> None:
         super().__init__(spec)
-        self.network, self.project, self.scale = network, project, scale
+        self.network = network
+        self.project, self.scale = head
         self.norm = nn.Identity()
         self.still = still
         self.train()
@@ -104,9 +96,7 @@ class WholeTower(ImageTower):
                 part.eval()
         return self
 
-    def tokens(
-        self, observed: UInt8[Tensor, "b h w 3"]
-    ) -> tuple[Float[Tensor, "b 1 c"], Bool[Tensor, "b 1"]]:
+    def tokens(self, observed: Pixels) -> tuple[Float[Tensor, "b 1 c"], Bool[Tensor, "b 1"]]:
         feature = self.network(self.normalised(observed))[:, None]
         return feature, torch.ones_like(feature[:, :, 0], dtype=torch.bool)
 
@@ -118,10 +108,9 @@ class WholeTower(ImageTower):
         yield from super().last(0)
         owners = (self.network, getattr(self.network, "trunk", None))
         heads = [getattr(owner, name, None) for owner in owners for name in HEADS]
-        ends = [part for part in heads if isinstance(part, nn.Module)]
-        yield from (
-            p for part in [*ends, *self._own_blocks()[self.depth - blocks :]] for p in part.parameters()
-        )
+        for part in (*heads, *self._own_blocks()[self.depth - blocks :]):
+            if isinstance(part, nn.Module):
+                yield from part.parameters()
 
     def set_checkpointing(self, wanted: bool) -> None:
         self.network.set_grad_checkpointing(wanted)

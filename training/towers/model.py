@@ -1,25 +1,34 @@
-"""The model that a recipe asks for."""
+"""The model that a recipe asks for, and how its pictures and texts must be prepared."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 from torch import nn
 
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec
 from training.geometries import build
 from training.geometries.base import Geometry
 from training.recipes.schema import (
     BertTextSection,
+    ImageSection,
     OpenClipImageSection,
     OpenClipTextSection,
     Recipe,
     SmallImageSection,
     SmallTextSection,
+    TextSection,
 )
 from training.towers import small
-from training.towers.assemble import FeatureSpace, Fetch, head, patch_tower, scale, set_learning, text_tower
-from training.towers.base import Tower
-from training.towers.bert import BertTower
+from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
+from training.towers.base import Tower, TowerError
+from training.towers.bert import PAD, BertTower
+from training.towers.image import PatchTower
+from training.towers.tokenizers import TrainedTokenizer, clip_tokenizer, read_definition, train_definition
 
 
 class TwoTowerModel(nn.Module):
@@ -33,13 +42,20 @@ class TwoTowerModel(nn.Module):
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
     """A fresh model, with pretrained weights if the recipe names them."""
     dim = recipe.geometry.dim
-    meeting = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
+    space = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
     fetch = cache(lambda name, weights, dim: catalogue().load(name, weights if pretrained else None, dim))
-    image = _image_tower(recipe.image, meeting, fetch)
-    text = _text_tower(recipe.text, vocabulary, meeting, fetch)
+    image = _image_tower(recipe.image, space, fetch)
+    text = _text_tower(recipe.text, vocabulary, space, fetch)
     set_learning(image, recipe.image)
     set_learning(text, recipe.text)
-    return TwoTowerModel(image, text, meeting.geometry)
+    return TwoTowerModel(image, text, space.geometry)
+
+
+def fetch_weights(recipe: Recipe) -> None:
+    """Look for pretrained weights, before work that is in vain without them."""
+    for section in (recipe.image, recipe.text):
+        if isinstance(section, OpenClipImageSection | OpenClipTextSection) and section.pretrained:
+            catalogue().find_weights(section.model, section.pretrained)
 
 
 def catalogue() -> ModuleType:
@@ -47,30 +63,71 @@ def catalogue() -> ModuleType:
     return import_module("training.towers.catalogue")
 
 
-def _openclip() -> ModuleType:
-    return import_module("training.towers.openclip")
-
-
-def _image_tower(
-    section: SmallImageSection | OpenClipImageSection, meeting: FeatureSpace, fetch: Fetch
-) -> Tower:
+def _image_tower(section: ImageSection, space: FeatureSpace, fetch: Fetch) -> Tower:
     if isinstance(section, OpenClipImageSection):
-        tower: Tower = _openclip().image_tower(section, meeting, fetch)
-        return tower
+        from training.towers import openclip
+
+        return openclip.image_tower(section, space, fetch)
     classes = section.tokens if isinstance(section.tokens, int) else 0
-    return patch_tower(section, small.image_spec(section), small.image_parts(section, classes), meeting)
+    parts = small.image_parts(section, classes)
+    return PatchTower(section, small.image_spec(section), parts, head(section, section.width, space))
 
 
-def _text_tower(
-    section: SmallTextSection | BertTextSection | OpenClipTextSection,
-    vocabulary: int,
-    meeting: FeatureSpace,
-    fetch: Fetch,
-) -> Tower:
+def _text_tower(section: TextSection, vocabulary: int, space: FeatureSpace, fetch: Fetch) -> Tower:
     if isinstance(section, OpenClipTextSection):
-        tower: Tower = _openclip().text_tower(section, vocabulary, meeting, fetch)
-        return tower
+        from training.towers import openclip
+
+        return openclip.text_tower(section, vocabulary, space, fetch)
     if isinstance(section, BertTextSection):
-        project = head(section, section.width, meeting)
-        return BertTower(section, vocabulary, project, scale(section, meeting))
-    return text_tower(section, small.text_parts(section, vocabulary), meeting)
+        return BertTower(section, vocabulary, head(section, section.width, space))
+    return text_tower(section, small.text_parts(section, vocabulary), space, None)
+
+
+def image_spec(section: ImageSection) -> ImageSpec:
+    if isinstance(section, SmallImageSection):
+        return small.image_spec(section)
+    spec: ImageSpec = catalogue().image_spec(section)
+    return spec
+
+
+def text_spec(section: TextSection, tokenizer: TrainedTokenizer) -> TextSpec:
+    return TextSpec(
+        cleaning=tokenizer.cleaning,
+        context=section.context,
+        start=tokenizer.start,
+        end=tokenizer.end,
+        pad=tokenizer.pad,
+        length=_length(section),
+    )
+
+
+def tokenizer_for(section: TextSection, texts: Iterable[str]) -> TrainedTokenizer:
+    """The tower's tokenizer: its model's own, a named one, or one learned from `texts`."""
+    if isinstance(section, OpenClipTextSection):
+        return _own_tokenizer(section)
+    if isinstance(section, SmallTextSection) or section.tokenizer is None:
+        return train_definition(texts, section.vocabulary)
+    named = read_definition(Path(section.tokenizer), "bert")
+    if named.start is None or named.pad != PAD:
+        raise TowerError(f"{section.tokenizer} is not BERT's kind: a class id in front, and {PAD} as its pad")
+    return named
+
+
+def _own_tokenizer(section: OpenClipTextSection) -> TrainedTokenizer:
+    cleaning = catalogue().cleaning(section.model)
+    if cleaning == "clip":
+        if section.tokenizer is not None:
+            raise TowerError(f"{section.model} reads with CLIP's tokenizer; remove tokenizer from [text]")
+        return clip_tokenizer()
+    if section.tokenizer is None:
+        reads = f"{section.model} does not read as CLIP does"
+        raise TowerError(f"{reads}; name its tokenizer.json: tokenizer = 'FILE'")
+    return read_definition(Path(section.tokenizer), cleaning)
+
+
+def _length(section: TextSection) -> Literal["dynamic", "fixed"]:
+    """Only where the end of the text is read by a causal tower, what comes after it may be cut."""
+    if section.tokens != "class" or isinstance(section, BertTextSection):
+        return "fixed"
+    causal = isinstance(section, SmallTextSection) or catalogue().reads_to_the_end(section.model)
+    return "dynamic" if causal else "fixed"

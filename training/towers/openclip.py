@@ -8,36 +8,41 @@ from torch import nn
 from multifold.errors import needs_extra
 from training.recipes.schema import OpenClipImageSection, OpenClipTextSection
 from training.towers import assemble
-from training.towers.assemble import FeatureSpace, Fetch, head, patch_tower, scale
+from training.towers.assemble import FeatureSpace, Fetch, head
 from training.towers.base import BlockStack, Tower, TowerError
 from training.towers.catalogue import config, image_spec
 from training.towers.heads import IdentityHead, ProjectionHead, normal
-from training.towers.image import ImageParts, WholeTower
+from training.towers.image import ImageParts, PatchTower, WholeTower
 from training.towers.text import TextParts
 
 with needs_extra("train"):
     import open_clip
 
 
-def image_tower(section: OpenClipImageSection, meeting: FeatureSpace, fetch: Fetch) -> Tower:
+def image_tower(section: OpenClipImageSection, space: FeatureSpace, fetch: Fetch) -> Tower:
     """The image side of a model: taken apart if it is a plain vision transformer, else whole."""
-    network: Any = fetch(*_source(section, meeting.dim)).visual
+    network: Any = fetch(*_source(section, space.dim)).visual
     _check_image(section, network)
     if is_plain(network):
         classes = section.tokens if isinstance(section.tokens, int) else 1
         parts, own = image_parts(network, classes), projection(network.proj)
-        return patch_tower(section, image_spec(section), parts, meeting, own)
+        project = head(section, parts.positions.shape[1], space, own)
+        return PatchTower(section, image_spec(section), parts, project)
     if section.trainable != "all":
         network = open_clip.utils.freeze_batch_norm_2d(network)
-    project, spec = head(section, 1, meeting, IdentityHead()), image_spec(section)
-    return WholeTower(spec, network, project, scale(section, meeting), section.still)
+    project = head(section, 1, space, IdentityHead())
+    return WholeTower(image_spec(section), network, project, section.still)
 
 
-def text_tower(section: OpenClipTextSection, vocabulary: int, meeting: FeatureSpace, fetch: Fetch) -> Tower:
-    network: Any = fetch(*_source(section, meeting.dim)).text
+def text_tower(section: OpenClipTextSection, vocabulary: int, space: FeatureSpace, fetch: Fetch) -> Tower:
+    network: Any = fetch(*_source(section, space.dim)).text
     parts = text_parts(network)
-    _check_text(section, parts, vocabulary)
-    return assemble.text_tower(section, parts, meeting, projection(network.text_projection))
+    context, known = len(parts.positions), parts.embed.num_embeddings
+    if section.context != context:
+        raise TowerError(f"{section.model} reads {context} tokens; set context = {context} in [text]")
+    if vocabulary > known:
+        raise TowerError(f"the tokenizer has {vocabulary} ids, {section.model} knows {known}; name its own")
+    return assemble.text_tower(section, parts, space, projection(network.text_projection))
 
 
 def is_plain(network: nn.Module) -> bool:
@@ -84,12 +89,12 @@ def projection(own: nn.Parameter | nn.Linear | None) -> nn.Module:
 
 def _source(section: OpenClipImageSection | OpenClipTextSection, dim: int) -> tuple[str, str | None, int]:
     """What to load. Where the model's own projection is read, its length must be the geometry's."""
-    found = config(section.model)
-    fixed = section.pretrained is not None or found["vision_cfg"].get("timm_proj") == "none"
-    if section.tokens == "class" and fixed and found["embed_dim"] != dim:
-        raise TowerError(
-            f"{section.model} makes features of length {found['embed_dim']}, not {dim}; set dim in [geometry]"
-        )
+    wanted = config(section.model)
+    fixed = section.pretrained is not None or wanted["vision_cfg"].get("timm_proj") == "none"
+    length = wanted["embed_dim"]
+    if section.tokens == "class" and fixed and length != dim:
+        makes = f"{section.model} makes features of length {length}"
+        raise TowerError(f"{makes}, not {dim}; set dim in [geometry]")
     return section.model, section.pretrained, dim
 
 
@@ -98,16 +103,7 @@ def _check_image(section: OpenClipImageSection, network: nn.Module) -> None:
     if section.size != wants:
         raise TowerError(f"{section.model} sees {wants} pixels; set size = {wants} in [image]")
     if not is_plain(network) and (section.tokens != "class" or not section.final_norm):
-        raise TowerError(
-            f"{section.model} is no plain vision transformer: only tokens = 'class' with its final norm"
-        )
+        only = "only tokens = 'class' with its final norm"
+        raise TowerError(f"{section.model} is no plain vision transformer: {only}")
     if section.checkpointing and isinstance(network, open_clip.modified_resnet.ModifiedResNet):
         raise TowerError(f"open_clip offers no checkpointing for {section.model}; set checkpointing = false")
-
-
-def _check_text(section: OpenClipTextSection, parts: TextParts, vocabulary: int) -> None:
-    context, known = len(parts.positions), parts.embed.num_embeddings
-    if section.context != context:
-        raise TowerError(f"{section.model} reads {context} tokens; set context = {context} in [text]")
-    if vocabulary > known:
-        raise TowerError(f"the tokenizer has {vocabulary} ids, {section.model} knows {known}; name its own")

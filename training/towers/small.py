@@ -20,8 +20,6 @@ SPREAD = 0.02  # of fresh embeddings and positions
 
 
 class TransformerBlock(RowBlock):
-    """A pre-norm transformer block."""
-
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
@@ -81,7 +79,6 @@ def text_parts(section: SmallTextSection, vocabulary: int) -> TextParts:
 
 
 def image_spec(section: SmallImageSection) -> ImageSpec:
-    """How the small tower wants its pictures."""
     return ImageSpec(size=section.size, mean=MEAN, std=STD)
 
 

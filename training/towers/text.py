@@ -14,15 +14,13 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from training.towers.base import BlockStack, Tower
-from training.towers.heads import ModalityScale
+from training.towers.heads import TowerHead
 
 Readout: TypeAlias = Literal["end", "last", "appended", "all", "all but pads"]
 
 
 @dataclass(frozen=True)
 class TextParts:
-    """The parts of a transformer over tokens."""
-
     embed: nn.Embedding
     positions: Float[Tensor, "t c"]
     blocks: BlockStack
@@ -38,12 +36,7 @@ class TextTower(Tower):
     causal_mask: Tensor | None
 
     def __init__(
-        self,
-        parts: TextParts,
-        readout: Readout,
-        tail: Float[Tensor, "r c"] | None,
-        project: nn.Module,
-        scale: ModalityScale | None,
+        self, parts: TextParts, readout: Readout, tail: Float[Tensor, "r c"] | None, head: TowerHead
     ) -> None:
         super().__init__()
         self.readout = readout
@@ -53,7 +46,7 @@ class TextTower(Tower):
         self.appended = len(tail) if tail is not None and readout == "appended" else 0
         self.context = len(parts.positions) - self.appended
         self.length: Literal["dynamic", "fixed"] = "dynamic" if parts.causal and readout == "end" else "fixed"
-        self.project, self.scale = project, scale
+        self.project, self.scale = head
         places = len(parts.positions)
         self.register_buffer("places", torch.arange(places), persistent=False)
         self.register_buffer("causal_mask", causal_mask(places) if parts.causal else None, persistent=False)
@@ -91,5 +84,4 @@ class TextTower(Tower):
 
 
 def causal_mask(places: int) -> Float[Tensor, "t t"]:
-    """No token attends to later ones."""
     return torch.full((places, places), float("-inf")).triu(1)

@@ -4,7 +4,7 @@ import gzip
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -85,9 +85,8 @@ def read_definition(path: Path, cleaning: Cleaning) -> TrainedTokenizer:
             size = tokenizer.get_vocab_size()
             return TrainedTokenizer(definition, start[0] if start else None, end, pad, cleaning, size)
         case frame:
-            raise MultifoldError(
-                f"{path} frames a text by {len(frame)} ids; it needs an end, and at most a start"
-            )
+            ids = f"{path} frames a text by {len(frame)} ids"
+            raise MultifoldError(f"{ids}; it needs an end, and at most a start")
 
 
 def clip_definition() -> str:
@@ -104,8 +103,8 @@ def clip_definition() -> str:
 
 def _pad(tokenizer: Tokenizer, path: Path) -> int:
     beside = path.with_name("tokenizer_config.json")
-    said = json.loads(beside.read_text(encoding="utf-8")).get("pad_token") if beside.exists() else None
-    pad = tokenizer.token_to_id(said["content"] if isinstance(said, dict) else said) if said else None
+    token = json.loads(beside.read_text(encoding="utf-8")).get("pad_token") if beside.exists() else None
+    pad = tokenizer.token_to_id(token["content"] if isinstance(token, dict) else token) if token else None
     if pad is None and tokenizer.padding is not None:
         pad = tokenizer.padding["pad_id"]
     if pad is None:
@@ -158,14 +157,9 @@ def _clip_words() -> PreTokenizer:
 @cache
 def _ranges(kind: str) -> str:
     """All characters of a kind as the inside of a character class."""
-    every = "".join(map(chr, _code_points()))
+    every = "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
     spans = (match.group() for match in regex.finditer(f"{kind}+", every))
     return "".join(f"{span[0]}-{span[-1]}" for span in spans)
-
-
-def _code_points() -> Iterator[int]:
-    yield from range(0xD800)
-    yield from range(0xE000, sys.maxunicode + 1)
 
 
 def _clip_alphabet() -> list[str]:
@@ -175,9 +169,9 @@ def _clip_alphabet() -> list[str]:
 
 
 def _clip_merges() -> list[tuple[str, str]]:
-    found = importlib.util.find_spec("open_clip")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("open_clip")
+    if package is None or package.origin is None:
         raise MissingExtraError("open_clip is not installed. It comes with the extra 'train'.")
-    packed = Path(found.origin).with_name("bpe_simple_vocab_16e6.txt.gz").read_bytes()
+    packed = Path(package.origin).with_name("bpe_simple_vocab_16e6.txt.gz").read_bytes()
     lines = gzip.decompress(packed).decode("utf-8").split("\n")[1 : CLIP_MERGES + 1]
     return [(left, right) for left, right in map(str.split, lines)]

@@ -3,28 +3,26 @@
 import json
 from typing import Any
 
-from app.errors import ApiError
+from fastapi import APIRouter, Request
+
+from app.errors import ApiError, status_and_code
 from app.http import serialization
 from app.http.dependencies import CollectionDep
 from app.http.job_handlers import INGEST_JOB, write_many
-from app.http.openapi import describe_body, error_responses
+from app.http.openapi import body_route, error_responses
 from app.http.parsing import parse_filter, read_body
 from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
-from app.ingest.pipeline import WrittenItem
+from app.ingest.pipeline import Written, WrittenItem
 from index.collection import Collection
 from index.store import browse
-from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Item
 from multifold.wire.administration import JobAnswer
 from multifold.wire.items import BulkAnswer, BulkItemOutcome, ItemCount, ItemPage, RemovalAnswer
 
-with needs_extra("serve"):
-    from fastapi import APIRouter, Request
-
 router = APIRouter(prefix="/items", tags=["items"])
 
 
-@router.post("", responses=error_responses(413, 415, 422, 429, 503), openapi_extra=describe_body(BulkBody))
+@router.post("", **body_route(BulkBody))
 async def write(request: Request, runtime: CollectionDep) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
     body = await read_body(request, BulkBody, runtime.run)
@@ -32,15 +30,13 @@ async def write(request: Request, runtime: CollectionDep) -> BulkAnswer:
     outcomes = await write_many(runtime, body.items)
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
     written = sum(isinstance(outcome, WrittenItem) for outcome in outcomes)
+    failures = [one for one in outcomes if isinstance(one, Exception) and status_and_code(one)[0] == 503]
+    if failures and len(failures) == len(outcomes):  # the service cannot store anything now
+        raise failures[0]
     return BulkAnswer(results, written, len(results) - written, runtime.service.collection.version)
 
 
-@router.post(
-    "/bulk",
-    status_code=202,
-    responses=error_responses(413, 415, 422, 429, 503),
-    openapi_extra=describe_body(BulkBody),
-)
+@router.post("/bulk", status_code=202, **body_route(BulkBody))
 async def write_later(request: Request, runtime: CollectionDep) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
     body = await read_body(request, BulkBody, runtime.run)
@@ -49,7 +45,7 @@ async def write_later(request: Request, runtime: CollectionDep) -> JobAnswer:
     return serialization.job_answer(job)
 
 
-@router.post("/delete", responses=error_responses(413, 422, 429, 503))
+@router.post("/delete", responses=error_responses(400, 413, 422, 429, 503))
 async def delete(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
     """Remove the items of these ids, or those that a filter lets through."""
     chosen = parse_filter(body.filter)
@@ -63,14 +59,14 @@ async def delete(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
     return RemovalAnswer(removed=removed)
 
 
-@router.post("/scroll", responses=error_responses(413, 422, 429, 503))
+@router.post("/scroll", responses=error_responses(400, 413, 422, 429, 503))
 async def scroll(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
     items, after = await runtime.run(lambda: _page(runtime.service.collection, body))
     return ItemPage(tuple(serialization.serialize_item(item, runtime.address) for item in items), after)
 
 
-@router.post("/count", responses=error_responses(413, 422, 429, 503))
+@router.post("/count", responses=error_responses(400, 413, 422, 429, 503))
 async def count(runtime: CollectionDep, body: ItemFilterBody) -> ItemCount:
     """How many items there are, or how many of them a filter lets through."""
     chosen = parse_filter(body.filter)
@@ -85,7 +81,7 @@ def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str
     return items, items[-1].id if len(items) == body.limit else None
 
 
-def _outcome(raw: dict[str, Any], outcome: WrittenItem | MultifoldError) -> BulkItemOutcome:
+def _outcome(raw: dict[str, Any], outcome: Written) -> BulkItemOutcome:
     if isinstance(outcome, WrittenItem):
         return BulkItemOutcome(outcome.item.id, serialization.serialize_written(outcome))
     name = raw.get("id")

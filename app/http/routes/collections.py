@@ -2,6 +2,8 @@
 
 from dataclasses import asdict
 
+from fastapi import APIRouter
+
 from app.collections.collections import Collections, CollectionService
 from app.errors import ApiError
 from app.http.dependencies import ServiceDep
@@ -14,28 +16,15 @@ from index.contracts import IndexPlan
 from index.engine_factory import check_plan
 from index.registry import DEFAULT, MAIN, CollectionListing
 from multifold.bundle.bundle import Bundle, BundleError
-from multifold.errors import MultifoldError, needs_extra
-from multifold.wire.administration import (
-    AliasAnswer,
-    AliasesAnswer,
-    BundleReload,
-    BundleReloadAnswer,
-    BundlesAnswer,
-    BundleStatus,
-    CollectionsAnswer,
-    CollectionStatus,
-    IndexSettings,
-    JobAnswer,
-    NameRemoval,
-)
-
-with needs_extra("serve"):
-    from fastapi import APIRouter
+from multifold.errors import MultifoldError
+from multifold.wire import administration as wire
+from multifold.wire.administration import CollectionStatus, JobAnswer, NameRemoval
 
 router = APIRouter(prefix="/v1", tags=["collections"])
+CHANGE_ERRORS = error_responses(400, 404, 409, 413, 422, 429, 503)
 
 
-@router.post("/collections", status_code=201, responses=error_responses(404, 409, 413, 422, 429, 503))
+@router.post("/collections", status_code=201, responses=CHANGE_ERRORS)
 async def create(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
@@ -45,14 +34,14 @@ async def create(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
 
 
 @router.get("/collections", responses=error_responses(429))
-async def collections(runtime: ServiceDep) -> CollectionsAnswer:
+async def collections(runtime: ServiceDep) -> wire.CollectionsAnswer:
     """All collections."""
-    collections = runtime.collections
-    return await runtime.quick.run(
-        lambda: CollectionsAnswer(
-            tuple(_one(collections, name) for name in (MAIN, *collections.listing().entries))
-        )
-    )
+
+    def describe_all() -> tuple[CollectionStatus, ...]:
+        names = (MAIN, *runtime.collections.listing().entries)
+        return tuple(_one(runtime.collections, name) for name in names)
+
+    return wire.CollectionsAnswer(await runtime.quick.run(describe_all))
 
 
 @router.get("/collections/{name}", responses=error_responses(404, 422, 429))
@@ -69,9 +58,7 @@ async def drop(runtime: ServiceDep, name: str) -> NameRemoval:
     return NameRemoval(name)
 
 
-@router.post(
-    "/collections/{name}/rebuild", status_code=202, responses=error_responses(404, 409, 413, 422, 429, 503)
-)
+@router.post("/collections/{name}/rebuild", status_code=202, responses=CHANGE_ERRORS)
 async def rebuild(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswer:
     """Write a collection again into another, from originals and with another bundle, and move an alias there.
 
@@ -92,7 +79,7 @@ async def rebuild(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswe
 
 
 @router.post(
-    "/collections/{name}/reindex", status_code=202, responses=error_responses(404, 413, 422, 429, 503)
+    "/collections/{name}/reindex", status_code=202, responses=error_responses(400, 404, 413, 422, 429, 503)
 )
 async def reindex(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
     """Build another index of what is stored, without encoding anything again; a job does it.
@@ -106,18 +93,15 @@ async def reindex(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
 
 
 @router.get("/bundles", responses=error_responses(429))
-async def bundles(runtime: ServiceDep) -> BundlesAnswer:
+async def bundles(runtime: ServiceDep) -> wire.BundlesAnswer:
     """The bundles at hand: the service's own, and those of its folder of bundles."""
     collections = runtime.collections
-    return await runtime.quick.run(
-        lambda: BundlesAnswer(
-            tuple(_bundle(folder.name, one, collections) for folder, one in collections.encoders.at_hand())
-        )
-    )
+    pairs = await runtime.quick.run(lambda: list(collections.encoders.at_hand()))
+    return wire.BundlesAnswer(tuple(_bundle(folder.name, bundle, collections) for folder, bundle in pairs))
 
 
 @router.post("/bundles/reload", responses=error_responses(409, 413, 422, 429))
-async def reload(runtime: ServiceDep) -> BundleReloadAnswer:
+async def reload(runtime: ServiceDep) -> wire.BundleReloadAnswer:
     """Read the bundles in use again: calibration, explanations and words of the same vectors.
 
     They are verified first; requests that are under way end as they began. All are replaced, or none.
@@ -125,24 +109,23 @@ async def reload(runtime: ServiceDep) -> BundleReloadAnswer:
     pairs = await runtime.quick.run(runtime.collections.encoders.reload)
     insight.clear_caches()
     runtime.audit.record("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
-    return BundleReloadAnswer(
-        tuple(BundleReload(now.name, now.vector_id, now.bundle_id, before.bundle_id) for before, now in pairs)
-    )
+    bundles = (wire.BundleReload(now.name, now.vector_id, now.bundle_id, old.bundle_id) for old, now in pairs)
+    return wire.BundleReloadAnswer(tuple(bundles))
 
 
 @router.get("/aliases", responses=error_responses(429))
-async def aliases(runtime: ServiceDep) -> AliasesAnswer:
+async def aliases(runtime: ServiceDep) -> wire.AliasesAnswer:
     """The collection of each alias; `default` is the one where none is named."""
     listing = await runtime.quick.run(runtime.collections.listing)
-    return AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
+    return wire.AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
 
 
-@router.put("/aliases/{alias}", responses=error_responses(404, 409, 413, 422, 429))
-async def set_alias(runtime: ServiceDep, alias: str, body: AliasBody) -> AliasAnswer:
+@router.put("/aliases/{alias}", responses=error_responses(400, 404, 409, 413, 422, 429))
+async def set_alias(runtime: ServiceDep, alias: str, body: AliasBody) -> wire.AliasAnswer:
     """Call a collection so from now on, in one step."""
     former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, body.collection))
     runtime.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
-    return AliasAnswer(alias, body.collection, former)
+    return wire.AliasAnswer(alias, body.collection, former)
 
 
 @router.delete("/aliases/{alias}", responses=error_responses(404, 422, 429))
@@ -157,26 +140,18 @@ def _index_plan(body: IndexBody | None) -> IndexPlan | None:
     return None if body is None else IndexPlan(**body.model_dump())
 
 
-def _bundle(folder: str, bundle: Bundle | BundleError, collections: Collections) -> BundleStatus:
+def _bundle(folder: str, bundle: Bundle | BundleError, collections: Collections) -> wire.BundleStatus:
     if isinstance(bundle, BundleError):
-        return BundleStatus(
-            folder=folder,
-            name=None,
-            about=None,
-            vector_id=None,
-            bundle_id=None,
-            collections=(),
-            trouble=str(bundle),
-        )
-    return BundleStatus(
+        unknown = dict.fromkeys(("name", "about", "vector_id", "bundle_id"))
+        return wire.BundleStatus(folder=folder, **unknown, collections=(), trouble=str(bundle))
+    users = [one.name for one in collections.services() if one.encoder.bundle.folder == bundle.folder]
+    return wire.BundleStatus(
         folder=folder,
         name=bundle.name,
         about=bundle.about,
         vector_id=bundle.vector_id,
         bundle_id=bundle.bundle_id,
-        collections=tuple(
-            one.name for one in collections.services() if one.encoder.bundle.folder == bundle.folder
-        ),
+        collections=tuple(users),
         trouble=None,
     )
 
@@ -189,15 +164,12 @@ def _one(collections: Collections, name: str) -> CollectionStatus:
     except MultifoldError as error:
         if real == MAIN:
             raise
+        unknown = dict.fromkeys(("bundle", "items", "observations", "version", "index"))
         return CollectionStatus(
             name=real,
             aliases=tuple(listing.aliases_of(real)),
             vector_id=listing.entries[real].vector_id,
-            bundle=None,
-            items=None,
-            observations=None,
-            version=None,
-            index=None,
+            **unknown,
             trouble=str(error),
         )
 
@@ -212,6 +184,6 @@ def _status(service: CollectionService, listing: CollectionListing) -> Collectio
         items=collection.count(),
         observations=dict(collection.observations()),
         version=collection.version,
-        index=IndexSettings(plan.type, plan.device, plan.recall),
+        index=wire.IndexSettings(plan.type, plan.device, plan.recall),
         trouble=None,
     )

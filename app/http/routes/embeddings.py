@@ -3,41 +3,34 @@
 import asyncio
 import base64
 
-import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import TypeAdapter
 
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
-from app.http.openapi import describe_body, error_responses
-from app.http.parsing import check_text, read_body, read_file
+from app.http.openapi import body_route, error_responses
+from app.http.parsing import parse_content, read_body
 from app.http.schemas.search import EmbeddingsBody
-from app.ingest.uploads import read_mesh_file
 from app.runtime.runtime import CollectionRuntime
-from app.search.query import ImageQueryPart, MeshQueryPart, QueryPart, TextQueryPart
-from multifold.errors import needs_extra
 from multifold.types import SIDES, Vector
 from multifold.wire.search import EmbeddingInfo, EmbeddingsAnswer, ModelsAnswer, ServedModel, TokenUsage
-
-with needs_extra("serve"):
-    from fastapi import APIRouter, Request, Response
-    from pydantic import TypeAdapter
 
 router = APIRouter(tags=["embeddings"])
 EMBEDDINGS_ANSWER = TypeAdapter(EmbeddingsAnswer)
 
 
-@router.post(
-    "/embeddings",
-    response_model=EmbeddingsAnswer,
-    responses=error_responses(404, 413, 415, 422, 429, 503),
-    openapi_extra=describe_body(EmbeddingsBody),
-)
+@router.post("/embeddings", response_model=EmbeddingsAnswer, **body_route(EmbeddingsBody, 404))
 async def embeddings(request: Request, runtime: CollectionDep) -> Response:
     """The index vectors of texts, or of images or meshes as data URIs."""
     body = await read_body(request, EmbeddingsBody, runtime.run)
-    _check(runtime, body)
+    dim = runtime.service.encoder.dim
+    _model(runtime, body.model)
+    if body.dimensions not in (None, dim):
+        raise ApiError(422, "bad_dimensions", f"vectors have {dim} numbers here, and cannot be shortened")
     inputs = [body.input] if isinstance(body.input, str) else body.input
     runtime.check_many(len(inputs), "inputs")
-    parts = [_query_part(runtime, body, one) for one in inputs]
+    kind, max_text = "mesh" if body.modality == "shape" else body.modality, runtime.service.settings.max_text
+    parts = [parse_content(kind, one, body.mesh_format, max_text) for one in inputs]
     encoded = await asyncio.gather(*(runtime.query_encoder.encode(part) for part in parts))
     data = tuple(
         EmbeddingInfo(index=index, embedding=_serialize_vector(one.vector, body.encoding_format))
@@ -52,45 +45,26 @@ async def embeddings(request: Request, runtime: CollectionDep) -> Response:
 @router.get("/models")
 async def models(runtime: CollectionDep) -> ModelsAnswer:
     """The bundle that is loaded."""
-    return ModelsAnswer(data=(_model(runtime),))
+    return ModelsAnswer(data=(_model(runtime, None),))
 
 
 @router.get("/models/{name}", responses=error_responses(404, 422))
 async def model(runtime: CollectionDep, name: str) -> ServedModel:
     """One bundle."""
-    _check_model(runtime, name)
-    return _model(runtime)
+    return _model(runtime, name)
 
 
-def _model(runtime: CollectionRuntime) -> ServedModel:
+def _model(runtime: CollectionRuntime, name: str | None) -> ServedModel:
+    """The bundle that is loaded, if it is meant."""
     encoder = runtime.service.encoder
-    return ServedModel(id=encoder.bundle.name, modalities=SIDES, dimensions=encoder.dim)
-
-
-def _check(runtime: CollectionRuntime, body: EmbeddingsBody) -> None:
-    if body.model is not None:
-        _check_model(runtime, body.model)
-    dim = runtime.service.encoder.dim
-    if body.dimensions not in (None, dim):
-        raise ApiError(422, "bad_dimensions", f"vectors have {dim} numbers here, and cannot be shortened")
-
-
-def _check_model(runtime: CollectionRuntime, name: str) -> None:
-    loaded = runtime.service.encoder.bundle.name
-    if name != loaded:
+    loaded = encoder.bundle.name
+    if name not in (None, loaded):
         raise ApiError(404, "no_such_model", f"there is no model {name!r}; the one here is {loaded!r}")
-
-
-def _query_part(runtime: CollectionRuntime, body: EmbeddingsBody, one: str) -> QueryPart:
-    if body.modality == "text":
-        return TextQueryPart(check_text(one, runtime.service.settings.max_text))
-    if body.modality == "image":
-        return ImageQueryPart(read_file(one, "image").data)
-    return MeshQueryPart(read_mesh_file(read_file(one, "mesh"), body.mesh_format))
+    return ServedModel(id=loaded, modalities=SIDES, dimensions=encoder.dim)
 
 
 def _serialize_vector(vector: Vector, encoding: str) -> list[float] | str:
-    if encoding == "float":
-        numbers: list[float] = vector.tolist()
-        return numbers
-    return base64.b64encode(vector.astype(np.dtype("<f4")).tobytes()).decode()
+    if encoding == "base64":
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    numbers: list[float] = vector.tolist()
+    return numbers

@@ -1,52 +1,33 @@
 """/v1/feedback: keep, list and remove verdicts on hits."""
 
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from app.errors import ApiError
 from app.feedback import recording
 from app.http.dependencies import CollectionDep
-from app.http.openapi import FILE_RESPONSE, describe_body, error_responses
+from app.http.openapi import FILE, body_route, error_responses
 from app.http.parsing import parse_parts, read_body
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import FeedbackBody
 from app.ingest.uploads import PICTURE_TYPES
-from index.store.feedback import FeedbackFilter, Judgement
-from multifold.errors import needs_extra
+from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
 from multifold.types import Verdict
 from multifold.wire.items import RemovalAnswer
 from multifold.wire.search import FeedbackEntry, FeedbackPage, FeedbackPart, ObservationReference
 
-with needs_extra("serve"):
-    from fastapi import APIRouter, Query, Request, Response
-
 router = APIRouter(prefix="/feedback", tags=["feedback"])
 
 
-@router.post(
-    "",
-    responses=error_responses(403, 404, 413, 415, 422, 429, 503),
-    openapi_extra=describe_body(FeedbackBody),
-)
+@router.post("", **body_route(FeedbackBody, 403, 404))
 async def write(request: Request, runtime: CollectionDep) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
     body = await read_body(request, FeedbackBody, runtime.run)
-    parts, shown = parse_parts(body.query, runtime.service.settings.max_text), body.observation
-    observation = None if shown is None else (shown.kind, shown.index)
-    judgement = await runtime.run(
-        partial(
-            recording.record_verdict,
-            runtime.service,
-            parts,
-            body.query.target,
-            body.item,
-            observation,
-            body.verdict,
-            body.by,
-        )
-    )
-    runtime.parent.telemetry.verdict(runtime.service.name, body.verdict)
+    parts = parse_parts(body.query, runtime.service.settings.max_text)
+    judgement = await runtime.run(lambda: recording.record_verdict(runtime.service, parts, body))
+    runtime.parent.telemetry.verdicts.add(runtime.service.name, body.verdict)
     runtime.audit(f"feedback {body.verdict}", [body.item], 1)
     return _serialize(judgement, runtime.address)
 
@@ -66,11 +47,7 @@ async def scroll(
     return FeedbackPage(tuple(_serialize(one, runtime.address) for one in judgements), last)
 
 
-@router.get(
-    "/{feedback_id}/files/{index}",
-    responses={**FILE_RESPONSE, **error_responses(404, 422)},
-    response_class=Response,
-)
+@router.get("/{feedback_id}/files/{index}", **FILE)
 async def file(runtime: CollectionDep, feedback_id: str, index: int) -> Response:
     """The picture or mesh that was asked with, where it is kept; parts of a mix are counted from 0."""
     judgement = await runtime.run(lambda: runtime.service.collection.judgement(feedback_id))
@@ -93,6 +70,11 @@ async def remove(runtime: CollectionDep, feedback_id: str) -> RemovalAnswer:
 
 def _serialize(judgement: Judgement, address: str) -> FeedbackEntry:
     files = f"{address}/feedback/{judgement.id}/files"
+
+    def describe(index: int, part: FeedbackQueryPart) -> FeedbackPart:
+        address = f"{files}/{index}" if part.blob else None
+        return FeedbackPart(part.means, part.weight, part.text, part.id, part.side, address)
+
     return FeedbackEntry(
         id=judgement.id,
         item=judgement.item,
@@ -101,15 +83,5 @@ def _serialize(judgement: Judgement, address: str) -> FeedbackEntry:
         by=judgement.author,
         given=datetime.fromtimestamp(judgement.given, UTC).isoformat(timespec="milliseconds"),
         target=judgement.target,
-        query=tuple(
-            FeedbackPart(
-                part.means,
-                part.weight,
-                part.text,
-                part.id,
-                part.side,
-                f"{files}/{index}" if part.blob else None,
-            )
-            for index, part in enumerate(judgement.query)
-        ),
+        query=tuple(describe(index, part) for index, part in enumerate(judgement.query)),
     )

@@ -1,18 +1,24 @@
 """/healthz: the process is alive. /readyz: a real query gives the known answer. /metrics: for Prometheus."""
 
+import asyncio
 from typing import Any
 
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
+
 from app.errors import ApiError
-from app.http.dependencies import CollectionDep
+from app.http.dependencies import CollectionDep, ServiceDep
 from app.http.openapi import error_responses
 from app.http.schemas.info import HealthAnswer
-from app.operations import readiness
+from app.operations import probes
 from app.operations.telemetry import MEDIA_TYPE
-from multifold.errors import MultifoldError, needs_extra
+from app.runtime.runtime import Runtime
+from index.cluster.contracts import ClusterError
+from index.store.database import StoreError
+from multifold.bundle import canary
+from multifold.errors import MultifoldError
 
-with needs_extra("serve"):
-    from fastapi import APIRouter, Response
-
+READY_SECONDS = 8.0  # less than a probe waits
 router = APIRouter(tags=["health"])
 TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text format"}
@@ -26,13 +32,31 @@ async def healthz() -> HealthAnswer:
 
 
 @router.get("/readyz", responses=error_responses(503))
-async def readyz(runtime: CollectionDep) -> HealthAnswer:
-    """The encoder answers its canaries, and a known item is found where it belongs."""
+async def readyz(runtime: ServiceDep) -> HealthAnswer:
+    """The encoder answers its canaries, and a known item is found where it belongs.
+
+    Where services share a database or a cluster that is away, each of them is ready and says `store_away`:
+    another replica would be no better.
+    """
+    collections = runtime.collections
     try:
-        await runtime.run(lambda: readiness.check_readiness(runtime.service))
-    except MultifoldError as error:
-        raise ApiError(503, "not_ready", str(error)) from error
+        try:
+            await asyncio.wait_for(_check(runtime), READY_SECONDS)
+        except (StoreError, ClusterError, TimeoutError) as error:
+            known = not isinstance(error, TimeoutError) or collections.store_is_away
+            if not (collections.shared and known):
+                raise
+            await run_in_threadpool(canary.check, collections.main.encoder)
+            return HealthAnswer(status="store_away")
+    except (MultifoldError, TimeoutError) as error:
+        reason = str(error) or f"no answer within {READY_SECONDS:.0f} seconds"
+        raise ApiError(503, "not_ready", reason) from error
     return HealthAnswer(status="ok")
+
+
+async def _check(runtime: Runtime) -> None:
+    collection = await runtime.collection()
+    await collection.run(lambda: probes.check_readiness(collection.service))
 
 
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})

@@ -1,17 +1,25 @@
 """GET /v1/info: version, bundle, collection and limits."""
 
+from dataclasses import asdict
 from importlib.metadata import version
+
+from fastapi import APIRouter
 
 from app.collections.collections import CollectionService
 from app.http.dependencies import CollectionDep
-from app.http.schemas.info import BundleSummary, CollectionSummary, InfoAnswer, LimitsSummary
+from app.http.schemas.info import (
+    BundleSummary,
+    CollectionSummary,
+    EvidenceSummary,
+    InfoAnswer,
+    LegSummary,
+    LimitsSummary,
+)
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
-from multifold.errors import needs_extra
+from index.search.evidence import NAMES, SideModel
+from multifold.types import SIDES
 from renderers.contracts import DEFAULT_LIMITS
-
-with needs_extra("serve"):
-    from fastapi import APIRouter
 
 router = APIRouter(tags=["info"])
 
@@ -35,6 +43,28 @@ def describe(service: CollectionService) -> InfoAnswer:
     )
 
 
+def _collection(service: CollectionService) -> CollectionSummary:
+    one, evidence = service.collection, service.evidence.now()
+    sealed, rows = one.sealed_rows()
+    return CollectionSummary(
+        items=one.count(),
+        observations=one.observations(),
+        version=one.version,
+        rows=rows,
+        sealed_rows=sealed,
+        evidence={side: _evidence(evidence.of(side)) for side in SIDES},
+    )
+
+
+def _evidence(model: SideModel) -> EvidenceSummary:
+    return EvidenceSummary(
+        weights={name: round(float(one), 4) for name, one in zip(NAMES, model.weights, strict=True) if one},
+        queries=model.queries,
+        recall=dict(model.recall),
+        legs={leg: LegSummary(**asdict(quality)) for leg, quality in model.legs.items()},
+    )
+
+
 def _bundle(service: CollectionService) -> BundleSummary:
     model = service.confidence.now()
     bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
@@ -52,13 +82,6 @@ def _bundle(service: CollectionService) -> BundleSummary:
         calibrated=sorted(model.curves),
         calibrated_by=model.basis,
         calibrated_on=model.items,
-    )
-
-
-def _collection(service: CollectionService) -> CollectionSummary:
-    collection = service.collection
-    return CollectionSummary(
-        items=collection.count(), observations=collection.observations(), version=collection.version
     )
 
 

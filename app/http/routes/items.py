@@ -1,58 +1,60 @@
 """/v1/items/{id}: write, read, change and remove an item, look at its pictures, find what is like it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
-from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 from app.errors import ApiError
 from app.http import serialization
 from app.http.dependencies import CollectionDep
-from app.http.openapi import BINARY_FILE, FILE_RESPONSE, error_responses
+from app.http.openapi import BINARY_FILE, FILE, error_responses, file_route
 from app.http.parsing import check_item_id, check_text, choose_sides, media_type, parse_item_form
 from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import ItemQueryPart
-from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Item, Kind
+from multifold.errors import MultifoldError
+from multifold.types import Kind
 from multifold.wire.items import ItemWriteAnswer, RemovalAnswer, StoredItem
 from multifold.wire.search import SearchAnswer
 
-with needs_extra("serve"):
-    from fastapi import APIRouter, Request, Response
-    from pydantic import TypeAdapter
 
-router = APIRouter(prefix="/items", tags=["items"])
-STORED_ITEM = TypeAdapter(StoredItem)
+class ItemRoute(APIRoute):
+    """A route of an item's part, such as a view, takes no id that ends so and came as one segment: `%2F`."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        last_segment: bytes = scope.get("raw_path", b"").partition(b"?")[0].rpartition(b"/")[2]
+        if b"%2f" in last_segment.lower() and not self.path.endswith("{item_id:path}"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+router = APIRouter(prefix="/items", tags=["items"], route_class=ItemRoute)
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
+PHOTOS = "photos, or addresses if it may fetch"
 BODY: dict[str, Any] = {
     "type": "object",
+    "additionalProperties": False,
     "properties": {
         "texts": {"type": "array", "items": {"type": "string"}, "description": "captions"},
-        "images": {
-            "type": "array",
-            "items": BINARY_FILE,
-            "description": "photos, or addresses if it may fetch",
-        },
+        "images": {"type": "array", "items": BINARY_FILE, "description": PHOTOS},
         "mesh": {**BINARY_FILE, "description": "a 3D shape; its views are rendered here"},
         "mesh_format": {"type": "string", "description": "where the file name does not tell, such as glb"},
         "payload": {"type": "string", "description": "your own JSON object, kept with the item"},
     },
 }
+PUT_ERRORS = error_responses(400, 404, 413, 415, 422, 429, 503)
 PUT = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}}
-NOTHING: Mapping[str, str] = {}
-PICTURE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"image/*": {"schema": BINARY_FILE}}, "description": "the picture"}
-}
+PICTURE = file_route("image/*", "the picture")
 
 
-@router.get(
-    "/{item_id:path}/views/{index:int}",
-    responses={**PICTURE, **error_responses(404, 422)},
-    response_class=Response,
-)
+@router.get("/{item_id:path}/views/{index:int}", **PICTURE)
 async def view(
     request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "", small: bool = False
 ) -> Response:
@@ -60,11 +62,7 @@ async def view(
     return await _picture(request, runtime, item_id, "view", index, v, small=small)
 
 
-@router.get(
-    "/{item_id:path}/photos/{index:int}",
-    responses={**PICTURE, **error_responses(404, 422)},
-    response_class=Response,
-)
+@router.get("/{item_id:path}/photos/{index:int}", **PICTURE)
 async def photo(
     request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "", small: bool = False
 ) -> Response:
@@ -72,41 +70,29 @@ async def photo(
     return await _picture(request, runtime, item_id, "photo", index, v, small=small)
 
 
-@router.get(
-    "/{item_id:path}/thumbnail", responses={**PICTURE, **error_responses(404, 422)}, response_class=Response
-)
+@router.get("/{item_id:path}/thumbnail", **PICTURE)
 async def thumbnail(request: Request, runtime: CollectionDep, item_id: str) -> Response:
     """The picture that stands for an item, small: its first photo, else the first view of its mesh."""
-    whole = f"{item_id}/thumbnail"
-    if _is_one_segment(request, whole):
-        return Response(STORED_ITEM.dump_json(await get(runtime, whole)), media_type="application/json")
-    pictures = [one for one in (await _item(runtime, item_id)).observations if one.blob is not None]
-    best = min(pictures, key=lambda one: (one.kind != "photo", one.index), default=None)
-    if best is None or best.blob is None:
+    item = await runtime.item(item_id)
+    pictures = item.pictures("photo") or item.pictures("view")
+    if not pictures:
         raise ApiError(404, "not_found", f"the item {item_id!r} has no picture")
-    return await _blob(request, runtime, best.blob, "", "image/webp", small=True)
+    return await _blob(request, runtime, pictures[0], "", "image/webp", small=True)
 
 
-@router.get(
-    "/{item_id:path}/files/{index:int}",
-    responses={**FILE_RESPONSE, **error_responses(404, 422)},
-    response_class=Response,
-)
+@router.get("/{item_id:path}/files/{index:int}", **FILE)
 async def file(request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "") -> Response:
     """The mesh of an item as it was handed in, to be saved."""
-    whole = f"{item_id}/files/{index}"
-    if _is_one_segment(request, whole):
-        return Response(STORED_ITEM.dump_json(await get(runtime, whole)), media_type="application/json")
-    files = (await _item(runtime, item_id)).files
+    files = (await runtime.item(item_id)).files
     if index >= len(files):
         raise ApiError(404, "not_found", f"the item {item_id!r} has no file {index}")
     name = f'attachment; filename="{files[index][:12]}{files[index][64:]}"'
-    return await _blob(
-        request, runtime, files[index], v, "application/octet-stream", {"content-disposition": name}
-    )
+    response = await _blob(request, runtime, files[index], v, "application/octet-stream")
+    response.headers["content-disposition"] = name
+    return response
 
 
-@router.put("/{item_id:path}", responses=error_responses(400, 413, 415, 422, 429, 503), openapi_extra=PUT)
+@router.put("/{item_id:path}", responses=PUT_ERRORS, openapi_extra=PUT)
 async def put(request: Request, runtime: CollectionDep, item_id: str) -> ItemWriteAnswer:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
     settings = runtime.service.settings
@@ -123,7 +109,7 @@ async def put(request: Request, runtime: CollectionDep, item_id: str) -> ItemWri
     return serialization.serialize_written(written)
 
 
-@router.patch("/{item_id:path}", responses=error_responses(404, 413, 422, 429, 503))
+@router.patch("/{item_id:path}", responses=error_responses(400, 404, 413, 422, 429, 503))
 async def patch(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
     """Change the payload or the captions of an item; its pictures stay."""
     if body.payload is None and body.texts is None:
@@ -134,7 +120,7 @@ async def patch(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> It
     return serialization.serialize_written(changed)
 
 
-@router.post("/{item_id:path}/similar", responses=error_responses(404, 413, 422, 429, 503))
+@router.post("/{item_id:path}/similar", responses=error_responses(400, 404, 413, 422, 429, 503))
 async def similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> SearchAnswer:
     """Items that are like this one, which itself is left out."""
     part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
@@ -148,10 +134,10 @@ async def similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> Se
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
 async def get(runtime: CollectionDep, item_id: str) -> StoredItem:
     """An item with its payload and all its observations."""
-    return serialization.serialize_item(await _item(runtime, item_id), runtime.address)
+    return serialization.serialize_item(await runtime.item(item_id), runtime.address)
 
 
-@router.delete("/{item_id:path}", responses=error_responses(422))
+@router.delete("/{item_id:path}", responses=error_responses(404, 422))
 async def delete(runtime: CollectionDep, item_id: str) -> RemovalAnswer:
     """Remove an item. Removing one that is not there removes 0."""
     removed = await runtime.run(lambda: runtime.service.delete([item_id]))
@@ -159,48 +145,23 @@ async def delete(runtime: CollectionDep, item_id: str) -> RemovalAnswer:
     return RemovalAnswer(removed=removed)
 
 
-def _is_one_segment(request: Request, item_id: str) -> bool:
-    """Whether this id was sent as clients send ids, its slashes written %2F."""
-    raw: bytes = request.scope.get("raw_path", b"")
-    return raw.partition(b"?")[0].lower().endswith(b"/" + quote(item_id, safe="").lower().encode())
-
-
-async def _item(runtime: CollectionRuntime, item_id: str) -> Item:
-    item = await runtime.run(lambda: runtime.service.collection.get(item_id))
-    if item is None:
-        raise ApiError(404, "not_found", f"there is no item {item_id!r}")
-    return item
-
-
 async def _picture(
     request: Request, runtime: CollectionRuntime, item_id: str, kind: Kind, index: int, v: str, *, small: bool
 ) -> Response:
-    whole = f"{item_id}/{serialization.PICTURE_FOLDERS[kind]}/{index}"
-    if _is_one_segment(request, whole):  # then it is the id of an item that ends so
-        return Response(STORED_ITEM.dump_json(await get(runtime, whole)), media_type="application/json")
-    item = await _item(runtime, item_id)
+    item = await runtime.item(item_id)
     key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
     if key is None:
         raise ApiError(404, "not_found", f"the item {item_id!r} has no {kind} {index}")
-    kind_of = "image/webp" if small else PICTURE_TYPES[key[64:]]
-    return await _blob(request, runtime, key, v, kind_of, small=small)
+    media = "image/webp" if small else PICTURE_TYPES[key[64:]]
+    return await _blob(request, runtime, key, v, media, small=small)
 
 
 async def _blob(
-    request: Request,
-    runtime: CollectionRuntime,
-    key: str,
-    v: str,
-    kind: str,
-    more: Mapping[str, str] = NOTHING,
-    *,
-    small: bool = False,
+    request: Request, runtime: CollectionRuntime, key: str, v: str, media: str, *, small: bool = False
 ) -> Response:
     tag = f'"{key}-small"' if small else f'"{key}"'
-    headers = {"etag": tag, "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN, **more}
-    if request.headers.get("if-none-match") == headers["etag"]:
+    headers = {"etag": tag, "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN}
+    if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    data = await runtime.run(
-        lambda: runtime.service.thumbnail(key) if small else runtime.service.collection.blobs.get(key)
-    )
-    return Response(data, media_type=kind, headers=headers)
+    read = runtime.service.thumbnail if small else runtime.service.collection.blobs.get
+    return Response(await runtime.run(partial(read, key)), media_type=media, headers=headers)

@@ -1,13 +1,12 @@
 """/v1/jobs: list, show and cancel jobs."""
 
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+
 from app.http.dependencies import ServiceDep
 from app.http.openapi import error_responses
 from app.http.serialization import job_answer, serialize_job
-from multifold.errors import needs_extra
 from multifold.wire.administration import JobAnswer, JobsAnswer
-
-with needs_extra("serve"):
-    from fastapi import APIRouter
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -15,18 +14,18 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 @router.get("")
 async def jobs(runtime: ServiceDep) -> JobsAnswer:
     """All jobs that are known, the youngest first."""
-    return JobsAnswer(tuple(map(serialize_job, await runtime.jobs.all())))
+    return JobsAnswer(tuple(map(serialize_job, await run_in_threadpool(runtime.collections.jobs.all))))
 
 
 @router.get("/{job_id}", responses=error_responses(404, 422))
 async def job(runtime: ServiceDep, job_id: str) -> JobAnswer:
     """One job."""
-    return job_answer(await runtime.jobs.get(job_id))
+    return job_answer(await run_in_threadpool(runtime.collections.jobs.get, job_id))
 
 
 @router.post("/{job_id}/cancel", responses=error_responses(404, 422))
 async def cancel(runtime: ServiceDep, job_id: str) -> JobAnswer:
     """Ask a job to end; what it has done stays. It has ended when its state says so."""
-    cancelled = await runtime.jobs.cancel(job_id)
+    cancelled = await run_in_threadpool(runtime.collections.jobs.cancel, job_id)
     runtime.audit.record("cancel job", cancelled.collection, [job_id], 1, 0)
     return job_answer(cancelled)

@@ -3,12 +3,8 @@
 from functools import cache
 from pathlib import Path
 
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from fastapi import APIRouter
-    from fastapi.responses import FileResponse
-    from fastapi.staticfiles import StaticFiles
+from fastapi import APIRouter
+from fastapi.responses import FileResponse
 
 WEB = Path(__file__).parents[2] / "web"
 router = APIRouter(include_in_schema=False)
@@ -24,8 +20,3 @@ async def page() -> FileResponse:
 def modules() -> str:
     """A header by which its modules are asked for at once, not one after the other as each names the next."""
     return ", ".join(f"</web/{path.name}>; rel=modulepreload" for path in sorted(WEB.glob("*.js")))
-
-
-def files() -> StaticFiles:
-    """Its style and modules."""
-    return StaticFiles(directory=WEB)

@@ -3,20 +3,19 @@
 import asyncio
 from typing import Any
 
+from fastapi import APIRouter, Request, Response
+from pydantic import TypeAdapter
+
 from app.errors import ApiError
 from app.http import serialization
 from app.http.dependencies import CollectionDep
-from app.http.openapi import BINARY_FILE, describe_body, error_responses
+from app.http.openapi import BINARY_FILE, body_route
 from app.http.parsing import media_type, parse_parts, parse_search_form, read_body, validate
 from app.http.schemas.search import BatchSearchBody, SearchBody, SearchOptions
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import WeightedParts
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.wire.search import BatchSearchAnswer, BatchSearchOutcome, SearchAnswer
-
-with needs_extra("serve"):
-    from fastapi import APIRouter, Request, Response
-    from pydantic import TypeAdapter
 
 router = APIRouter(tags=["search"])
 SEARCH_ANSWER = TypeAdapter(SearchAnswer)
@@ -25,35 +24,33 @@ SEARCH_ANSWER = TypeAdapter(SearchAnswer)
 def _form() -> dict[str, Any]:
     """The form that can be searched with, for OpenAPI."""
     options = SearchOptions.model_json_schema()["properties"]
-    query = {
-        "text": {"type": "string"},
-        "image": BINARY_FILE,
-        "mesh": BINARY_FILE,
-        "mesh_format": {"type": "string"},
+    for name, field in options.items():  # a form leaves out what JSON may say to be null
+        kinds = [one for one in field.pop("anyOf", []) if one["type"] != "null"]
+        options[name] = {**field, **(kinds[0] if kinds else {})}
+    text = {"type": "string"}
+    query = {"text": text, "image": BINARY_FILE, "mesh": BINARY_FILE, "mesh_format": text}
+    options["filter"] = {"type": "string", "description": "a JSON object"}
+    ways = [{"required": [name]} for name in ("text", "image", "mesh")]
+    return {
+        "type": "object",
+        "properties": {**query, **options},
+        "oneOf": ways,
+        "additionalProperties": False,
     }
-    texts = {"filter": {"type": "string", "description": "a JSON object"}}
-    return {"type": "object", "properties": {**query, **options, **texts}}
 
 
-@router.post(
-    "/search",
-    response_model=SearchAnswer,
-    responses=error_responses(404, 413, 415, 422, 429, 503),
-    openapi_extra=describe_body(SearchBody, **{"multipart/form-data": _form()}),
-)
+SEARCH_ROUTE = body_route(SearchBody, 400, 404, **{"multipart/form-data": _form()})
+
+
+@router.post("/search", response_model=SearchAnswer, **SEARCH_ROUTE)
 async def search(request: Request, runtime: CollectionDep) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
-    answer = serialization.serialize_answer(
-        await runtime.search(*await _parse_search(request, runtime)), runtime
-    )
+    found = await runtime.search(*await _parse_search(request, runtime))
+    answer = serialization.serialize_answer(found, runtime)
     return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
 
 
-@router.post(
-    "/search/batch",
-    responses=error_responses(413, 415, 422, 429, 503),
-    openapi_extra=describe_body(BatchSearchBody),
-)
+@router.post("/search/batch", **body_route(BatchSearchBody))
 async def batch(request: Request, runtime: CollectionDep) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
     body = await read_body(request, BatchSearchBody, runtime.run)

@@ -4,19 +4,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+from fastapi import APIRouter, Response
+from fastapi import Path as InPath
+from fastapi.responses import FileResponse
+
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
-from app.http.openapi import FILE_RESPONSE, error_responses
+from app.http.openapi import FILE, error_responses
 from app.runtime.runtime import CollectionRuntime
-from index.maintenance.snapshot import SnapshotReport
 from multifold.durable import make_folder
-from multifold.errors import needs_extra
 from multifold.wire.administration import SnapshotAnswer, SnapshotFile, SnapshotsAnswer
-
-with needs_extra("serve"):
-    from fastapi import APIRouter, Response
-    from fastapi import Path as InPath
-    from fastapi.responses import FileResponse
 
 router = APIRouter(prefix="/snapshots", tags=["snapshots"])
 Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
@@ -26,12 +23,8 @@ Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
 async def take(runtime: CollectionDep) -> SnapshotAnswer:
     """Take a snapshot as things are now; writes go on meanwhile."""
     path = _folder(runtime) / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.tar"
-
-    def take_snapshot() -> SnapshotReport:
-        make_folder(path.parent)
-        return runtime.service.collection.snapshot(path)
-
-    report = await runtime.run(take_snapshot)
+    await runtime.run(lambda: make_folder(path.parent))
+    report = await runtime.run(lambda: runtime.service.collection.snapshot(path))
     runtime.audit("snapshot", [path.name], 1)
     contents = report.contents
     return SnapshotAnswer(path.name, report.size, contents.version, contents.items, tuple(report.absent))
@@ -43,7 +36,7 @@ async def snapshots(runtime: CollectionDep) -> SnapshotsAnswer:
     return await runtime.run(lambda: _all(runtime))
 
 
-@router.get("/{name}", responses={**FILE_RESPONSE, **error_responses(404, 422)}, response_class=Response)
+@router.get("/{name}", **FILE)
 async def download(runtime: CollectionDep, name: Name) -> Response:
     """One snapshot, as a file."""
     return FileResponse(_there(runtime, name), media_type="application/octet-stream", filename=name)

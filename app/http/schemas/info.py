@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-from multifold.errors import needs_extra
-from multifold.types import ConfidenceBasis, Kind
+from pydantic import BaseModel, Field
 
-with needs_extra("serve"):
-    from pydantic import BaseModel
+from multifold.types import ConfidenceBasis, Kind, Leg, Side
 
 
 class BundleSummary(BaseModel):
@@ -23,10 +21,26 @@ class BundleSummary(BaseModel):
     views: int
     provider: str
     calibrated: list[str]  # pairs that confidence is known for, as asked/target/pool
-    calibrated_by: (
-        ConfidenceBasis | None
-    )  # its own held-out pairs, the collection's captions, or chance: no probability
+    # its own held-out pairs, the collection's captions, or chance: no probability
+    calibrated_by: ConfidenceBasis | None
     calibrated_on: int  # items of the collection, where that is what it was fitted on
+
+
+class LegSummary(BaseModel):
+    """What a leg of a search is worth."""
+
+    recall_alone: float  # of the first hit, on held-out items
+    recall_without: float
+    off: str | None  # why it has no weight
+
+
+class EvidenceSummary(BaseModel):
+    """How the evidence for an item is weighted, for queries of one side."""
+
+    weights: dict[str, float]
+    queries: int  # that it was fitted on; 0: it holds without a fit
+    recall: dict[str, float]  # expected of the first 1 and 10
+    legs: dict[Leg, LegSummary]
 
 
 class CollectionSummary(BaseModel):
@@ -35,6 +49,9 @@ class CollectionSummary(BaseModel):
     items: int
     observations: dict[Kind, int]
     version: int
+    rows: int = Field(description="vectors in all indexes")
+    sealed_rows: int = Field(description="those with an index that is built; each other one is compared")
+    evidence: dict[Side, EvidenceSummary]  # of the target "item", by the side of the query
 
 
 class LimitsSummary(BaseModel):
@@ -70,6 +87,6 @@ class InfoAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """Alive, or ready."""
+    """Alive, or ready; `store_away`: this process is well, and what it shares with others is not."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "store_away"]

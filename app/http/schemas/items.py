@@ -2,58 +2,49 @@
 
 from typing import Any
 
-from multifold.errors import needs_extra
+from pydantic import Field
 
-with needs_extra("serve"):
-    from pydantic import BaseModel, ConfigDict, Field
+from app.http.schemas.request import MeshFormat, RequestBody, given, optional
 
 MAX_PAGE = 1000
 
 
-class ItemBody(BaseModel):
+class ItemBody(RequestBody):
     """An item in JSON; files are data URIs."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     texts: list[str] = Field([], description="captions")
     images: list[str] = Field([], description="photos as data URIs, or addresses if the service may fetch")
-    mesh: str | None = Field(None, description="a mesh as data URI or address; its views are rendered here")
-    mesh_format: str | None = Field(
-        None, description="format of the mesh, such as glb, if nothing else tells"
-    )
+    mesh: str | None = optional("a mesh as data URI or address; its views are rendered here")
+    mesh_format: MeshFormat = None
     payload: dict[str, Any] = Field({}, description="your own JSON object, kept with the item")
 
 
-class BulkBody(BaseModel):
+class BulkBody(RequestBody):
     """Items to write, each on its own: one that is refused does not keep the others out."""
-
-    model_config = ConfigDict(extra="forbid")
 
     items: list[dict[str, Any]] = Field(min_length=1)
 
 
-class ItemPatchBody(BaseModel):
+class ItemPatchBody(RequestBody):
     """What to change of an item; the rest of it stays."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = given("payload", "texts", exactly_one=False)
 
-    payload: dict[str, Any] | None = Field(
-        None, description="a JSON merge patch: null takes a key away (RFC 7396)"
-    )
-    texts: list[str] | None = Field(None, description="captions in place of the former ones")
+    payload: dict[str, Any] | None = optional("a JSON merge patch: null takes a key away (RFC 7396)")
+    texts: list[str] | None = optional("captions in place of the former ones")
 
 
-class ItemFilterBody(BaseModel):
+class ItemFilterBody(RequestBody):
     """Which items."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    filter: dict[str, Any] | None = Field(None, description='what the payload must be: {"colour": "red"}')
+    filter: dict[str, Any] | None = optional('what the payload must be: {"colour": "red"}')
 
 
 class ItemDeleteBody(ItemFilterBody):
     """Which items to remove: by ids or by a filter."""
+
+    model_config = given("ids", "filter")
 
     ids: list[str] | None = None
 
@@ -66,5 +57,5 @@ class ItemScrollBody(ItemFilterBody):
         description="'id', 'newest', or by a number of the payload: 'payload.price', the least first, and "
         "'-payload.price', the greatest first; by a number only items that have it are listed",
     )
-    after: str | None = Field(None, description="the `next` of the page before")
+    after: str | None = optional("the `next` of the page before")
     limit: int = Field(100, ge=1, le=MAX_PAGE)

@@ -2,38 +2,40 @@
 
 from typing import Any, Literal, TypeAlias
 
+from pydantic import BaseModel, Field, FiniteFloat
+
+from app.http.schemas.request import MeshFormat, RequestBody, given, optional
 from index.store.schema import LONGEST_WHO
 from multifold.analysis.traversal import STEPS
-from multifold.errors import needs_extra
 from multifold.types import ExplanationMethod, Kind, Pooling, Side, Target, Verdict
 
-with needs_extra("serve"):
-    from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
-
-
 LexicalMode: TypeAlias = Literal["auto", "off", "only"]
-
 DuplicateMode: TypeAlias = Literal["show", "fold"]
 
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
 MAX_QUERY_PARTS = 32
 MAX_WEIGHT = 1000
+MAX_FACET_HITS = 2_000
+MOST_STEPS = 200
+MOST_WIDTHS = 16
 
 
-class SearchOptions(BaseModel):
+class SearchOptions(RequestBody):
     """How to search, whatever is asked with."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    target: Target = Field("shape", description="which side of the items to compare with; 'any' merges them")
+    target: Target = Field(
+        "item",
+        description="'item': the evidence of all sides, words and names added up; a side: that alone; "
+        "'any': the most confident side",
+    )
     limit: int = Field(10, ge=1, le=MAX_LIMIT, description="most items in the answer")
     offset: int = Field(0, ge=0, le=MAX_OFFSET, description="items to pass over first")
-    filter: dict[str, Any] | None = Field(None, description='what the payload must be: {"colour": "red"}')
+    filter: dict[str, Any] | None = optional('what the payload must be: {"colour": "red"}')
     pool: Pooling = Field("mean", description="an item is the mean of its observations, or its best one")
-    min_score: FiniteFloat | None = Field(None, description="no items that score less")
-    min_confidence: float | None = Field(
-        None, ge=0, le=1, description="no items that are less certain; needs a calibration of this pair"
+    min_score: FiniteFloat | None = optional("no items that score less")
+    min_confidence: float | None = optional(
+        "no items that are less certain; needs a calibration of this pair", ge=0, le=1
     )
     exact: bool = Field(False, description="look at every row, however many there are")
     lexical: LexicalMode | None = Field(
@@ -47,20 +49,18 @@ class SearchOptions(BaseModel):
     )
 
 
-class QueryBody(BaseModel):
+class QueryBody(RequestBody):
     """What can be asked with; exactly one of text, image, mesh, id and vector."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = given("text", "image", "mesh", "id", "vector")
 
-    text: str | None = Field(None, description="words")
-    image: str | None = Field(None, description="a picture as data URI: data:image/png;base64,…")
-    mesh: str | None = Field(None, description="a mesh as data URI: data:model/gltf-binary;base64,…")
-    mesh_format: str | None = Field(
-        None, description="format of the mesh, such as glb, if nothing else tells"
-    )
-    id: str | None = Field(None, description="an item of this collection")
-    side: Side | None = Field(None, description="which side of that item; else the target's, if it has it")
-    vector: list[FiniteFloat] | None = Field(None, description="an index vector, as /v1/embeddings gives it")
+    text: str | None = optional("words")
+    image: str | None = optional("a picture as data URI: data:image/png;base64,…")
+    mesh: str | None = optional("a mesh as data URI: data:model/gltf-binary;base64,…")
+    mesh_format: MeshFormat = None
+    id: str | None = optional("an item of this collection")
+    side: Side | None = optional("which side of that item; else the target's, if it has it")
+    vector: list[FiniteFloat] | None = optional("an index vector, as /v1/embeddings gives it")
 
 
 class WeightedQueryBody(QueryBody):
@@ -72,48 +72,37 @@ class WeightedQueryBody(QueryBody):
 class SearchBody(SearchOptions, QueryBody):
     """A search in JSON: exactly one of text, image, mesh, id, vector and mix."""
 
-    mix: list[WeightedQueryBody] | None = Field(
-        None, min_length=1, max_length=MAX_QUERY_PARTS, description="several, each with a weight"
+    model_config = given("text", "image", "mesh", "id", "vector", "mix")
+
+    mix: list[WeightedQueryBody] | None = optional(
+        "several, each with a weight", min_length=1, max_length=MAX_QUERY_PARTS
     )
 
 
 class SimilarBody(SearchOptions):
     """How to look for what is like an item."""
 
-    side: Side | None = Field(
-        None, description="which side of the item to go by; else the target's, if it has it"
-    )
+    side: Side | None = optional("which side of the item to go by; else the target's, if it has it")
 
 
-class BatchSearchBody(BaseModel):
+class BatchSearchBody(RequestBody):
     """Several searches at once; each is one of /v1/search in JSON."""
-
-    model_config = ConfigDict(extra="forbid")
 
     searches: list[dict[str, Any]] = Field(min_length=1)
 
 
-MAX_FACET_HITS = 2_000
-
-
-class FacetsBody(BaseModel):
+class FacetsBody(RequestBody):
     """Which values to count."""
 
-    model_config = ConfigDict(extra="forbid")
-
     keys: list[str] = Field(min_length=1, max_length=64, description="keys of the payload; dots lead inwards")
-    filter: dict[str, Any] | None = Field(None, description="only items that it lets through")
-    query: SearchBody | None = Field(
-        None, description="only what this search finds; its own limit and offset are not looked at"
+    filter: dict[str, Any] | None = optional("only items that it lets through")
+    query: SearchBody | None = optional(
+        "only what this search finds; its own limit and offset are not looked at"
     )
     best: int = Field(
         1_000, ge=1, le=MAX_FACET_HITS, description="with a query: so many of its best hits count"
     )
     limit: int = Field(20, ge=1, le=1000, description="most values of one key")
-
-
-MOST_STEPS = 200
-MOST_WIDTHS = 16
 
 
 class TraverseBody(QueryBody):
@@ -132,12 +121,10 @@ class ExplainBody(QueryBody):
     """Why an item matches: the query, exactly one of text, image, mesh, id and vector, and the item."""
 
     item: str = Field(description="the item that was found")
-    kind: Kind | None = Field(None, description="of the observation to explain; else the best one")
-    index: int | None = Field(None, ge=0, description="its place; needs the kind")
-    method: ExplanationMethod | None = Field(None, description="else the best that the bundle knows")
-    token: int | None = Field(
-        None, ge=0, description="maps of one pair of tokens alone, where an encoder compares several"
-    )
+    kind: Kind | None = optional("of the observation to explain; else the best one")
+    index: int | None = optional("its place; needs the kind", ge=0)
+    method: ExplanationMethod | None = optional("else the best that the bundle knows")
+    token: int | None = optional("maps of one pair of tokens alone, where an encoder compares several", ge=0)
     maps: bool = Field(True, description="false: scores only")
 
 
@@ -145,32 +132,26 @@ class EmbeddingsBody(BaseModel):
     """What to embed, as OpenAI's API has it, and of which modality."""
 
     input: str | list[str] = Field(description="texts; or images or meshes as data URIs")
-    model: str | None = Field(None, description="the name of the bundle, or nothing")
+    model: str | None = optional("the name of the bundle, or nothing")
     modality: Side = "text"
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = Field(None, description="nothing but the length that the vectors have")
-    mesh_format: str | None = Field(None, description="format of the meshes, if nothing else tells")
-    user: str | None = Field(None, description="passed over")
+    dimensions: int | None = optional("nothing but the length that the vectors have")
+    mesh_format: str | None = optional("format of the meshes, if nothing else tells")
+    user: str | None = optional("passed over")
 
 
-class ShownObservation(BaseModel):
+class ShownObservation(RequestBody):
     """An observation of an item."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Kind
     index: int = Field(ge=0)
 
 
-class FeedbackBody(BaseModel):
+class FeedbackBody(RequestBody):
     """A verdict on a hit: whether the item is what the query meant."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: SearchBody = Field(description="what was searched, as /v1/search takes it")
     item: str = Field(description="the item that is judged")
-    observation: ShownObservation | None = Field(None, description="the observation that was shown")
+    observation: ShownObservation | None = optional("the observation that was shown")
     verdict: Verdict
-    by: str | None = Field(
-        None, min_length=1, max_length=LONGEST_WHO, description="who says so, in any name of your own"
-    )
+    by: str | None = optional("who says so, in any name of your own", min_length=1, max_length=LONGEST_WHO)

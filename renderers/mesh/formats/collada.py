@@ -7,18 +7,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float64, Int64
 
-from renderers.contracts import Axis, MeshError, MeshLimits, MeshMaterial, MeshPart, Texture
-from renderers.images.color import linear_rgba
-from renderers.images.textures import TextureDecoder, TextureError, color_texture, mip_pyramid
-from renderers.mesh.formats.mesh_file import (
-    MeshContents,
-    MissingFileError,
-    SiblingFiles,
-    check_indices,
-    read_uri,
+from renderers.contracts import (
+    Axis,
+    Colors,
+    Matrix,
+    MeshError,
+    MeshLimits,
+    MeshMaterial,
+    MeshPart,
+    Normals,
+    Points,
+    TextureCoordinates,
 )
+from renderers.images.color import linear_rgba
+from renderers.images.textures import TextureDecoder
+from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, check_indices, read_uri
 from renderers.mesh.formats.transform import placement_matrix, rotate_vectors, transform_points
 from renderers.mesh.formats.xml import XmlElement, parse_xml
 
@@ -28,7 +33,7 @@ _HOPS = 4  # from a texture to its sampler, surface and picture
 _DEEPEST = 100  # nodes within nodes
 _X_UP_TO_Y_UP = np.array([[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
 Values = Float64[np.ndarray, "k c"]
-Matrix = Float64[np.ndarray, "4 4"]
+Corners = Int64[np.ndarray, "k w"]  # rows of numbers, what each says is in the inputs of their group
 
 
 def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:  # noqa: ARG001 (readers are called alike)
@@ -38,11 +43,11 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
         raise MeshError("this is not a COLLADA file, although its name says so.")
     stated = root.child("asset", "up_axis")
     up = "Y_UP" if stated is None else stated.text.strip()
-    by_id = {one.attributes["id"]: one for one in _descendants(root) if "id" in one.attributes}
+    by_id = {one.attributes["id"]: one for one in root.descendants() if "id" in one.attributes}
     file = _File(root, limits, by_id, ColladaMaterials(by_id, siblings, TextureDecoder(limits)))
     parts = list(file.parts(_X_UP_TO_Y_UP if up == "X_UP" else np.eye(4)))
     axis: Axis = "z" if up == "Z_UP" else "y"
-    return MeshContents(parts, file.materials.notes, axis)
+    return MeshContents(parts, file.materials.decoder.notes, axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,22 +55,20 @@ class ColladaSurface:
     """The triangles of one material, three vertices each."""
 
     symbol: str | None  # of the material
-    vertices: Float64[np.ndarray, "n 3"]
-    normals: Float32[np.ndarray, "n 3"] | None
-    uv: Float32[np.ndarray, "n 2"] | None
-    colors: Float32[np.ndarray, "n 4"] | None
+    vertices: Points
+    normals: Normals | None
+    uv: TextureCoordinates | None
+    colors: Colors | None
 
 
 @dataclass(eq=False)
 class ColladaMaterials:
-    """Reads materials, each once; `notes` says which pictures could not be used."""
+    """Reads materials, each once; `decoder` notes which pictures could not be used."""
 
     by_id: Mapping[str, XmlElement]
     siblings: SiblingFiles
     decoder: TextureDecoder
-    notes: list[str] = field(default_factory=list)
     _materials: dict[int, MeshMaterial] = field(default_factory=dict)
-    _textures: dict[str, Texture | None] = field(default_factory=dict)
 
     def material(self, element: XmlElement) -> MeshMaterial:
         """The material of an element of the library."""
@@ -84,7 +87,12 @@ class ColladaMaterials:
         unlit = shader.name == "constant"
         shade = shader.child("emission" if unlit else "diffuse")
         picture = None if shade is None else shade.child("texture")
-        texture = None if picture is None else self._texture(profile, picture.attributes.get("texture", ""))
+        path = None if picture is None else self._path(profile, picture.attributes.get("texture", ""))
+        texture = None
+        if path is not None:
+            texture = self.decoder.color_texture(
+                path, lambda: read_uri(path.removeprefix("file://"), self.siblings)
+            )
         if texture is not None:
             return MeshMaterial(base=(1.0, 1.0, 1.0, 1.0), base_texture=texture, unlit=unlit)
         color = None if shade is None else shade.child("color")
@@ -92,17 +100,6 @@ class ColladaMaterials:
             return MeshMaterial(unlit=unlit)
         red, green, blue, alpha = _linear(np.array(color.text.split()[:3], np.float64)[None])[0].tolist()
         return MeshMaterial(base=(red, green, blue, alpha), unlit=unlit)
-
-    def _texture(self, profile: XmlElement, name: str) -> Texture | None:
-        path = self._path(profile, name)
-        if path not in self._textures:
-            try:
-                pixels = self.decoder.decode(read_uri(path.removeprefix("file://"), self.siblings))
-                self._textures[path] = mip_pyramid(color_texture(pixels))
-            except (TextureError, MissingFileError) as error:
-                self.notes.append(f"drawn without the texture {path[:60]!r}: {error}")
-                self._textures[path] = None
-        return self._textures[path]
 
     def _path(self, profile: XmlElement, name: str) -> str:
         """Sampler -> surface -> picture -> the path of its file."""
@@ -174,14 +171,10 @@ class _File:
             groups = [(mesh, group) for mesh in geometry.all("mesh") for group in mesh.all(*_POLYGONS)]
             declared = sum(int(group.attributes.get("count", 0)) for _, group in groups)
             self.limits.check("faces", self.faces + declared, self.limits.faces)
-            self.surfaces_of[name] = [
-                _surface(mesh, group) for mesh, group in groups if any(one.text for one in group.all("p"))
-            ]
-        bindings = {
-            one.attributes.get("symbol"): one
-            for one in _descendants(instance)
-            if one.name == "instance_material"
-        }
+            filled = (pair for pair in groups if any(one.text for one in pair[1].all("p")))
+            self.surfaces_of[name] = [_surface(mesh, group) for mesh, group in filled]
+        materials = (one for one in instance.descendants() if one.name == "instance_material")
+        bindings = {one.attributes.get("symbol"): one for one in materials}
         for surface in self.surfaces_of[name]:
             self.faces += len(surface.vertices) // 3
             self.limits.check("faces", self.faces, self.limits.faces)
@@ -196,12 +189,12 @@ def _part(surface: ColladaSurface, material: MeshMaterial | None, matrix: Matrix
     normals = surface.normals
     if normals is not None:
         normals = rotate_vectors(normals, np.linalg.pinv(matrix[:3, :3]).T.astype(np.float32))
-    vertices, faces = transform_points(surface.vertices, matrix), np.arange(len(surface.vertices))
-    return MeshPart(vertices, faces.reshape(-1, 3), material, normals, surface.uv, surface.colors)
+    corners = transform_points(surface.vertices, matrix)
+    return MeshPart.unshared(corners, material, normals, surface.uv, surface.colors)
 
 
 def _step_matrix(step: XmlElement) -> Matrix:
-    origin, rest, whole = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.ones(3)
+    origin, rest, whole = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0)
     if step.name == "matrix":
         return _numbers(step.text, 16).reshape(4, 4)
     if step.name == "translate":
@@ -219,14 +212,6 @@ def _numbers(text: str, count: int) -> Float64[np.ndarray, " k"]:
     if len(numbers) != count:
         raise MeshError(f"the dae file is damaged: {len(numbers)} numbers stand where {count} belong.")
     return numbers
-
-
-def _descendants(element: XmlElement) -> Iterator[XmlElement]:
-    waiting = [element]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += reversed(one.children)
 
 
 def _surface(mesh: XmlElement, group: XmlElement) -> ColladaSurface:
@@ -265,14 +250,12 @@ def _inputs(mesh: XmlElement, group: XmlElement) -> Iterator[tuple[str, int, str
             yield source.attributes["semantic"], offset, source.attributes["source"].removeprefix("#")
 
 
-def _runs(
-    group: XmlElement, width: int
-) -> Iterator[tuple[Int64[np.ndarray, "k w"], Int64[np.ndarray, " p"]]]:
+def _runs(group: XmlElement, width: int) -> Iterator[tuple[Corners, Int64[np.ndarray, " p"]]]:
     """The corners of each <p>, a row each, and how many belong to each polygon."""
+    counts = group.child("vcount")
     for p in group.all("p"):
         indices = np.array(p.text.split(), np.int64)
         rows = indices[: len(indices) // width * width].reshape(-1, width)
-        counts = group.child("vcount")
         if group.name == "triangles":
             sizes = np.full(len(rows) // 3, 3)
         elif group.name == "polylist" and counts is not None:
@@ -284,9 +267,7 @@ def _runs(
         yield rows, sizes
 
 
-def _triangles(
-    kind: str, rows: Int64[np.ndarray, "k w"], sizes: Int64[np.ndarray, " p"]
-) -> Int64[np.ndarray, " n"]:
+def _triangles(kind: str, rows: Corners, sizes: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
     """The rows of the triangles' corners, one after another."""
     if kind == "tristrips":
         nth = np.arange(max(len(rows) - 2, 0))
@@ -303,16 +284,14 @@ def _values(source: XmlElement) -> Values:
     numbers, accessor = source.child("float_array"), source.child("technique_common", "accessor")
     if numbers is None or accessor is None:
         raise MeshError("the dae file is damaged: a list of numbers in it is missing.")
-    stride, offset = (
-        int(accessor.attributes.get(name, rest)) for name, rest in (("stride", 1), ("offset", 0))
-    )
+    stride, offset = int(accessor.attributes.get("stride", 1)), int(accessor.attributes.get("offset", 0))
     if not 1 <= stride <= 16 or offset < 0:
         raise MeshError("the dae file is damaged: a list of numbers in it has a senseless form.")
     flat = np.array(numbers.text.split(), np.float64)[offset:]
     return flat[: len(flat) // stride * stride].reshape(-1, stride)
 
 
-def _linear(colors: Values) -> Float32[np.ndarray, "k 4"]:
+def _linear(colors: Values) -> Colors:
     """sRGB numbers in [0, 1] as linear light; a missing alpha is 1."""
     shares = np.clip(np.nan_to_num(colors[:, :3]), 0, 1)
     light = linear_rgba(np.rint(shares * 255).astype(np.uint8))

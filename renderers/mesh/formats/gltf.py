@@ -9,18 +9,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Shaped
+from jaxtyping import Float64, Shaped
 
-from renderers.contracts import MeshError, MeshLimits, MeshMaterial, MeshPart
+from renderers.contracts import Matrix, MeshError, MeshLimits, MeshMaterial, MeshPart
 from renderers.mesh.formats.gltf_buffers import MESHOPT, GltfBuffers, tree_entry, whole_number
 from renderers.mesh.formats.gltf_materials import GltfMaterials
 from renderers.mesh.formats.gltf_primitives import DRACO, GltfPrimitive, decode_primitive
 from renderers.mesh.formats.mesh_file import GLB_MAGIC, MeshContents, SiblingFiles, parse_json, split_glb
 from renderers.mesh.formats.point_cloud import FACES_PER_POINT, point_cloud
-from renderers.mesh.formats.transform import placement_matrix, rotate_each, rotate_vectors, transform_points
+from renderers.mesh.formats.transform import placement_matrix, rotate_vectors, transform_points
 
 INSTANCING = "EXT_mesh_gpu_instancing"
 _RESTING = {"TRANSLATION": (0.0, 0.0, 0.0), "ROTATION": (0.0, 0.0, 0.0, 1.0), "SCALE": (1.0, 1.0, 1.0)}
+SUPPORTED_EXTENSIONS = {
+    *(DRACO, *MESHOPT, INSTANCING),
+    *("EXT_texture_webp", "KHR_lights_punctual", "KHR_mesh_quantization"),
+    *("KHR_texture_basisu", "KHR_texture_transform"),
+}
+Matrices = Float64[np.ndarray, "p 4 4"]
+_MODES = (0, 4, 5, 6)  # points, triangles, strips and fans; lines are not drawn
 
 
 def instance_count(tree: dict[str, Any], node: dict[str, Any]) -> int:
@@ -29,7 +36,7 @@ def instance_count(tree: dict[str, Any], node: dict[str, Any]) -> int:
     return max((whole_number(one.get("count"), "count") for one in described), default=1)
 
 
-def instance_matrices(buffers: GltfBuffers, node: dict[str, Any]) -> list[Float64[np.ndarray, "4 4"]]:
+def instance_matrices(buffers: GltfBuffers, node: dict[str, Any]) -> list[Matrix]:
     """Where the instances stand beneath their node; the node alone without the extension."""
     count, columns = instance_count(buffers.tree, node), {}
     for name, index in _accessors(node).items():
@@ -43,16 +50,6 @@ def instance_matrices(buffers: GltfBuffers, node: dict[str, Any]) -> list[Float6
 def _accessors(node: dict[str, Any]) -> dict[str, Any]:
     attributes = node.get("extensions", {}).get(INSTANCING, {}).get("attributes", {})
     return {name: index for name, index in attributes.items() if name in _RESTING}
-
-
-SUPPORTED_EXTENSIONS = {
-    *(DRACO, *MESHOPT, INSTANCING),
-    *("EXT_texture_webp", "KHR_lights_punctual", "KHR_mesh_quantization"),
-    *("KHR_texture_basisu", "KHR_texture_transform"),
-}
-Matrix = Float64[np.ndarray, "4 4"]
-Matrices = Float64[np.ndarray, "p 4 4"]
-_MODES = {0: "points", 4: "triangles", 5: "strip", 6: "fan"}  # lines are not drawn
 
 
 @dataclass(frozen=True)
@@ -149,14 +146,11 @@ def _roots(tree: dict[str, Any]) -> list[Any]:
 def _local_matrix(node: dict[str, Any]) -> Matrix:
     if "matrix" in node:
         return np.array(node["matrix"], np.float64).reshape(4, 4).T
-    parts = [("translation", (0, 0, 0)), ("rotation", (0, 0, 0, 1)), ("scale", (1, 1, 1))]
-    values = (np.array(node.get(name, rest), np.float64).reshape(len(rest)) for name, rest in parts)
-    return placement_matrix(*values)
+    parts = ((node.get(name.lower(), rest), len(rest)) for name, rest in _RESTING.items())
+    return placement_matrix(*(np.array(value, np.float64).reshape(size) for value, size in parts))
 
 
-def skin_matrices(
-    buffers: GltfBuffers, index: int, worlds: dict[int, Float64[np.ndarray, "4 4"]]
-) -> Float64[np.ndarray, "j 4 4"]:
+def skin_matrices(buffers: GltfBuffers, index: int, worlds: dict[int, Matrix]) -> Matrices:
     """What each joint does to a vertex: into the joint's rest frame, then to where the joint stands."""
     skin = tree_entry(buffers.tree, "skins", index)
     joints = skin["joints"]
@@ -172,17 +166,14 @@ def skin_matrices(
 
 
 def blend_joints(
-    matrices: Float64[np.ndarray, "j 4 4"],
-    joints: Shaped[np.ndarray, "n 4"],
-    weights: Shaped[np.ndarray, "n 4"],
+    matrices: Matrices, joints: Shaped[np.ndarray, "n 4"], weights: Shaped[np.ndarray, "n 4"]
 ) -> Float64[np.ndarray, "n 4 4"]:
     """The mean of its joints' matrices for each vertex, by its weights."""
     if joints.size and joints.max() >= len(matrices):
         raise MeshError("the file is damaged: a vertex hangs on a joint that does not exist.")
     shares = weights.astype(np.float64)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
-    means: Float64[np.ndarray, "n 4 4"] = np.einsum("nk,nkij->nij", shares, matrices[joints.astype(np.int64)])
-    return means
+    return np.asarray(np.einsum("nk,nkij->nij", shares, matrices[joints.astype(np.int64)]))
 
 
 def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:
@@ -190,24 +181,15 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
     binary_kind = suffix == ".glb" or data.startswith(GLB_MAGIC)
     text, binary = split_glb(data) if binary_kind else (data, b"")
     tree = parse_json(text)
-    _check_extensions(tree)
-    buffers = GltfBuffers(tree, binary, siblings, limits)
-    file = _File(tree, buffers, GltfMaterials(tree, buffers), limits)
-    return MeshContents(list(file.parts()), file.notes + file.materials.notes)
-
-
-def _check_extensions(tree: dict[str, Any]) -> None:
-    required = [str(name) for name in tree.get("extensionsRequired", ())]
-    unknown = [
-        name
-        for name in required
-        if name not in SUPPORTED_EXTENSIONS and not name.startswith("KHR_materials_")
-    ]
-    if unknown:
+    required = {str(name) for name in tree.get("extensionsRequired", ())} - SUPPORTED_EXTENSIONS
+    if unknown := sorted(name for name in required if not name.startswith("KHR_materials_")):
         raise MeshError(
             f"the file needs the glTF extension {', '.join(unknown):.200}, which is not read. "
             "Export it without, for example with gltf-transform."
         )
+    buffers = GltfBuffers(tree, binary, siblings, limits)
+    file = _File(tree, buffers, GltfMaterials(tree, buffers), limits)
+    return MeshContents(list(file.parts()), file.notes + file.materials.decoder.notes)
 
 
 @dataclass(frozen=True)
@@ -238,8 +220,10 @@ class _File:
         places = placed.matrix[None]
         if joints is not None and "JOINTS_0" in attributes and "WEIGHTS_0" in attributes:
             places = blend_joints(joints, attributes["JOINTS_0"], attributes["WEIGHTS_0"])
-        vertices = _transform(positions, places)
-        turned = None if normals is None else _rotate(normals.astype(np.float32), places)
+        vertices, turned = transform_points(positions, places), None
+        if normals is not None:  # through the inverse transpose; their length is mended later
+            upright = np.linalg.pinv(places[:, :3, :3]).transpose(0, 2, 1)
+            turned = rotate_vectors(normals.astype(np.float32), upright).astype(np.float32)
         material = MeshMaterial() if primitive.colors is None else MeshMaterial(base=(1.0, 1.0, 1.0, 1.0))
         if primitive.material is not None:
             material = self.materials.read(primitive.material)
@@ -249,18 +233,3 @@ class _File:
             return part
         uv, uv1 = primitive.uv(0), primitive.uv(1)
         return MeshPart(vertices, primitive.faces, material, turned, uv, primitive.colors, uv1)
-
-
-def _transform(points: Float64[np.ndarray, "n 3"], places: Matrices) -> Float64[np.ndarray, "n 3"]:
-    """Points through one matrix for all, or one for each."""
-    if len(places) == 1:
-        return transform_points(points, places[0])
-    turned: Float64[np.ndarray, "n 3"] = rotate_each(points, places[:, :3, :3]) + places[:, :3, 3]
-    return turned
-
-
-def _rotate(normals: Float32[np.ndarray, "n 3"], places: Matrices) -> Float32[np.ndarray, "n 3"]:
-    """Normals through the inverse transpose; their length is left to the caller."""
-    upright = np.linalg.pinv(places[:, :3, :3]).transpose(0, 2, 1)
-    turned = rotate_vectors(normals, upright[0]) if len(places) == 1 else rotate_each(normals, upright)
-    return turned.astype(np.float32)

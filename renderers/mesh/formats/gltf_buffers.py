@@ -4,7 +4,7 @@ Legend: k elements of an accessor · c components of each.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Shaped
@@ -15,9 +15,8 @@ from renderers.mesh.formats.mesh_file import SiblingFiles, read_uri
 
 MESHOPT = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 _WIDEST = 256  # bytes of an element
-
-
-COMPONENT_DTYPES: dict[int, type[np.generic]] = {
+Elements: TypeAlias = Shaped[np.ndarray, "k c"]
+DTYPES: dict[int, type[np.generic]] = {
     5120: np.int8,
     5121: np.uint8,
     5122: np.int16,
@@ -25,7 +24,7 @@ COMPONENT_DTYPES: dict[int, type[np.generic]] = {
     5125: np.uint32,
     5126: np.float32,
 }
-ELEMENT_WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
+WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
 
 
 def tree_entry(tree: dict[str, Any], kind: str, index: Any) -> dict[str, Any]:  # noqa: ANN401 (any JSON value)
@@ -94,12 +93,25 @@ class GltfBuffers:
             raise MeshError("the meshopt-compressed part of the file is damaged.") from error
         return bytes(plain.tobytes())
 
-    def accessor(self, index: Any) -> Shaped[np.ndarray, "k c"]:  # noqa: ANN401 (any JSON value)
+    def accessor(self, index: Any) -> Elements:  # noqa: ANN401 (any JSON value)
         """The elements of one accessor; normalised integers become float32."""
         described = tree_entry(self.tree, "accessors", index)
-        values = self._dense(described)
+        count = whole_number(described.get("count"), "count")
+        self.limits.check("elements in one list", count, max(self.limits.vertices, 3 * self.limits.faces))
+        width, dtype = (
+            WIDTHS[described["type"]],
+            np.dtype(DTYPES[described["componentType"]]),
+        )
+        values = np.zeros((count, width), dtype)
+        if "bufferView" in described:
+            stride = tree_entry(self.tree, "bufferViews", described["bufferView"]).get("byteStride")
+            values = self._elements(described, stride, (count, width), dtype)
         if "sparse" in described:
-            values = self._sparse(described, values)
+            sparse = described["sparse"]
+            changes = whole_number(sparse["count"], "sparse count")
+            index_dtype = np.dtype(DTYPES[sparse["indices"]["componentType"]])
+            where = self._elements(sparse["indices"], None, (changes, 1), index_dtype)[:, 0]
+            values[where] = self._elements(sparse["values"], None, (changes, width), dtype)
         return normalise_integers(described, values)
 
     def _buffer(self, index: Any) -> bytes:  # noqa: ANN401 (any JSON value)
@@ -109,38 +121,9 @@ class GltfBuffers:
             self._loaded[index] = self.binary if uri is None else read_uri(str(uri), self.siblings)
         return self._loaded[index]
 
-    def _dense(self, described: dict[str, Any]) -> Shaped[np.ndarray, "k c"]:
-        count, width, dtype = self._layout(described)
-        if "bufferView" not in described:
-            return np.zeros((count, width), dtype)
-        stride = tree_entry(self.tree, "bufferViews", described["bufferView"]).get("byteStride")
-        return self._elements(described, stride, (count, width), dtype)
-
-    def _sparse(
-        self, described: dict[str, Any], values: Shaped[np.ndarray, "k c"]
-    ) -> Shaped[np.ndarray, "k c"]:
-        sparse, (_, width, dtype) = described["sparse"], self._layout(described)
-        count = whole_number(sparse["count"], "sparse count")
-        index_dtype = np.dtype(COMPONENT_DTYPES[sparse["indices"]["componentType"]])
-        where = self._elements(sparse["indices"], None, (count, 1), index_dtype)[:, 0]
-        what = self._elements(sparse["values"], None, (count, width), dtype)
-        changed = values.copy()
-        changed[where] = what
-        return changed
-
-    def _layout(self, described: dict[str, Any]) -> tuple[int, int, np.dtype[Any]]:
-        count = whole_number(described.get("count"), "count")
-        self.limits.check("elements in one list", count, max(self.limits.vertices, 3 * self.limits.faces))
-        dtype = np.dtype(COMPONENT_DTYPES[described["componentType"]])
-        return count, ELEMENT_WIDTHS[described["type"]], dtype
-
     def _elements(
-        self,
-        described: dict[str, Any],
-        stride: Any,  # noqa: ANN401 (any JSON value)
-        shape: tuple[int, int],
-        dtype: np.dtype[Any],
-    ) -> Shaped[np.ndarray, "k c"]:
+        self, described: dict[str, Any], stride: object, shape: tuple[int, int], dtype: np.dtype[Any]
+    ) -> Elements:
         """The elements that begin at an offset of a buffer view, `stride` bytes apart."""
         data = self.view(described["bufferView"])
         offset = whole_number(described.get("byteOffset", 0), "byteOffset")
@@ -153,9 +136,7 @@ class GltfBuffers:
         return np.ndarray(shape, dtype, data, offset, (step, dtype.itemsize)).copy()
 
 
-def normalise_integers(
-    described: dict[str, Any], values: Shaped[np.ndarray, "k c"]
-) -> Shaped[np.ndarray, "k c"]:
+def normalise_integers(described: dict[str, Any], values: Elements) -> Elements:
     """Integers that stand for numbers in [0, 1] or [-1, 1], where the accessor says so."""
     if not described.get("normalized") or values.dtype.kind not in "iu":
         return values

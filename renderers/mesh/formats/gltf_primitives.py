@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int64, Shaped
+from jaxtyping import Int64, Shaped
 
 from multifold.errors import needs_extra
-from renderers.contracts import MeshError
+from renderers.contracts import Colors, MeshError, TextureCoordinates, Triangles
 from renderers.mesh.formats.gltf_buffers import GltfBuffers, normalise_integers, tree_entry
 from renderers.mesh.formats.gltf_materials import GltfMaterials
 from renderers.mesh.formats.mesh_file import check_indices
@@ -27,18 +27,18 @@ class GltfPrimitive:
     """What a primitive holds, before it is placed in the world."""
 
     attributes: Attributes
-    faces: Int64[np.ndarray, "f 3"]
+    faces: Triangles
     points: bool
     material: int | None
     uv_sets: tuple[int, int | None]  # the numbers of the TEXCOORDs that its material is looked up by
 
-    def uv(self, which: int) -> Float32[np.ndarray, "n 2"] | None:
+    def uv(self, which: int) -> TextureCoordinates | None:
         """The first or the second set of texture coordinates that its material uses."""
         values = self.attributes.get(f"TEXCOORD_{self.uv_sets[which]}")
         return None if values is None else values.astype(np.float32)
 
     @property
-    def colors(self) -> Float32[np.ndarray, "n 4"] | None:
+    def colors(self) -> Colors | None:
         """Vertex colours, which glTF stores in linear light; a missing alpha is 1."""
         colors = self.attributes.get("COLOR_0")
         if colors is None:
@@ -108,7 +108,7 @@ def _morph(
                 attributes[name] = attributes[name].astype(np.float32) + np.float32(weight) * change
 
 
-def _triangles(corners: Int64[np.ndarray, " k"], mode: int) -> Int64[np.ndarray, "f 3"]:
+def _triangles(corners: Int64[np.ndarray, " k"], mode: int) -> Triangles:
     if mode == POINTS_MODE:
         return np.zeros((0, 3), np.int64)
     if mode == 4:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 from jaxtyping import Int
 
-from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshPart
+from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshPart, MissingFileError
 
 EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp")
 CONVERTERS = {
@@ -37,7 +37,6 @@ CONVERTERS = {
     ".x3d": "MeshLab or Blender",
 }
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
-_JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 GLB_MAGIC = b"glTF"
 _GLTF = re.compile(rb'"uri"\s*:\s*"(?!data:)([^"]{1,1000})"')
 _NAMED_FILES = {
@@ -91,21 +90,14 @@ def split_glb(data: bytes) -> tuple[bytes, bytes]:
     version = struct.unpack_from("<I", data, 4)[0]
     if version != 2:
         raise MeshError(f"this is a GLB file of version {version}; version 2 is read.")
-    tree, after = _chunk(data, 12, _JSON_CHUNK)
-    binary = b""
-    while after + 8 <= len(data) and not binary:
-        kind = data[after + 4 : after + 8]
-        binary, after = _chunk(data, after, kind)
-        binary = binary if kind == _BINARY_CHUNK else b""
-    return tree, binary
-
-
-def _chunk(data: bytes, start: int, kind: bytes) -> tuple[bytes, int]:
-    length, actual = struct.unpack_from("<I4s", data, start)
-    end = start + 8 + length
-    if actual != kind or end > len(data):
-        raise MeshError("the GLB file is cut short or damaged.")
-    return data[start + 8 : end], end
+    chunks, start = dict[bytes, bytes](), 12
+    while start + 8 <= len(data) and b"BIN\0" not in chunks:
+        length, kind = struct.unpack_from("<I4s", data, start)
+        chunks.setdefault(kind, data[start + 8 : start + 8 + length])
+        start += 8 + length
+        if start > len(data) or b"JSON" not in chunks:
+            raise MeshError("the GLB file is cut short or damaged.")
+    return chunks[b"JSON"], chunks.get(b"BIN\0", b"")
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
@@ -119,10 +111,6 @@ def parse_json(data: bytes) -> dict[str, Any]:
     if not str(tree.get("asset", {}).get("version", "2.0")).startswith("2"):
         raise MeshError("this is glTF 1; glTF 2 is read. Convert it with gltf-pipeline.")
     return tree
-
-
-class MissingFileError(MeshError):
-    """A file that the mesh names does not lie beside it."""
 
 
 @dataclass
@@ -154,21 +142,26 @@ class SiblingFiles:
 
     def find(self, name: str) -> Path:
         """Where a file of the folder lies."""
-        home, root = self.folder.resolve(), (self.within or self.folder).resolve()
-        shown = repr(name[:80])
-        outside = False
-        for path in _candidates(home, name):
+        root, outside = (self.within or self.folder).resolve(), False
+        for path in _candidates(self.folder.resolve(), name):
             if not path.is_relative_to(root):
                 outside = True
             elif path.is_file():
                 return path
         if outside:
             self.refused.append(name)
-            raise MeshError(
-                f"the file asks for {shown}, which lies outside its folder. Put it beside the mesh."
-            )
+            raise refuse_outside(name)
         self.missing.append(name)
-        raise MissingFileError(f"the file needs {shown}, which does not lie beside it. Send them together.")
+        raise MissingFileError(
+            f"the file needs {name[:80]!r}, which does not lie beside it. Send them together."
+        )
+
+
+def refuse_outside(name: str) -> MeshError:
+    """The refusal of a mesh that names a file outside its folder."""
+    return MeshError(
+        f"the file asks for {name[:80]!r}, which lies outside its folder. Put it beside the mesh."
+    )
 
 
 def _candidates(home: Path, name: str) -> Iterator[Path]:
@@ -226,8 +219,7 @@ def digest_content(
     path: Path, limits: MeshLimits = DEFAULT_LIMITS, within: Path | None = None
 ) -> ContentDigest:
     """SHA-256 of the file and of those beside it that it names."""
-    digest = hashlib.sha256()
-    data = read_bytes(path, limits)
+    digest, data = hashlib.sha256(), read_bytes(path, limits)
     siblings = SiblingFiles(path.parent, limits, within, len(data))
     for part in _contents(data, path.suffix.lower(), siblings):
         digest.update(hashlib.sha256(part).digest())

@@ -5,9 +5,9 @@ grid that hold points, divided by the number of points.
 """
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float64
 
-from renderers.contracts import MeshError, MeshLimits, MeshMaterial, MeshPart
+from renderers.contracts import Colors, MeshError, MeshLimits, MeshMaterial, MeshPart, Normals, Points
 
 FACES_PER_POINT = 8
 _TIPS = np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)], np.float64)
@@ -21,42 +21,27 @@ _CROWDED = 4  # points in a cell, on average, for a grid to tell the area
 
 
 def point_cloud(
-    points: Float64[np.ndarray, "n 3"],
-    normals: Float32[np.ndarray, "n 3"] | None,
-    colors: Float32[np.ndarray, "n 4"] | None,
-    material: MeshMaterial,
-    limits: MeshLimits,
+    points: Points, normals: Normals | None, colors: Colors | None, material: MeshMaterial, limits: MeshLimits
 ) -> tuple[MeshPart, list[str]]:
     """The cloud as a part, and a note if it was too large to draw all of it."""
     if not np.isfinite(points).all():
         raise MeshError("the file is damaged: some of its points lie at infinity or nowhere (NaN).")
-    chosen = _spread(len(points), limits.points)
-    notes = []
-    if len(chosen) < len(points):
+    chosen, notes = np.arange(len(points)), list[str]()
+    if len(points) > limits.points:  # some spread over all of them, the same every time
+        order = np.argsort(np.arange(len(points), dtype=np.uint64) * 2654435761 % (1 << 32), kind="stable")
+        chosen = np.sort(order[: limits.points])
         notes = [f"{len(chosen):,} of its {len(points):,} points are drawn"]
     centres = points[chosen]
     tips = centres[:, None] + _radius(centres) * _TIPS
     shading = np.broadcast_to(_TIPS.astype(np.float32), tips.shape)
     if normals is not None:
         shading = np.repeat(normals[chosen][:, None], len(_TIPS), axis=1)
-    return MeshPart(
-        vertices=tips.reshape(-1, 3),
-        faces=(np.arange(len(chosen))[:, None, None] * len(_TIPS) + _SIDES).reshape(-1, 3),
-        material=material,
-        normals=shading.reshape(-1, 3),
-        colors=None if colors is None else np.repeat(colors[chosen], len(_TIPS), axis=0),
-    ), notes
+    faces = (np.arange(len(chosen))[:, None, None] * len(_TIPS) + _SIDES).reshape(-1, 3)
+    dyed = None if colors is None else np.repeat(colors[chosen], len(_TIPS), axis=0)
+    return MeshPart(tips.reshape(-1, 3), faces, material, shading.reshape(-1, 3), colors=dyed), notes
 
 
-def _spread(count: int, most: int) -> Int64[np.ndarray, " m"]:
-    """At most so many of the points, spread over all of them and the same every time."""
-    if count <= most:
-        return np.arange(count)
-    shuffled = np.argsort(np.arange(count, dtype=np.uint64) * 2654435761 % (1 << 32), kind="stable")
-    return np.sort(shuffled[:most])
-
-
-def _radius(points: Float64[np.ndarray, "n 3"]) -> float:
+def _radius(points: Points) -> float:
     low = points.min(axis=0)
     extent = float((points.max(axis=0) - low).max())
     if not 0 < extent < np.inf:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Int64
 
-from renderers.contracts import MeshError, MeshLimits, MeshMaterial, MeshPart
+from renderers.contracts import Matrix, MeshError, MeshLimits, MeshMaterial, MeshPart, Points
 from renderers.images.color import linear_rgba
-from renderers.images.textures import TextureDecoder, TextureError, color_texture, mip_pyramid
+from renderers.images.textures import TextureDecoder, TextureError
 from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, check_indices
 from renderers.mesh.formats.transform import transform_points
 from renderers.mesh.formats.xml import Attributes, parse_xml, walk_xml
@@ -25,7 +25,6 @@ _WHITE = MeshMaterial(base=(1.0, 1.0, 1.0, 1.0))
 _BARE = MeshMaterial()
 _USUAL_ROOT = "3D/3dmodel.model"
 _RELATIONS = "_rels/.rels"
-_ROOT_KIND = "3dmodel"
 _DEEPEST = 50  # components within components
 _MOST_ENTRIES = 10_000
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError)
@@ -82,7 +81,7 @@ class ThreeMfPlacement:
     """An object and where it stands."""
 
     key: ThreeMfKey
-    matrix: Float64[np.ndarray, "4 4"]
+    matrix: Matrix
 
 
 @dataclass(eq=False)
@@ -100,7 +99,7 @@ class ThreeMfObject:
         return len(self.columns) // _COLUMNS
 
     @property
-    def vertices(self) -> Float64[np.ndarray, "n 3"]:
+    def vertices(self) -> Points:
         return np.frombuffer(self.corners, np.float64).reshape(-1, 3)
 
     @property
@@ -187,7 +186,7 @@ class _ModelReader:
         self.model.texture_of[named["id"]] = named["texid"]
 
 
-def _matrix(text: str | None) -> Float64[np.ndarray, "4 4"]:
+def _matrix(text: str | None) -> Matrix:
     """3MF writes the matrix of row vectors, four rows of three."""
     matrix = np.eye(4)
     if text is not None:
@@ -200,64 +199,51 @@ def _matrix(text: str | None) -> Float64[np.ndarray, "4 4"]:
 
 @dataclass
 class ThreeMfMaterials:
-    """Gives objects their colours; each picture is decoded once, `notes` says which could not be used."""
+    """Gives objects their colours; `decoder` notes which pictures could not be used."""
 
     package: ThreeMfPackage
     decoder: TextureDecoder
-    notes: list[str] = field(default_factory=list)
     _materials: dict[str, MeshMaterial] = field(default_factory=dict)
 
-    def parts(
-        self, model: ThreeMfModelFile, item: ThreeMfObject, matrix: Float64[np.ndarray, "4 4"]
-    ) -> Iterator[MeshPart]:
+    def parts(self, model: ThreeMfModelFile, item: ThreeMfObject, matrix: Matrix) -> Iterator[MeshPart]:
         """The object's triangles, those of one group of properties together."""
         vertices, triangles = transform_points(item.vertices, matrix), item.triangles
         check_indices(triangles[:, :3], len(vertices))
         for number in np.unique(triangles[:, 6]):
             chosen: Bool[np.ndarray, " f"] = triangles[:, 6] == number
             faces, properties = triangles[chosen, :3], triangles[chosen, 3:6].ravel()
+            corners = vertices[faces.ravel()]  # vertices of their own, since properties belong to corners
             group = "" if number == NO_PROPERTY else model.groups[number]
             if group in model.colors:
                 hexes = (color.strip().lstrip("#")[:6] for color in model.colors[group])
                 # alpha is left out, since slicers mean nothing by it
                 pixels = np.array([list(bytes.fromhex(color)) for color in hexes], np.uint8).reshape(-1, 3)
-                yield _unshared(vertices, faces, _WHITE, colors=_take(linear_rgba(pixels), properties))
+                yield MeshPart.unshared(corners, _WHITE, colors=_take(linear_rgba(pixels), properties))
             elif group in model.coordinates:
                 uv = np.array(model.coordinates[group], np.float32).reshape(-1, 2) * (1, -1) + (0, 1)
-                material = self._material(model, group)
-                yield _unshared(vertices, faces, material, uv=_take(uv.astype(np.float32), properties))
+                material = self._material(model.pictures.get(model.texture_of[group], ""))
+                yield MeshPart.unshared(corners, material, uv=_take(uv.astype(np.float32), properties))
             else:
                 yield MeshPart(vertices, faces, _BARE)
 
-    def _material(self, model: ThreeMfModelFile, group: str) -> MeshMaterial:
-        path = model.pictures.get(model.texture_of[group], "")
-        if path not in self._materials:
+    def _material(self, path: str) -> MeshMaterial:
+        def encoded() -> bytes:
             try:
-                texture = mip_pyramid(color_texture(self.decoder.decode(self.package.read(path))))
-                self._materials[path] = MeshMaterial(base=_WHITE.base, base_texture=texture)
-            except (TextureError, MeshError) as error:
-                self._materials[path] = _BARE
-                self.notes.append(f"drawn without the texture {path[:60]!r}: {error}")
+                return self.package.read(path)
+            except MeshError as error:
+                raise TextureError(str(error)) from error
+
+        if path not in self._materials:
+            texture = self.decoder.color_texture(path, encoded)
+            named = MeshMaterial(base=_WHITE.base, base_texture=texture)
+            self._materials[path] = _BARE if texture is None else named
         return self._materials[path]
-
-
-def _unshared(
-    vertices: Float64[np.ndarray, "n 3"],
-    faces: Int64[np.ndarray, "f 3"],
-    material: MeshMaterial,
-    uv: Float32[np.ndarray, "c 2"] | None = None,
-    colors: Float32[np.ndarray, "c 4"] | None = None,
-) -> MeshPart:
-    """A part whose corners are vertices of their own, since properties belong to corners."""
-    corners = vertices[faces.ravel()]
-    return MeshPart(corners, np.arange(len(corners)).reshape(-1, 3), material, uv=uv, colors=colors)
 
 
 def _take(values: Float32[np.ndarray, "k c"], indices: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n c"]:
     if len(indices) and not 0 <= indices.min() <= indices.max() < len(values):
         raise MeshError("the 3mf file is damaged: a face names a colour that does not exist.")
-    chosen: Float32[np.ndarray, "n c"] = values[indices]
-    return chosen
+    return np.asarray(values[indices])
 
 
 def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -> MeshContents:  # noqa: ARG001 (readers are called alike)
@@ -268,14 +254,14 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
     places = root.build or [ThreeMfPlacement(key, np.eye(4)) for key in root.objects]
     file.count(places)
     parts = [part for place in places for part in file.parts(place, np.eye(4))]
-    return MeshContents(parts, file.materials.notes)
+    return MeshContents(parts, file.materials.decoder.notes)
 
 
 def _root(package: ThreeMfPackage) -> str:
     """The path of the model file that holds the build."""
     if _RELATIONS in package:
         for relation in parse_xml(package.read(_RELATIONS)).all("Relationship"):
-            if relation.attributes.get("Type", "").endswith(_ROOT_KIND):
+            if relation.attributes.get("Type", "").endswith("3dmodel"):
                 return relation.attributes.get("Target", _USUAL_ROOT)
     return _USUAL_ROOT
 
@@ -303,7 +289,7 @@ class _File:
         self.limits.check("instances", sum(instances for _, instances in sizes), self.limits.instances)
         self.limits.check("faces", sum(faces for faces, _ in sizes), self.limits.faces)
 
-    def parts(self, place: ThreeMfPlacement, above: Float64[np.ndarray, "4 4"]) -> Iterator[MeshPart]:
+    def parts(self, place: ThreeMfPlacement, above: Matrix) -> Iterator[MeshPart]:
         """An object and its components in the world."""
         model, matrix = self.model(place.key[0]), above @ place.matrix
         item = model.objects[place.key]

@@ -12,14 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
 from PIL import Image
 
 from multifold.errors import needs_extra
-from renderers.contracts import BARE_ALBEDO, AlphaMode, MeshError, MeshLimits, MeshMaterial, MeshPart, Texture
+from renderers.contracts import (
+    BARE_ALBEDO,
+    AlphaMode,
+    Colors,
+    Matrix,
+    MeshError,
+    MeshLimits,
+    MeshMaterial,
+    MeshPart,
+    Normals,
+    Texture,
+    TextureCoordinates,
+    Triangles,
+)
 from renderers.images.color import to_linear
 from renderers.images.textures import PICTURE_FORMATS, color_texture, mip_pyramid, shrink_picture
-from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, check_indices
+from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, check_indices, refuse_outside
 from renderers.mesh.formats.point_cloud import point_cloud
 from renderers.mesh.formats.transform import transform_points
 
@@ -27,8 +39,7 @@ with needs_extra("render"):
     import trimesh
     from trimesh.resolvers import Resolver
 
-_WHITE = (1.0, 1.0, 1.0, 1.0)
-Matrix = Float64[np.ndarray, "4 4"]
+_WHITE = MeshMaterial(base=(1.0, 1.0, 1.0, 1.0))
 _STL_HEADER, _STL_FACE = 84, 50
 
 
@@ -96,7 +107,7 @@ _CUT_OUT = 0.01  # a picture this transparent, used without a word about alpha, 
 _BROKEN_PICTURE = (OSError, ValueError, SyntaxError, IndexError, TypeError, EOFError)
 
 
-def linear_colors(colors: Any) -> Float32[np.ndarray, "n 4"]:  # noqa: ANN401 (trimesh is not typed)
+def linear_colors(colors: Any) -> Colors:  # noqa: ANN401 (trimesh is not typed)
     """sRGB bytes with alpha as linear light."""
     pixels = np.asarray(colors, np.uint8)
     light = to_linear(pixels)
@@ -125,7 +136,7 @@ class TrimeshMaterials:
         opacity = _opacity(source)
         see_through: AlphaMode = "MASK" if cut_out else "BLEND"
         return MeshMaterial(
-            base=(*((1.0, 1.0, 1.0) if texture else _diffuse(source)), opacity),
+            base=(*(_WHITE.base[:3] if texture else _diffuse(source)), opacity),
             base_texture=texture,
             alpha_mode=see_through if cut_out or opacity < 1 else "OPAQUE",
         )
@@ -176,10 +187,7 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
             maintain_order=True,
         )
     if siblings.refused:
-        raise MeshError(
-            f"the file asks for {siblings.refused[0][:80]!r}, which lies outside its folder. "
-            "Put it beside the mesh."
-        )
+        raise refuse_outside(siblings.refused[0])
     file = _File(scene, suffix, limits)
     parts = list(file.parts())
     missing = [f"drawn without {name[:60]!r}, which does not lie beside it" for name in siblings.missing]
@@ -226,38 +234,30 @@ class _File:
             check_indices(faces, len(geometry.vertices))
             yield self._part(geometry, faces, matrix)
 
-    def _part(self, geometry: Any, faces: Int64[np.ndarray, "f 3"], matrix: Matrix) -> MeshPart:  # noqa: ANN401
+    def _part(self, geometry: Any, faces: Triangles, matrix: Matrix) -> MeshPart:  # noqa: ANN401
         visual = geometry.visual
         vertices = transform_points(np.asarray(geometry.vertices, np.float64), matrix)
         if visual.kind == "face":
             colors = linear_colors(np.asarray(visual.face_colors)).repeat(3, axis=0)
-            unshared = np.arange(3 * len(faces)).reshape(-1, 3)
-            corners = vertices[faces].reshape(-1, 3)
-            return MeshPart(corners, unshared, MeshMaterial(base=_WHITE), colors=colors)
+            return MeshPart.unshared(vertices[faces].reshape(-1, 3), _WHITE, colors=colors)
         normals = None
         if self.suffix != ".stl" and "vertex_normals" in geometry._cache:  # STL's are those of its faces
             normals = np.asarray(geometry.vertex_normals, np.float32)
         if visual.kind == "vertex":
-            colors = linear_colors(visual.vertex_colors)
-            return MeshPart(vertices, faces, MeshMaterial(base=_WHITE), normals, colors=colors)
+            return MeshPart(vertices, faces, _WHITE, normals, colors=linear_colors(visual.vertex_colors))
         material = self.materials.material(getattr(visual, "material", None))
         return MeshPart(vertices, faces, material, normals, _uv(visual, len(vertices)))
 
     def _points(self, geometry: Any, matrix: Matrix) -> MeshPart:  # noqa: ANN401
         points = transform_points(np.asarray(geometry.vertices, np.float64), matrix)
         colored = np.shape(geometry.colors) == (len(points), 4)
-        part, notes = point_cloud(
-            points,
-            _point_normals(geometry),
-            linear_colors(geometry.colors) if colored else None,
-            MeshMaterial(base=_WHITE) if colored else MeshMaterial(),
-            self.limits,
-        )
+        colors, material = (linear_colors(geometry.colors), _WHITE) if colored else (None, MeshMaterial())
+        part, notes = point_cloud(points, _point_normals(geometry), colors, material, self.limits)
         self.notes.extend(notes)
         return part
 
 
-def _point_normals(geometry: Any) -> Float32[np.ndarray, "n 3"] | None:  # noqa: ANN401
+def _point_normals(geometry: Any) -> Normals | None:  # noqa: ANN401
     """The normals of a PLY file's points, which trimesh keeps raw."""
     columns = geometry.metadata.get("_ply_raw", {}).get("vertex", {}).get("data", {})
     count = len(geometry.vertices)
@@ -268,7 +268,7 @@ def _point_normals(geometry: Any) -> Float32[np.ndarray, "n 3"] | None:  # noqa:
     return np.stack(normals, axis=1)
 
 
-def _uv(visual: Any, count: int) -> Float32[np.ndarray, "n 2"] | None:  # noqa: ANN401
+def _uv(visual: Any, count: int) -> TextureCoordinates | None:  # noqa: ANN401
     """Texture coordinates with their origin moved from the bottom to the top."""
     uv = getattr(visual, "uv", None)
     if uv is None or np.shape(uv)[0] != count:

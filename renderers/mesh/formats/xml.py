@@ -1,6 +1,6 @@
 """XML that nobody vouches for: no document types, hence no entities to expand and nothing to fetch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -29,6 +29,12 @@ class XmlElement:
     def all(self, *names: str) -> list["XmlElement"]:
         """The children with one of these names."""
         return [one for one in self.children if one.name in names]
+
+    def descendants(self) -> Iterator["XmlElement"]:
+        """This element and all within it, in the order of the document; as deep as the reader allows."""
+        yield self
+        for child in self.children:
+            yield from child.descendants()
 
 
 def walk_xml(

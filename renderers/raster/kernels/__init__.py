@@ -2,10 +2,10 @@
 
     compiling.py  how a function becomes a kernel, and where the machine code is kept
     scene.py      a model as flat arrays, and pointers to them
-    renderer.py   a whole view: spans.py settles the samples, pixels.py and glass.py list what lies there,
-                  shade.py (faces.py, texture_lookup.py) gathers what it is like, light.py lights it in blocks
+    renderer.py   a whole view: faces.py settles the samples, pixels.py lists what lies there,
+                  shade.py gathers what it is like, light.py lights it in blocks
 
-Every expression follows the numpy module of the same name in `renderers/raster`, operation by operation and
+Every expression follows the numpy renderer in `renderers/raster`, operation by operation and
 in the same precision, so pixels are equal (tests/renderers/test_kernels.py). Kernels read flat memory, `x[3
 * row + column]`, through bare pointers: arrays would cost more than the drawing, in counted references and
 in time to compile. What runs for each fragment is inlined: a call would pass the whole scene again.

@@ -6,7 +6,7 @@ own file alone, so entries close over a fingerprint of all our files, which make
 
 import inspect
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -23,27 +23,26 @@ R = TypeVar("R")
 Single: TypeAlias = Any  # a float32; for mypy, sums of them are something else
 
 
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
+def kernel(function: Callable[P, R], *, inline: bool = False) -> Callable[P, R]:
     """A function that kernels call."""
-    compiled: Callable[P, R] = numba.njit(inspect.unwrap(function), nogil=True, error_model="numpy")
+    plain = inspect.unwrap(function)
+    compiled: Callable[P, R] = numba.njit(plain, nogil=True, error_model="numpy", forceinline=inline)
     return compiled
 
 
 def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that becomes part of its caller, whatever its size: loops over calls are not vectorised."""
-    plain = inspect.unwrap(function)
-    compiled: Callable[P, R] = numba.njit(plain, nogil=True, error_model="numpy", forceinline=True)
-    return compiled
+    return kernel(function, inline=True)
 
 
-def inline_twins(functions: Iterable[Callable[..., Any]], scalar_forms: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain functions as inline kernels, by name; each calls the scalar forms and the kernels before it."""
-    kernels = dict(scalar_forms)
+def inline_twins(*functions: Callable[..., Any]) -> list[Any]:
+    """The numpy renderer's functions as inline kernels; each may call those before it."""
+    kernels = dict(_SCALAR_FORMS)
     for function in functions:
         plain = inspect.unwrap(function)
         twin = FunctionType(plain.__code__, {**plain.__globals__, **kernels}, plain.__name__)
         kernels[plain.__name__] = inline_kernel(twin)
-    return kernels
+    return [kernels[inspect.unwrap(function).__name__] for function in functions]
 
 
 def fingerprint() -> int:
@@ -54,16 +53,17 @@ def fingerprint() -> int:
     return zlib.crc32(b"".join(source.read_bytes() for source in sources))
 
 
-def _pointer_to(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
+def _converter(kind: Any, operation: str) -> Any:  # noqa: ANN401 (the compiler's own types)
+    """A kernel that takes the bits of its argument for another type."""
+
     @intrinsic
-    def pointer(_: Any, address: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
+    def convert(_: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401
-            return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+            return getattr(builder, operation)(values[0], context.get_value_type(signature.return_type))
 
-        pointer_type: Any = types.CPointer
-        return pointer_type(kind)(address), generate
+        return kind(value), generate
 
-    return pointer
+    return convert
 
 
 def pointers_of(arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 (the compiler's own types)
@@ -83,16 +83,19 @@ def pointers_of(arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 (the compiler
     return pointers
 
 
-def _bits_as(kind: Any) -> Any:  # noqa: ANN401 (the compiler's own types)
-    @intrinsic
-    def bits(_: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ANN401
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401
-            return builder.bitcast(values[0], context.get_value_type(signature.return_type))
-
-        return kind(value), generate
-
-    return bits
+@inline_kernel
+def _choose(condition: bool, first: Single, second: Single) -> Single:
+    return first if condition else second
 
 
-float_pointer, long_pointer, byte_pointer = map(_pointer_to, (types.float32, types.int64, types.uint8))
-bits_of, single_of = _bits_as(types.int32), _bits_as(types.float32)
+_pointer_type: Any = types.CPointer
+float_pointer = _converter(_pointer_type(types.float32), "inttoptr")
+long_pointer = _converter(_pointer_type(types.int64), "inttoptr")
+byte_pointer = _converter(_pointer_type(types.uint8), "inttoptr")
+_SCALAR_FORMS = {  # of what `light.py` has for arrays
+    "larger": max,
+    "smaller": min,
+    "choose": _choose,
+    "bits_of": _converter(types.int32, "bitcast"),
+    "single_of": _converter(types.float32, "bitcast"),
+}

@@ -1,11 +1,14 @@
-"""A face in a view: what is the same all over it, and what lies between its corners.
+"""A face in a view: the samples that it covers, a row at a time (as `raster/spans.py`), and what is there.
 
-The former is worked out once and kept in one of the scene's slots, until another face needs that slot.
+What is the same all over a face is kept in one of the scene's slots, until another face needs that slot.
 """
+
+from typing import TypeAlias
 
 import numpy as np
 
-from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
+from renderers.raster import spans
+from renderers.raster.kernels.compiling import Single, inline_kernel, inline_twins, kernel
 from renderers.raster.kernels.light import Vector, cross, dot, load_vector, scale_by, subtract
 from renderers.raster.kernels.scene import SLOT_VALUES, SLOTS, ScenePointers
 
@@ -14,6 +17,69 @@ CORNER_WIDTH = 14  # values of a corner: position, normal, uv, colour, second uv
 POINT, NORMAL_AT, UV, COLOR, UV1 = 0, 3, 6, 8, 12
 FLAT, DENSITY = 42, 45  # then the flat normal that faces us, and the density by each uv
 _ONE = F(1)
+Span: TypeAlias = tuple[int, int, int, int]  # first column, count, key there, its step
+_SURELY = 1e-6  # samples; more than any rounding
+_first_sample, _keys_along = inline_twins(spans.first_sample, spans.keys_along)
+
+
+@inline_kernel
+def set_edges(scene: ScenePointers, face: int) -> tuple[int, int]:
+    """Fill in a face's upper, lower and long edge; gives its first row and the one after its last.
+
+    An edge: x, y and depth of its upper end, and how x and depth change from row to row.
+    """
+    screen, side = scene.screen, scene.side
+    a, b, c = 3 * scene.faces[3 * face], 3 * scene.faces[3 * face + 1], 3 * scene.faces[3 * face + 2]
+    if screen[a + 1] > screen[b + 1]:
+        a, b = b, a
+    if screen[b + 1] > screen[c + 1]:
+        b, c = c, b
+    if screen[a + 1] > screen[b + 1]:
+        a, b = b, a
+    first, last = _first_sample(screen[a + 1], side), _first_sample(screen[c + 1], side)
+    left, right = min(screen[a], screen[b], screen[c]), max(screen[a], screen[b], screen[c])
+    if first >= last or _first_sample(left - _SURELY, side) >= _first_sample(right + _SURELY, side):
+        return 0, 0
+    _set_edge(scene, 0, a, b)
+    _set_edge(scene, 5, b, c)
+    _set_edge(scene, 10, a, c)
+    return first, last
+
+
+@inline_kernel
+def _set_edge(scene: ScenePointers, at: int, upper: int, lower: int) -> None:
+    screen, edges = scene.screen, scene.edges
+    fall = screen[lower + 1] - screen[upper + 1]
+    fall = fall if fall > 1e-12 else 1.0
+    for axis in range(3):
+        edges[at + axis] = screen[upper + axis]
+    edges[at + 3] = (screen[lower] - screen[upper]) / fall
+    edges[at + 4] = (screen[lower + 2] - screen[upper + 2]) / fall
+
+
+@inline_kernel
+def _on_edge(scene: ScenePointers, at: int, y: float) -> tuple[float, float]:
+    below = y - scene.edges[at + 1]
+    return (
+        scene.edges[at] + below * scene.edges[at + 3],
+        scene.edges[at + 2] + below * scene.edges[at + 4],
+    )
+
+
+@inline_kernel
+def span(scene: ScenePointers, row: int, face: int) -> Span:
+    """The samples of a row that the face covers."""
+    y = row + 0.5
+    left_x, left_depth = _on_edge(scene, 5 if y >= scene.edges[6] else 0, y)
+    right_x, right_depth = _on_edge(scene, 10, y)
+    if not right_x > left_x:
+        left_x, right_x, left_depth, right_depth = right_x, left_x, right_depth, left_depth
+    begin, end = _first_sample(left_x, scene.side), _first_sample(right_x, scene.side)
+    if end <= begin:
+        return 0, 0, 0, 0
+    left, right, depths = (left_x, left_depth), (right_x, right_depth), (scene.far, scene.depth_scale)
+    key, step = _keys_along(left, right, begin, end - begin, depths)
+    return begin, end - begin, key | (face + 1), step
 
 
 @inline_kernel

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from renderers.raster import light
-from renderers.raster.kernels.compiling import Single, bits_of, inline_kernel, inline_twins, kernel, single_of
+from renderers.raster.kernels.compiling import Single, inline_kernel, inline_twins, kernel
 from renderers.raster.kernels.scene import LANES, Pointer, ScenePointers
 
 Vector: TypeAlias = tuple[Single, Single, Single]
@@ -22,16 +22,22 @@ _EYE, _KEY_LAMP, _FILL_LAMP = 0, 3, 6  # of the scene's lights
 _ZERO = np.float32(0)
 
 
-@inline_kernel
-def _choose(condition: bool, first: Single, second: Single) -> Single:
-    return first if condition else second
-
-
-_scalar_forms = {"larger": max, "smaller": min, "choose": _choose, "bits_of": bits_of, "single_of": single_of}
-_twins = inline_twins(light.BY_SCALARS, _scalar_forms)
-dot, subtract, scale_by, cross = (_twins[name] for name in ("dot", "subtract", "scale_by", "cross"))
-unit_vector, lean_normal = _twins["unit_vector"], _twins["lean_normal"]
-_normal_seen_from, _reflected_light = _twins["normal_seen_from"], _twins["reflected_light"]
+(
+    _,
+    _,
+    _,
+    dot,
+    _,
+    subtract,
+    scale_by,
+    cross,
+    unit_vector,
+    lean_normal,
+    _normal_seen_from,
+    _,
+    _,
+    _reflected_light,
+) = inline_twins(*light.BY_SCALARS)
 
 
 @inline_kernel

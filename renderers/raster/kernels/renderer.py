@@ -9,19 +9,31 @@ from jaxtyping import UInt8
 
 from multifold.compiling import compile_function
 from renderers.contracts import Background, MeshError, MeshModel, Rig, Views, channel_count, check_view_size
-from renderers.raster.glass import MOST_FRAGMENTS, MOST_LAYERS, TOO_MANY_CLEAR_FACES
 from renderers.raster.kernels import scene as packed
 from renderers.raster.kernels.compiling import byte_pointer, fingerprint, kernel, long_pointer
-from renderers.raster.kernels.faces import slot_of, weights_at
-from renderers.raster.kernels.glass import count_layers, fill_layers, layer_count, list_layer
-from renderers.raster.kernels.pixels import TRANSPARENT, fill_pixel, list_quad
+from renderers.raster.kernels.faces import set_edges, slot_of, span, weights_at
+from renderers.raster.kernels.pixels import (
+    TRANSPARENT,
+    count_layers,
+    fill_layers,
+    fill_pixel,
+    layer_count,
+    list_layer,
+    list_quad,
+)
 from renderers.raster.kernels.scene import Addresses, FragmentPointers, Pointer, SceneNumbers, ScenePointers
 from renderers.raster.kernels.shade import color_at, shade_fragments
-from renderers.raster.kernels.spans import set_edges, span
 from renderers.raster.light import lamp_directions
 from renderers.raster.pixels import SAMPLES_PER_SIDE
-from renderers.raster.renderer import SoftwareRenderer, depth_range, opacity_of
-from renderers.raster.spans import DEPTH_BITS, MOST_FRAGMENTS_PER_VIEW, TOO_MANY_LARGE_FACES, zoom_of
+from renderers.raster.renderer import (
+    MOST_FRAGMENTS,
+    MOST_LAYERS,
+    TOO_MANY_CLEAR_FACES,
+    SoftwareRenderer,
+    depth_range,
+    opacity_of,
+)
+from renderers.raster.spans import MOST_FRAGMENTS_PER_VIEW, TOO_MANY_LARGE_FACES, depth_scale, zoom_of
 
 SeeKernel: TypeAlias = Callable[[Addresses, SceneNumbers, int], tuple[int, int]]
 PaintKernel: TypeAlias = Callable[[Addresses, SceneNumbers, Addresses, int, bool, int], None]
@@ -191,9 +203,9 @@ class _ViewPainter:
         self._starts = np.empty(samples + 1 if packed.CLEAR in opacities else 0, np.int64)
         eyes = rig.poses[:, :3, 3].T.astype(np.float32)
         self._lights = np.concatenate([eyes, *lamp_directions(rig.poses)]).T
-        sets, (near, far) = 1 if model.uv1 is None else 2, depth_range(rig)
         counts = len(model.vertices), len(model.faces), size * SAMPLES_PER_SIDE
-        self._numbers = (*counts, sets, model.colored, far, float(1 << DEPTH_BITS) / (near - far))
+        sets = 1 if model.uv1 is None else 2
+        self._numbers = (*counts, sets, model.colored, *depth_scale(depth_range(rig)))
 
     def draw(self, number: int, background: Background, picture: UInt8[np.ndarray, "h w c"]) -> None:
         """Fill in the view of one camera."""

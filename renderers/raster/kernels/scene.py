@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 
-from renderers.contracts import MeshModel, Texture, TextureWrap
+from renderers.contracts import MeshModel, Texture
 from renderers.images.color import BYTE_OF_LINEAR
 from renderers.raster.kernels.compiling import kernel, pointers_of
 from renderers.raster.scene import material_table
-from renderers.raster.texture_lookup import log_side, log_zoom
+from renderers.raster.texture_lookup import WRAPS, log_side, log_zoom
 
 SOLID, CUT, CLEAR = range(3)
 UNLIT, CUTOFF, MATERIAL_WIDTH = 9, 10, 11  # columns of the material table, after those of `material_table`
@@ -22,7 +22,6 @@ CHANNELS, LEVELS, WRAP_U, WRAP_V, TRANSFORMED, NEAREST, UV_SET, MAP_WIDTH = 1, 2
 MOST_LEVELS = 32
 SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see faces.py)
 LANES, BLOCK_ROWS = 256, 20  # how many fragments are lit at once, and what is known of each (see light.py)
-_WRAPS: dict[TextureWrap, int] = {"repeat": 0, "clamp": 1, "mirror": 2}
 Addresses: TypeAlias = tuple[int, ...]
 SceneNumbers: TypeAlias = tuple[int, int, int, int, bool, float, float]  # the last fields of `ScenePointers`
 Pointer: TypeAlias = Any  # to the numbers of one array
@@ -103,13 +102,22 @@ def material_arrays(model: MeshModel, textures: list[Texture], opacities: list[i
     number = {id(texture): index for index, texture in enumerate(textures)}
     rows = [[number.get(id(getattr(one, name)), -1) for name in TEXTURES] for one in model.materials]
     cutoffs = np.array([[material.alpha_cutoff for material in model.materials]], np.float32)
+    maps, moves = np.zeros((len(textures), MAP_WIDTH), np.int64), np.zeros((len(textures), 8), np.float32)
+    levels = np.zeros((len(textures), MOST_LEVELS, 3), np.int64)
+    for place, texture in enumerate(textures):
+        texels, wraps = texture.texels, map(WRAPS.index, texture.wrap)
+        assert texels.flags.c_contiguous
+        assert texels.shape[1] in (3, 4)
+        flags = texture.transform is not None, texture.magnify == "nearest", texture.uv_set
+        maps[place] = texels.ctypes.data, texels.shape[1], len(texture.sizes), *wraps, *flags
+        transform = _STILL if texture.transform is None else texture.transform
+        moves[place] = *transform.ravel(), log_zoom(transform), log_side(texture)
+        levels[place, : len(texture.sizes)] = np.column_stack([texture.sizes, texture.starts])
     return MaterialArrays(
         np.array(opacities, np.int32),
         np.ascontiguousarray(np.concatenate([material_table(model.materials), cutoffs]).T),
         np.array(rows, np.int32),
-        np.array([_map(texture) for texture in textures], np.int64).reshape(-1, MAP_WIDTH),
-        np.array([_moves(texture) for texture in textures], np.float32).reshape(-1, 8),
-        np.array([_levels(texture) for texture in textures], np.int64).reshape(-1, MOST_LEVELS, 3),
+        *(maps, moves, levels),
     )
 
 
@@ -152,25 +160,6 @@ def fragment_arrays(
 def addresses_of(*groups: MeshArrays | MaterialArrays | ScratchArrays | FragmentArrays) -> Addresses:
     """Where each array begins."""
     return tuple(array.ctypes.data for group in groups for array in group)
-
-
-def _map(texture: Texture) -> tuple[int, ...]:
-    texels, wraps = texture.texels, (_WRAPS[wrap] for wrap in texture.wrap)
-    assert texels.flags.c_contiguous
-    assert texels.shape[1] in (3, 4)
-    flags = texture.transform is not None, texture.magnify == "nearest", texture.uv_set
-    return texels.ctypes.data, texels.shape[1], len(texture.sizes), *wraps, *flags
-
-
-def _moves(texture: Texture) -> list[float]:
-    transform = _STILL if texture.transform is None else texture.transform
-    return [*transform.ravel().tolist(), log_zoom(transform), log_side(texture)]
-
-
-def _levels(texture: Texture) -> Int64[np.ndarray, "l 3"]:
-    levels = np.zeros((MOST_LEVELS, 3), np.int64)
-    levels[: len(texture.sizes)] = np.concatenate([texture.sizes, texture.starts[:, None]], axis=1)
-    return levels
 
 
 ARRAYS = {**MeshArrays.__annotations__, **MaterialArrays.__annotations__, **ScratchArrays.__annotations__}

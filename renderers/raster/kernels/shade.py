@@ -1,17 +1,21 @@
-"""Fragments -> what their surface is like: the twin of `renderers.raster.shade`."""
+"""Fragments -> what their surface is like: the twin of `renderers.raster.shade` and `texture_lookup`."""
+
+from typing import TypeAlias
 
 import numpy as np
 
+from renderers.raster import texture_lookup
 from renderers.raster.kernels import faces, light
 from renderers.raster.kernels import scene as packed
-from renderers.raster.kernels.compiling import Single, inline_kernel, kernel
+from renderers.raster.kernels.compiling import Single, float_pointer, inline_kernel, inline_twins, kernel
 from renderers.raster.kernels.faces import interpolate, interpolate_vector, slot_of, weights_at
 from renderers.raster.kernels.light import Vector
-from renderers.raster.kernels.scene import LANES, FragmentPointers, ScenePointers
-from renderers.raster.kernels.texture_lookup import Color, sample_texture
+from renderers.raster.kernels.scene import LANES, FragmentPointers, Pointer, ScenePointers
 
+Color: TypeAlias = tuple[Single, Single, Single, Single]
 _BASE, _METAL_ROUGH, _NORMAL, _OCCLUSION, _EMISSIVE = range(5)  # of packed.TEXTURES
-_ONE = np.float32(1)
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_, _neighbours = inline_twins(texture_lookup.wrapped, texture_lookup.neighbours)
 
 
 @kernel
@@ -69,7 +73,7 @@ def _texel(scene: ScenePointers, slot: int, texture: int, weights: Vector) -> Co
     first = faces.UV1 if second else faces.UV
     u, v = interpolate(scene, slot, first, weights), interpolate(scene, slot, first + 1, weights)
     density = scene.values[slot * packed.SLOT_VALUES + faces.DENSITY + second]
-    return sample_texture(scene, texture, u, v, density)
+    return _sample_texture(scene, texture, u, v, density)
 
 
 @inline_kernel
@@ -135,3 +139,40 @@ def _finish(scene: ScenePointers, slot: int, weights: Vector) -> tuple[Vector, S
         red, green, blue, _ = _texel(scene, slot, texture, weights)
         glow = glow[0] * red, glow[1] * green, glow[2] * blue
     return glow, metallic, roughness, occlusion
+
+
+@kernel
+def _sample_texture(scene: ScenePointers, number: int, u: Single, v: Single, density: Single) -> Color:
+    """A texture's value at u, v: bilinear inside the nearest mip level; without alpha, 1."""
+    maps, moves, first, move = scene.maps, scene.moves, number * packed.MAP_WIDTH, number * 8
+    if maps[first + packed.TRANSFORMED]:
+        density = density + moves[move + 6]
+        u, v = (
+            moves[move] * u + moves[move + 1] * v + moves[move + 2],
+            moves[move + 3] * u + moves[move + 4] * v + moves[move + 5],
+        )
+    fineness = density + moves[move + 7]
+    level = int(min(max(np.rint(fineness), _ZERO), np.float32(maps[first + packed.LEVELS] - 1)))
+    entry = 3 * (number * packed.MOST_LEVELS + level)
+    width, height, start = scene.levels[entry], scene.levels[entry + 1], scene.levels[entry + 2]
+    left, right, across = _neighbours(u, width, maps[first + packed.WRAP_U])
+    top, bottom, down = _neighbours(v, height, maps[first + packed.WRAP_V])
+    if maps[first + packed.NEAREST] and fineness < 0:
+        across, down = np.rint(across), np.rint(down)
+    texels, channels = float_pointer(maps[first]), maps[first + packed.CHANNELS]
+    above, below, left, right = start + top * width, start + bottom * width, left * channels, right * channels
+    a, b = above * channels + left, above * channels + right
+    c, d = below * channels + left, below * channels + right
+    return (
+        _mixed(texels, a, b, c, d, across, down),
+        _mixed(texels, a + 1, b + 1, c + 1, d + 1, across, down),
+        _mixed(texels, a + 2, b + 2, c + 2, d + 2, across, down),
+        _mixed(texels, a + 3, b + 3, c + 3, d + 3, across, down) if channels == 4 else _ONE,
+    )
+
+
+@inline_kernel
+def _mixed(texels: Pointer, a: int, b: int, c: int, d: int, across: Single, down: Single) -> Single:
+    above = texels[a] + (texels[b] - texels[a]) * across
+    below = texels[c] + (texels[d] - texels[c]) * across
+    return above + (below - above) * down

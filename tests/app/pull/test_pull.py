@@ -60,7 +60,8 @@ def test_a_pulled_encoder_finds_what_the_published_towers_would(
     )
     expected = np.argsort(-(images / np.linalg.norm(images, axis=1, keepdims=True)) @ texts[0])
     asked = {"text": "a red chair", "target": "image", "limit": 9, "lexical": "off"}
-    with TestClient(create_app(Settings(data=data, bundle=bundle))) as client:
+    app = create_app(Settings(data=data, bundle=bundle))
+    with TestClient(app, base_url="http://localhost") as client:
         found = client.post("/v1/search", json=asked).json()
         assert [hit["id"] for hit in found["hits"]] == [str(number) for number in expected]
         cosines = (images @ texts[0]) / np.linalg.norm(images, axis=1) / np.linalg.norm(texts[0])

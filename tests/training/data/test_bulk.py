@@ -166,6 +166,39 @@ def test_workers_that_always_die_are_given_up(things: Path, monkeypatch: pytest.
         list(workers.work_in_processes(BUNDLE, parts, 2))
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_part_that_always_kills_its_worker_of_a_cluster_is_given_up(
+    things: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra 'cluster'")
+    from training.data.extraction import cluster
+
+    class Dies:
+        def __init__(self, _: str) -> None:
+            self.tries = tmp_path / "tries"
+
+        def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            with open(self.tries, "ab") as out:
+                out.write(b".")
+            os.kill(os.getpid(), signal.SIGKILL)
+            return batch
+
+    monkeypatch.setattr(cluster, "_Actor", Dies)
+    parts = ExtractionOrder(things, BUNDLE, tmp_path, 99).parts()
+    with pytest.raises(MultifoldError, match="workers were killed 5 times in a row"):
+        list(cluster.work_on_cluster(BUNDLE, parts, 1, cluster.LOCAL))
+    assert (tmp_path / "tries").stat().st_size == workers.MOST_DEATHS
+
+
+def test_a_refused_manifest_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"id": "a", "texts": ["x"]}\n{"id": "a", "texts": ["y"]}\n')
+    order = ExtractionOrder(tmp_path / "bad.jsonl", BUNDLE, tmp_path / "out", SIZE)
+    with pytest.raises(MultifoldError, match="stands twice"):
+        extract_features(order, in_this_process)
+    assert not (tmp_path / "out").exists()
+
+
 class killing:  # noqa: N801 (a context, used as a word)
     """Kills the first process of a kind, once, a moment after it is seen."""
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from multifold import manifest
 from multifold.cli import main
+from multifold.files.textfile import TextFileError
 from multifold.manifest import ManifestEntry
 from training.data.sources import captioned
 from training.data.sources.imported import DatasetError
@@ -49,7 +50,8 @@ def test_karpathys_json(images: Path) -> None:
     assert (found["1"].split, found["1"].texts) == ("train", tuple(FIVE))
     assert found["1"].images == (images / "1.jpg",)
     assert found["2"].split == "test"
-    assert problems == ["2.jpg has 2 different captions, not 5", "left out 9.jpg: its file is missing"]
+    assert found["2"].texts == (*FIVE[:2], FIVE[0])
+    assert problems == ["2.jpg has 3 captions, not 5", "left out 9.jpg: its file is missing"]
 
 
 def test_cocos_rest_of_val_is_train(images: Path) -> None:
@@ -100,6 +102,32 @@ def test_a_table_with_commas(images: Path) -> None:
     found, _ = read(images, "captions.txt", "\n".join(rows))
     assert found["1"].texts == ("a dog, and a cat", "a dog")
     assert {entry.split for entry in found.values()} <= {"train", "val", "test"}
+
+
+def test_commas_need_no_quotes_after_a_file_name(images: Path) -> None:
+    """As CLIP_benchmark's files have them: five lines a photo, commas as people write them."""
+    texts = [f'a red chair, with {number} legs, "old"' for number in range(5)]
+    rows = ["image,caption", *(f"1.jpg,{text}" for text in texts), '2.jpg,"one, two"']
+    found, problems = read(images, "flickr30k_test_karpathy.txt", "\n".join(rows))
+    assert found["1"].texts == tuple(texts)
+    assert found["2"].texts == ("one, two",)
+    assert problems == ["2.jpg has 1 captions, not 5"]
+
+
+def test_commas_that_may_mean_two_things_are_refused_with_their_line(images: Path) -> None:
+    for header, row in (("image,caption,split", "1.jpg,red, old,test"), ("image,caption", "1,red, old")):
+        with pytest.raises(TextFileError, match=r"captions.txt, line 3, has \d cells for \d columns"):
+            read(images, "captions.txt", f"{header}\n1.jpg,fine\n{row}")
+
+
+def test_repeated_captions_are_kept_and_counted(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published counts have them."""
+    path, out = images.parent / "dataset_flickr30k.json", images.parent / "flickr30k.jsonl"
+    path.write_text(karpathy(("1.jpg", "train", [FIVE[0]] * 3 + FIVE[1:3])), encoding="utf-8")
+    assert main(["data", "flickr30k", str(path), str(images), str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "train: 1 items, 5 texts" in told
+    assert "2 texts repeat another of their item" in told
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"images": [{"filename": "1.jpg"}]}', "not json"])

@@ -73,15 +73,15 @@ def test_files_of_one_name_are_one_item(tmp_path: Path) -> None:
 
 
 def test_what_is_odd_is_told(tmp_path: Path) -> None:
-    file(tmp_path / "two.glb", b"x")
-    file(tmp_path / "two.obj", b"x")
+    file(tmp_path / "22.glb", b"x")
+    file(tmp_path / "22.obj", b"x")
     file(tmp_path / "lonely.txt", "a caption of nothing")
     found, problems = items(tmp_path)
     told = "\n".join(problems)
-    assert f"{tmp_path}/two.obj: an item has one mesh, and two.glb is taken" in told
+    assert f"{tmp_path}/22.obj: an item has one mesh, and 22.glb is taken" in told
     assert f"left out {tmp_path}/lonely.txt: it stands beside no mesh or picture of its name" in told
-    assert "two has no captions" in told
-    assert set(found) == {"two"}
+    assert "22 has no captions" in told
+    assert set(found) == {"22"}
 
 
 def test_splits_do_not_depend_on_what_else_is_there_and_keep_like_texts_together(tmp_path: Path) -> None:
@@ -120,3 +120,21 @@ def test_the_command_leaves_out_what_does_not_open(
     assert main(["data", "folder", str(root), str(out), "--shares", "80/10"]) == 2
     assert main(["data", "folder", str(tmp_path / "none"), str(out)]) == 2
     assert list(out.parent.iterdir()) == [out]
+
+
+def test_names_folders_and_info_stand_in_for_captions(tmp_path: Path) -> None:
+    file(tmp_path / "furniture-pack-1-0" / "kitchenCabinet_02.glb", b"x")
+    picture(tmp_path / "IMG_2044.jpg")
+    file(tmp_path / "7" / "a.glb", b"x")
+    file(tmp_path / "7" / "info.json", json.dumps({"name": "Sofa", "tags": ["soft", "blue"], "size": 3}))
+    file(tmp_path / "red-lamp.glb", b"x")
+    file(tmp_path / "red-lamp.txt", "its own caption")
+    found, problems = items(tmp_path)
+    assert {name: entry.texts for name, entry in found.items()} == {
+        "furniture-pack-1-0/kitchenCabinet_02": ("kitchen cabinet", "kitchen cabinet, furniture pack"),
+        "IMG_2044": (),
+        "7/a": ("Sofa", "soft, blue"),
+        "red-lamp": ("its own caption",),
+    }
+    assert "2 items have no captions: words of their names, folders and info.json stand in" in problems
+    assert any("IMG_2044 has no captions" in problem for problem in problems)

@@ -73,7 +73,7 @@ def test_shapes_are_known_by_synset_and_model(
         f"{TABLE}/bb": "val",
         f"{TABLE}/aa": "test",
     }
-    assert found[f"{CHAIR}/aa"].texts == ("a red chair", "a chair, red")
+    assert found[f"{CHAIR}/aa"].texts == ("a red chair", "a chair, red", "a red chair")
     assert found[f"{TABLE}/aa"].texts == ("a table that shares an id",)
     assert found[f"{TABLE}/aa"].mesh == shapenet / TABLE / "aa" / "model.obj"
     assert found[f"{CHAIR}/aa"].meta["category"] == "chair"
@@ -124,7 +124,7 @@ def test_the_command_tells_what_differs(
     out, splits = tmp_path / "text2shape.jsonl", pickled(tmp_path / "splits")
     assert main(["data", "text2shape", str(captions), str(shapenet), str(out), "--splits", str(splits)]) == 0
     told = capsys.readouterr().out
-    assert "train: 1 of the published 11,921 items, 2 of 59,777 texts" in told
+    assert "train: 1 of the published 11,921 items, 3 of 59,777 texts" in told
     assert [entry.id for entry in manifest.read(out, "val")] == [f"{TABLE}/bb"]
     assert main(["data", "text2shape", str(captions), str(shapenet), str(out)]) == 0
     assert "splits of our own: numbers cannot be compared" in capsys.readouterr().out

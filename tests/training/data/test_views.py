@@ -11,7 +11,7 @@ from multifold.bundle.preprocess import ImageSpec
 from multifold.manifest import ManifestEntry
 from tests.training.data.test_folder import CUBE
 from training.data import views
-from training.data.views import ViewsError, load_views
+from training.data.views import ViewsError, load_views, training_items, visible_items
 
 SPEC = ViewSpec(rig="ring3", size=32, background="white", up="auto", views=3, renderer="x")
 IMAGE = ImageSpec(size=16)
@@ -41,6 +41,19 @@ def test_meshes_are_drawn_and_pictures_shown_in_turn(files: dict[str, Path], tmp
     assert len(np.unique(seen[2, 0])) > 3
 
 
+def test_an_item_of_one_picture_is_stored_once(files: dict[str, Path], tmp_path: Path) -> None:
+    several = ManifestEntry("several", images=tuple(files[name] for name in COLOURS))
+    entries = [ManifestEntry(str(n), images=(files["blue"],)) for n in range(30)]
+    entries.insert(7, several)
+    seen = training_items(entries, SPEC, IMAGE, tmp_path / "cache")
+    stored = sum(path.stat().st_size for path in (tmp_path / "cache").glob("*.npy"))
+    assert stored < 1.1 * (30 + 3) * 16 * 16 * 3
+    dense = load_views(entries, SPEC, IMAGE, tmp_path / "dense")
+    items, shown = np.repeat(np.arange(31), 3), np.tile(np.arange(3), 31)
+    assert seen.views.shape == dense.shape
+    assert np.array_equal(seen.views[items, shown], dense[items, shown])
+
+
 def test_the_cache_knows_its_pictures(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +64,20 @@ def test_the_cache_knows_its_pictures(
         assert np.array_equal(load_views(entries, SPEC, IMAGE, tmp_path / "cache"), first)
     Image.new("RGB", (20, 16), "red").save(files["blue"])
     assert tuple(load_views(entries, SPEC, IMAGE, tmp_path / "cache")[0, 0, 8, 8]) == COLOURS["red"]
+
+
+def test_what_is_broken_is_named_and_the_others_are_whole(files: dict[str, Path], tmp_path: Path) -> None:
+    files["lime"].write_bytes(b"no picture")
+    images = {"a": files["red"], "b": files["lime"], "c": tmp_path / "gone.png", "d": files["blue"]}
+    entries = [ManifestEntry(name, images=(path,)) for name, path in images.items()]
+    entries.append(ManifestEntry("e", texts=("words",)))
+    for _ in range(2):  # the second time from the cache
+        seen = visible_items(entries, SPEC, IMAGE, tmp_path / "cache")
+        assert [entry.id for entry in seen.entries] == ["a", "d"]
+        assert [tuple(item[0, 8, 8]) for item in np.asarray(seen.views)] == [COLOURS["red"], COLOURS["blue"]]
+        assert sorted(seen.problems) == ["b", "c", "e"]
+        assert str(files["lime"]) in seen.problems["b"]
+        assert "gone.png" in seen.problems["c"]
 
 
 def test_what_cannot_be_seen_is_told(files: dict[str, Path], tmp_path: Path) -> None:

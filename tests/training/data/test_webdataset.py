@@ -179,3 +179,21 @@ def test_a_shuffle_loses_nothing_and_holds_no_more_than_its_buffer(
         assert taken - len(given_back) <= buffer
     assert sorted(given_back) == list(range(count))
     assert given_back == [*webdataset.shuffle(range(count), buffer, seed)]
+
+
+def test_what_is_broken_or_missing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unpacked or in place: a picture that does not open, and an item that has none."""
+    files: dict[str, bytes | str] = {
+        "a.txt": "a",
+        "b.png": b"no picture",
+        "b.txt": "b",
+        "c.txt": "only words",
+    }
+    files |= {"a.png": picture(1)}
+    path, out = shard(tmp_path / "s.tar", files), tmp_path / "web.jsonl"
+    for words in ([], ["--in-place"]):
+        assert main(["data", "webdataset", str(path), str(out), *words]) == 0
+        told = capsys.readouterr().out
+        assert [entry.id for entry in manifest.read(out)] == ["a", "c"]
+        assert "left out b: " in told
+        assert "c has no picture: it can be searched, not learned from" in told

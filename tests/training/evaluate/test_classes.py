@@ -9,8 +9,9 @@ from multifold.types import Features
 from tests.training import small
 from tests.training.evaluate.test_retrieval import Plain
 from training import prepare
+from training.evaluate.classification import class_scores, classify
 from training.evaluate.linear_probe import features_before_projection, fit_probe
-from training.evaluate.zero_shot import accuracy, class_scores, classify
+from training.evaluate.protocols import accuracy
 from training.recipes.library import merge
 from training.recipes.schema import parse_recipe
 from training.retrieval.encoder import TorchEncoder

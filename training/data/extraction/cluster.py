@@ -1,6 +1,6 @@
 """Parts worked out by Ray Data, on this machine or on many that see the same files.
 
-A worker that is killed is replaced by Ray, and its part done again.
+A worker that is killed is replaced by Ray, and its part done again, as often as on one machine.
 """
 
 import pickle
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from multifold.errors import needs_extra
+from training.data.extraction.extract import MOST_DEATHS, WorkerDeathsError
 from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartFeatures
 
 with needs_extra("cluster"):
@@ -40,15 +41,14 @@ def work_on_cluster(
     ray.data.DataContext.get_current().enable_progress_bars = False
     try:
         rows = [{"part": pickle.dumps(part)} for part in parts]
-        given = ray.data.from_items(rows, override_num_blocks=len(rows))
-        found = given.map_batches(
-            _Actor,
-            fn_constructor_args=(str(bundle.resolve()),),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=workers),
-        )
-        for row in found.iter_rows():
+        data = ray.data.from_items(rows, override_num_blocks=len(rows))
+        pool, folder = ray.data.ActorPoolStrategy(size=workers), str(bundle.resolve())
+        tries: dict[str, Any] = {"max_restarts": -1, "max_task_retries": MOST_DEATHS - 1}
+        results = data.map_batches(_Actor, fn_constructor_args=(folder,), batch_size=1, compute=pool, **tries)
+        for row in results.iter_rows():
             yield pickle.loads(row["result"])  # noqa: S301 (of our own workers)
+    except ray.exceptions.RayActorError as error:
+        raise WorkerDeathsError(workers) from error
     finally:
         if own:
             ray.shutdown()

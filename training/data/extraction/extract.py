@@ -24,6 +24,16 @@ from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartF
 MOST_DEATHS = 5  # of workers, without a part finished in between, until we give up
 
 
+class WorkerDeathsError(MultifoldError):
+    """Workers die again and again."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(
+            f"workers were killed {MOST_DEATHS} times in a row; enough memory for {workers}? "
+            "What is finished is kept: say --workers 1, and the same command again"
+        )
+
+
 def work_in_processes(bundle: Path, parts: Sequence[ManifestPart], workers: int) -> Iterator[PartFeatures]:
     left, deaths = {part.number: part for part in parts}, 0
     while left:
@@ -38,11 +48,7 @@ def work_in_processes(bundle: Path, parts: Sequence[ManifestPart], workers: int)
         except BrokenProcessPool:
             deaths += 1
             if deaths == MOST_DEATHS:
-                raise MultifoldError(
-                    f"workers were killed {MOST_DEATHS} times in a row; is there enough memory for "
-                    f"{workers}? "
-                    "What is finished is kept: say --workers 1, and the same command again"
-                ) from None
+                raise WorkerDeathsError(workers) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -71,7 +77,6 @@ class ExtractionOrder:
     items: int  # a part
 
     def parts(self) -> list[ManifestPart]:
-        """The manifest, cut into parts."""
         entries = [*manifest.read(self.manifest)]
         starts = range(0, len(entries), self.items)
         return [ManifestPart(number, entries[at : at + self.items]) for number, at in enumerate(starts)]
@@ -85,10 +90,15 @@ class ExtractionReport:
 
 def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionReport:
     """Extract what is missing, and seal the folder with its manifest."""
+    geometry, parts = bundles.load(order.bundle), order.parts()
     order.out.mkdir(parents=True, exist_ok=True)
-    geometry = bundles.load(order.bundle)
-    _agree(order, geometry.vector_id)
-    parts = order.parts()
+    plan = {"manifest": file_hash(order.manifest), "vector_id": geometry.vector_id, "items": order.items}
+    path = order.out / PLAN
+    if not path.exists():
+        durable.write_file(path, json.dumps(plan).encode())
+    elif json.loads(path.read_bytes()) != plan:
+        other = f"{order.out} holds features of another manifest or encoder, or in parts of another size"
+        raise MultifoldError(f"{other}; choose another folder")
     missing = [part for part in parts if not _exists(order.out, part)]
     total = sum(len(part.entries) for part in parts)
     before = total - sum(len(part.entries) for part in missing)
@@ -102,19 +112,6 @@ def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionRepo
             bar.update(len(parts[result.number].entries))
     with ShardWriter(order.out, geometry.vector_id, geometry.geometry.feature_dim) as sealed:
         return ExtractionReport(len(sealed), _problems(order.out))
-
-
-def _agree(order: ExtractionOrder, vector_id: str) -> None:
-    """The features in the folder must be of the same items and the same encoder."""
-    plan = {"manifest": file_hash(order.manifest), "vector_id": vector_id, "items": order.items}
-    path = order.out / PLAN
-    if not path.exists():
-        durable.write_file(path, json.dumps(plan).encode())
-    elif json.loads(path.read_bytes()) != plan:
-        raise MultifoldError(
-            f"{order.out} holds features of another manifest or encoder, or in parts of another size; "
-            "choose another folder"
-        )
 
 
 def _exists(out: Path, part: ManifestPart) -> bool:

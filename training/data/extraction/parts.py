@@ -30,8 +30,6 @@ class ManifestPart:
 
 @dataclass(frozen=True)
 class PartFeatures:
-    """A part's features, and the problems of items without any."""
-
     number: int
     shard: FeatureShard
     problems: Sequence[tuple[str, str]]  # id, reason
@@ -75,7 +73,6 @@ class FeatureExtractor:
         self.sandbox.close()
 
     def _load_pictures(self, entry: ManifestEntry) -> list[tuple[FeatureRow, Pixels]]:
-        """The preprocessed pictures of an item: photos, and the views of its mesh."""
         spec, image = self.encoder.bundle.views, self.encoder.bundle.image
         photos = [decode(path.read_bytes()) for path in entry.images]
         views: list[Image.Image] = []

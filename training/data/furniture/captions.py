@@ -36,17 +36,16 @@ class CaptionWriter:
         return tuple(written.values())
 
     def _caption(self) -> FurnitureCaption:
-        chosen = self._choose()
+        facts = self._choose()
         named = self.rng.random() >= NAMELESS
         whole = FactSubject("whole", self.kind.thing.nouns if named else NAMELESS_NOUNS, ())
         by_thing: dict[str, list[FurnitureFact]] = {"whole": []}
-        for fact in chosen:
+        for fact in facts:
             by_thing.setdefault(fact.thing.id, []).append(fact)
         own = by_thing.pop("whole")
         rest = [self._phrase(group[0].thing, group) for group in by_thing.values()]
-        text = self._sentence(whole, own, rest)
-        claimed = ([self.kind.id] if named else []) + [fact.id for fact in chosen]
-        return FurnitureCaption(text, tuple(claimed))
+        claimed = [fact.id for fact in ((self.kind, *facts) if named else facts)]
+        return FurnitureCaption(self._sentence(whole, own, rest), tuple(claimed))
 
     def _choose(self) -> list[FurnitureFact]:
         if not self.facts:

@@ -20,6 +20,8 @@ from training.data.furniture.modeling.facts import Attribute
 from training.data.furniture.modeling.piece import FurniturePiece
 
 SHARES = {"train": 0.78, "val": 0.10, "test": 0.12}
+CHUNK = 4  # items a task of a worker
+MANIFEST = "manifest.jsonl"
 STRUCTURAL: tuple[Attribute, ...] = ("absent", "count", "shape", "size")
 
 
@@ -38,10 +40,6 @@ def split_of_key(key: str) -> str:
         if draw < edge:
             return name
     return name
-
-
-CHUNK = 4
-MANIFEST = "manifest.jsonl"
 
 
 class FurnitureError(MultifoldError):
@@ -78,9 +76,8 @@ def write_furniture(order: FurnitureOrder, items: int, workers: int = 1) -> list
 def _check(order: FurnitureOrder, items: int, workers: int) -> None:
     counts = {"items": items, "captions": order.captions, "workers": workers, "seed": order.seed}
     for name, value in counts.items():
-        bound = 0 if name == "seed" else 1
-        if value < bound:
-            raise FurnitureError(f"{name} is {value}; it must be at least {bound}")
+        if value < (least := int(name != "seed")):
+            raise FurnitureError(f"{name} is {value}; it must be at least {least}")
     if order.folder.exists() and (not order.folder.is_dir() or any(order.folder.iterdir())):
         raise FurnitureError(f"{order.folder} is not an empty folder; name a new one, or remove it first")
 
@@ -98,24 +95,19 @@ def _write_item(order: FurnitureOrder, index: int) -> manifest.ManifestEntry:
     name = f"furniture-{order.seed}-{index:05d}"
     path = order.folder / "meshes" / f"{name}.glb"
     path.write_bytes(glb(piece))
-    return manifest.ManifestEntry(
-        id=name,
-        mesh=path,
-        texts=tuple(caption.text for caption in piece.captions),
-        split=split_of_key(name if order.allow_twins else signature(piece)),
-        meta=describe_piece(piece),
-    )
+    texts = tuple(caption.text for caption in piece.captions)
+    split = split_of_key(name if order.allow_twins else signature(piece))
+    return manifest.ManifestEntry(name, mesh=path, texts=texts, split=split, meta=describe_piece(piece))
 
 
 def describe_piece(piece: FurniturePiece) -> dict[str, Any]:
     """A piece as a JSON object: for filters, and for measures that need to know what is true of it."""
-    numbers = {fact.thing.id: int(fact.value) for fact in piece.facts if fact.attribute == "count"}
     return {
         "kind": piece.kind,
         "colour": piece.finish.colour,
         "material": piece.finish.material,
         "colours": sorted({part.finish.colour for part in piece.parts}),
-        "counts": numbers,
+        "counts": {fact.thing.id: int(fact.value) for fact in piece.facts if fact.attribute == "count"},
         "facts": {fact.id: sorted(fact.sides) for fact in piece.facts},
         "captions": [list(caption.facts) for caption in piece.captions],
         "signature": signature(piece),

@@ -18,13 +18,9 @@ def make(
 ) -> FurniturePiece:
     """The piece at a place in the set of a seed: parts, facts, and captions silent about what is `unsaid`."""
     rng = np.random.default_rng([seed, index])
-    piece = build_piece(str(rng.choice(kinds.KINDS)), rng)
-    is_a = FurnitureFact(piece.whole, "kind", piece.kind, piece.whole.nouns, ())
-    told = tuple(fact for fact in piece.facts if fact.attribute not in unsaid)
-    return replace(piece, captions=CaptionWriter(rng, is_a, told).write(captions))
-
-
-def build_piece(kind: str, rng: np.random.Generator) -> FurniturePiece:
-    bench = Workbench(rng)
+    kind, bench = str(rng.choice(kinds.KINDS)), Workbench(rng)
     kinds.BUILDERS[kind](bench)
-    return bench.piece(kind)
+    piece = bench.piece(kind)
+    is_a = FurnitureFact(piece.whole, "kind", kind, piece.whole.nouns, ())
+    facts = tuple(fact for fact in piece.facts if fact.attribute not in unsaid)
+    return replace(piece, captions=CaptionWriter(rng, is_a, facts).write(captions))

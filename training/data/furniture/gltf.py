@@ -1,6 +1,7 @@
 """A piece as a trimesh scene and as the bytes of a GLB file."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,10 @@ def scene(piece: FurniturePiece) -> trimesh.Scene:
     materials = {finish: _material(finish) for _, finish in groups}
     result, tile = trimesh.Scene(), TILE * piece.radius
     for (name, finish), meshes in groups.items():
-        geometry = _geometry(merge(meshes), materials[finish], tile)
+        mesh = merge(meshes)
+        visual = TextureVisuals(uv=mesh.uv / tile, material=materials[finish])  # type: ignore[no-untyped-call]
+        make = partial(trimesh.Trimesh, vertex_normals=mesh.normals, visual=visual, process=False)
+        geometry = make(mesh.vertices, mesh.faces)
         result.add_geometry(geometry, node_name=name, geom_name=name)
     return result
 
@@ -40,26 +44,18 @@ def glb(piece: FurniturePiece) -> bytes:
     return export(file_type="glb", include_normals=True)
 
 
-def _geometry(mesh: PartMesh, material: PBRMaterial, tile: float) -> trimesh.Trimesh:
-    visual = TextureVisuals(uv=mesh.uv / tile, material=material)  # type: ignore[no-untyped-call]
-    return trimesh.Trimesh(
-        mesh.vertices, mesh.faces, vertex_normals=mesh.normals, visual=visual, process=False
-    )
-
-
 def _material(finish: Finish) -> PBRMaterial:
-    made, picture = MATERIALS[finish.material], texture(finish)
+    kind, picture = MATERIALS[finish.material], texture(finish)
     paint: dict[str, Any] = {"baseColorFactor": [*_linear(finish.rgb), 1.0]}
     if picture is not None:
         paint = {"baseColorTexture": Image.fromarray(picture)}
     name = "-".join(filter(None, (finish.colour, finish.pattern, finish.material)))
     return PBRMaterial(  # type: ignore[no-untyped-call]
-        name=name, metallicFactor=made.metallic, roughnessFactor=made.roughness, **paint
+        name=name, metallicFactor=kind.metallic, roughnessFactor=kind.roughness, **paint
     )
 
 
 def _linear(rgb: tuple[int, int, int]) -> Float64[np.ndarray, " 3"]:
-    """sRGB to the linear light that glTF's factors are given in."""
     value = np.asarray(rgb, float) / 255
     linear: Float64[np.ndarray, " 3"] = np.where(
         value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4

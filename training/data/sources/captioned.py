@@ -41,24 +41,19 @@ def read_captioned(
     if not images.is_dir():
         raise DatasetError(f"there is no folder {images}")
     dataset = ImportedDataset()
-    listed = {
-        Path(name).name: split for split, path in (lists or {}).items() for name in textfile.lines(path)
-    }
+    named = ((split, name) for split, path in (lists or {}).items() for name in textfile.lines(path))
+    listed = {Path(name).name: split for split, name in named}
     by_name = {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}
     for name, photo in _read_photos(captions).items():
         path = images / name if (images / name).is_file() else by_name.get(Path(name).name)
-        texts = tuple(
-            dict.fromkeys(" ".join(caption.split()) for caption in photo.captions if caption.strip())
-        )
+        texts = tuple(" ".join(text.split()) for text in photo.captions if text.strip())
         if path is None or not texts:
-            reason = "its file is missing" if path is None else "it has no captions"
-            dataset.problems.append(f"left out {name}: {reason}")
+            dataset.leave_out(name, "its file is missing" if path is None else "it has no captions")
             continue
         if len(texts) < USUAL:
-            dataset.problems.append(f"{name} has {len(texts)} different captions, not {USUAL}")
-        split = (
-            photo.split or listed.get(Path(name).name) or (None if listed else split_of(name, percentages))
-        )
+            dataset.problems.append(f"{name} has {len(texts)} captions, not {USUAL}")
+        drawn = None if listed else split_of(name, percentages)
+        split = photo.split or listed.get(Path(name).name) or drawn
         dataset.entries.append(ManifestEntry(id=Path(name).stem, images=(path,), texts=texts, split=split))
     return dataset
 

@@ -1,6 +1,8 @@
 """A folder of one's own as a data set with splits; files that don't open are left out."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from tqdm import tqdm
 
 from multifold.bundle.preprocess import decode
 from multifold.errors import MultifoldError
-from multifold.files import folder
+from multifold.files import folder, tar_shards, textfile
 from multifold.machine import cores
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError
@@ -19,19 +21,60 @@ from training.data.sources.imported import ImportedDataset, split_of
 
 
 def read_folder(root: Path, percentages: Sequence[int]) -> ImportedDataset:
-    """Every item below a folder; those with the very same texts go into the same split."""
+    """Every item below a folder; those with the very same texts go into the same split.
+
+    Where there are no captions, the words of names, folders and `info.json` stand in.
+    """
     read = folder.read(root, folder.FolderLayout(EXTENSIONS, find_companions))
     lonely = [path for path in read.others if path.suffix.lower() == ".txt"]
-    silent = [entry.id for entry in read.entries if not entry.texts]
+    infos = {path.parent: _texts_of_info(path) for path in read.others if path.name == INFO}
+    entries = [one if one.texts else replace(one, texts=_texts_of_names(one, infos)) for one in read.entries]
+    silent = [entry.id for entry in entries if not entry.texts]
+    named = sum(1 for one, other in zip(entries, read.entries, strict=True) if one.texts != other.texts)
     problems = [
         *map(str, read.problems),
         *(f"left out {path}: it stands beside no mesh or picture of its name" for path in lonely),
         *(f"{name} has no captions: it can be searched, not learned from" for name in silent),
     ]
-    keys = ["\n".join(sorted(entry.texts)) or entry.id for entry in read.entries]
+    if named:
+        problems.append(f"{named} items have no captions: words of their names, folders and {INFO} stand in")
+    keys = ["\n".join(sorted(entry.texts)) or entry.id for entry in entries]
     splits = [split_of(key, percentages) for key in keys]
-    pairs = zip(read.entries, splits, strict=True)
+    pairs = zip(entries, splits, strict=True)
     return ImportedDataset([replace(entry, split=entry.split or split) for entry, split in pairs], problems)
+
+
+INFO = "info.json"
+INFO_KEYS = ("name", "title", "caption", "captions", "description", "tags")
+WORD = re.compile(r"[^\W\d_]{2,}")
+NO_WORDS = frozenset(
+    ("img", "dsc", "image", "photo", "picture", "scan", "model", "mesh", "scene", "untitled")
+)
+
+
+def _texts_of_names(entry: ManifestEntry, infos: Mapping[Path, tuple[str, ...]]) -> tuple[str, ...]:
+    """What an item is called, alone and with its folder, and what the nearest `info.json` says."""
+    *folders, name = entry.id.split("/")
+    own, above = _words(name), _words(folders[-1] if folders else "")
+    texts = [own, f"{own}, {above}" if own and above else above]
+    (file, *_) = folder.files_of(entry)
+    info = next((infos[parent] for parent in file.parents if parent in infos), ())
+    return tuple(dict.fromkeys(text for text in (*texts, *info) if text))
+
+
+def _words(name: str) -> str:
+    words = (word.lower() for word in WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)))
+    return " ".join(word for word in words if word not in NO_WORDS)
+
+
+def _texts_of_info(path: Path) -> tuple[str, ...]:
+    try:
+        content = json.loads(textfile.read(path))
+    except ValueError:
+        return ()
+    values = [content.get(key) for key in INFO_KEYS] if isinstance(content, dict) else []
+    joined = [", ".join(map(str, value)) if isinstance(value, list) else value for value in values]
+    return tuple(" ".join(text.split()) for text in joined if isinstance(text, str) and text.strip())
 
 
 CHECK_SIZE = 32
@@ -39,39 +82,35 @@ CHECK_SIZE = 32
 
 def leave_out_broken(dataset: ImportedDataset) -> ImportedDataset:
     """Open every picture and draw every mesh once, small; items with a broken file are left out."""
-    broken = {**_broken_meshes(dataset.entries), **_broken_pictures(dataset.entries)}
-    whole = [entry for entry in dataset.entries if entry.id not in broken]
-    problems = [f"left out {name}: {reason}" for name, reason in broken.items()]
-    return ImportedDataset(whole, [*dataset.problems, *problems])
-
-
-def _broken_pictures(entries: Sequence[ManifestEntry]) -> dict[str, str]:
-    named = [(entry.id, path) for entry in entries for path in entry.images]
+    files = (entry.mesh for entry in dataset.entries)
+    meshes = [mesh for mesh in files if mesh is not None and not tar_shards.is_tar_member(mesh)]
+    pictures = [path for entry in dataset.entries for path in entry.images]
+    broken: dict[Path, str] = {}
+    if meshes:
+        with Sandbox(cores()) as sandbox:
+            drawn = sandbox.draw_many(meshes, "ring1", CHECK_SIZE)
+            results = tqdm(drawn, total=len(meshes), desc="meshes", unit="file", disable=None)
+            pairs = zip(meshes, results, strict=True)
+            broken = {mesh: str(result) for mesh, result in pairs if isinstance(result, MeshError)}
     with ThreadPoolExecutor(cores()) as pool:
-        checks = pool.map(_problem_of, (path for _, path in named))
-        problems = list(tqdm(checks, total=len(named), desc="pictures", unit="file", disable=None))
-    return {
-        name: f"{path}: {problem}" for (name, path), problem in zip(named, problems, strict=True) if problem
-    }
+        checks = pool.map(_problem_of, pictures)
+        problems = tqdm(checks, total=len(pictures), desc="pictures", unit="file", disable=None)
+        broken |= {path: problem for path, problem in zip(pictures, problems, strict=True) if problem}
+    checked = ImportedDataset([], [*dataset.problems])
+    for entry in dataset.entries:
+        bad = next((path for path in (entry.mesh, *entry.images) if path in broken), None)
+        if bad is None:
+            checked.entries.append(entry)
+            if entry.mesh is None and not entry.images:
+                checked.problems.append(f"{entry.id} has no picture: it can be searched, not learned from")
+        else:
+            checked.leave_out(entry.id, f"{bad}: {broken[bad]}")
+    return checked
 
 
 def _problem_of(path: Path) -> str | None:
     try:
-        decode(path.read_bytes())
+        decode(tar_shards.read_bytes(path))
     except (MultifoldError, OSError) as error:
         return str(error)
     return None
-
-
-def _broken_meshes(entries: Sequence[ManifestEntry]) -> dict[str, str]:
-    named = [(entry.id, entry.mesh) for entry in entries if entry.mesh is not None]
-    if not named:
-        return {}
-    with Sandbox(cores()) as sandbox:
-        drawn = sandbox.render_many([mesh for _, mesh in named], "ring1", CHECK_SIZE, "white", "auto")
-        results = list(tqdm(drawn, total=len(named), desc="meshes", unit="file", disable=None))
-    return {
-        name: f"{mesh}: {result}"
-        for (name, mesh), result in zip(named, results, strict=True)
-        if isinstance(result, MeshError)
-    }

@@ -1,7 +1,6 @@
 """What reading a data set of others gives: entries for a manifest, and a sentence for every problem."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from multifold.manifest import ManifestEntry
 SPLITS = ("train", "val", "test")
 SHARES = "80/10/10"  # of train, val and test, where no split is given
 SHOWN_PROBLEMS = 10
+MOST_BROKEN = 0.1  # of the items of a training; more are no accident
 
 
 class DatasetError(MultifoldError):
@@ -26,12 +26,15 @@ class ImportedDataset:
     entries: list[ManifestEntry] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
+    def leave_out(self, name: str, reason: str) -> None:
+        self.problems.append(f"left out {name}: {reason}")
+
     def counts(self) -> dict[str, tuple[int, int]]:
-        items = Counter(entry.split or "none" for entry in self.entries)
-        texts = Counter[str]()
+        by_split = {split: [0, 0] for split in (*SPLITS, "none")}
         for entry in self.entries:
-            texts[entry.split or "none"] += len(entry.texts)
-        return {split: (items[split], texts[split]) for split in (*SPLITS, "none") if items[split]}
+            by_split[entry.split or "none"][0] += 1
+            by_split[entry.split or "none"][1] += len(entry.texts)
+        return {split: (items, texts) for split, (items, texts) in by_split.items() if items}
 
 
 def write_imported(dataset: ImportedDataset, path: Path) -> list[str]:
@@ -42,6 +45,8 @@ def write_imported(dataset: ImportedDataset, path: Path) -> list[str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     manifest.write(path, dataset.entries)
     lines = [f"{split}: {items} items, {texts} texts" for split, (items, texts) in dataset.counts().items()]
+    if repeated := sum(len(entry.texts) - len(set(entry.texts)) for entry in dataset.entries):
+        lines.append(f"{repeated} texts repeat another of their item, and count as in published numbers")
     shown = dataset.problems[:SHOWN_PROBLEMS]
     if len(dataset.problems) > SHOWN_PROBLEMS:
         log = path.with_suffix(".problems.txt")

@@ -36,8 +36,7 @@ def read_text2shape(
         mesh = next((p for end in MESHES if (p := shapenet / synset / model / end).is_file()), None)
         split = split_of(name, percentages) if split_by_key is None else split_by_key.get((synset, model))
         if mesh is None or split is None:
-            reason = "its mesh is missing" if mesh is None else "no split file names it"
-            dataset.problems.append(f"left out {name}: {reason}")
+            dataset.leave_out(name, "its mesh is missing" if mesh is None else "no split file names it")
             continue
         meta = {"category": category.lower(), "synset": synset, "model": model}
         dataset.entries.append(ManifestEntry(id=name, mesh=mesh, texts=tuple(texts), split=split, meta=meta))
@@ -53,14 +52,14 @@ def _read_captions(path: Path) -> dict[Key, tuple[str, list[str]]]:
         category = row.get("category", "")
         synset = _synset(row.get("toplevelsynsetid", ""), category)
         texts = captions.setdefault((synset, model), (category, []))[1]
-        if caption and caption not in texts:
+        if caption:
             texts.append(caption)
     return {key: value for key, value in captions.items() if value[1]}
 
 
-def _synset(given: str, category: str) -> str:
+def _synset(number: str, category: str) -> str:
     """With its leading nought, which spreadsheets eat."""
-    return given.zfill(8) if given.isdigit() else SYNSETS.get(category.lower(), given)
+    return number.zfill(8) if number.isdigit() else SYNSETS.get(category.lower(), number)
 
 
 def _read_splits(folder: Path) -> dict[Key, str]:
@@ -70,9 +69,8 @@ def _read_splits(folder: Path) -> dict[Key, str]:
     for split in SPLITS:
         named = [path for path in files if split in path.stem.lower()]
         if len(named) != 1:
-            raise DatasetError(
-                f"{folder} must hold one file a split, with {split} in its name; it has {len(named)}"
-            )
+            holds = f"{folder} must hold one file a split, with {split} in its name"
+            raise DatasetError(f"{holds}; it has {len(named)}")
         splits |= dict.fromkeys(_members(named[0]), split)
     return splits
 

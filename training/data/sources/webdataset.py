@@ -17,19 +17,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from multifold.files import tar_shards, textfile
 from multifold.files.folder import PICTURE_SUFFIXES
 from multifold.manifest import ManifestEntry
 from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
+from training.data.sources import imported
+from training.data.sources.folder import leave_out_broken
 from training.data.sources.imported import (
+    MOST_BROKEN,
     SHARES,
     DatasetError,
     ImportedDataset,
     parse_shares,
     split_of,
-    write_imported,
 )
 
 Value = TypeVar("Value")
@@ -48,26 +50,26 @@ class ShardSample:
     files: Mapping[str, Content]
     shard: Path = field(compare=False, default=Path())
 
+    @property
+    def name(self) -> str:
+        return f"{self.key} of {self.shard.name}"
+
 
 def find_shards(patterns: Sequence[str]) -> list[Path]:
     """Files by name, by `*`, or by WebDataset's `{000..123}`, in order."""
-    found = []
+    shards = []
     for pattern in patterns:
         path = Path(pattern)
-        span = RANGE.search(pattern)
-        if span is not None:
-            first, last = span[1], span[2]
-            numbers = range(int(first), int(last) + 1)
-            found += [Path(RANGE.sub(f"{n:0{len(first)}d}", pattern, count=1)) for n in numbers]
-        elif "*" in path.name:
-            found += sorted(path.parent.glob(path.name))
+        if span := RANGE.search(pattern):
+            width, numbers = len(span[1]), range(int(span[1]), int(span[2]) + 1)
+            shards += [Path(RANGE.sub(f"{number:0{width}d}", pattern, count=1)) for number in numbers]
         else:
-            found.append(path)
-    if missing := [path for path in found if not path.is_file()]:
+            shards += sorted(path.parent.glob(path.name)) if "*" in path.name else [path]
+    if missing := [path for path in shards if not path.is_file()]:
         raise DatasetError(f"there is no shard {missing[0]}")
-    if not found:
+    if not shards:
         raise DatasetError(f"no shard is called {' '.join(patterns)}")
-    return found
+    return shards
 
 
 def read_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
@@ -85,10 +87,9 @@ def read_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
 def locate_samples(paths: Iterable[Path]) -> Iterator[ShardSample]:
     """The same with the positions of the files in the shards; no file is read."""
     for path in paths:
-        found = (member for member in tar_shards.members(path) if _counts(member))
-        yield from _grouped(
-            ((*_name(member.name), tar_shards.member_path(path, member)) for member in found), path
-        )
+        members = (member for member in tar_shards.members(path) if _counts(member))
+        files = ((*_name(member.name), tar_shards.member_path(path, member)) for member in members)
+        yield from _grouped(files, path)
 
 
 def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator[ShardSample]:
@@ -97,7 +98,6 @@ def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator
 
 
 def shuffle(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
-    """Values shuffled within a buffer of that size."""
     rng, buffered = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
     for value in values:
         if len(buffered) < buffer:
@@ -128,9 +128,8 @@ def _import(stream: Iterable[ShardSample], folder: Path, percentages: Sequence[i
     for sample in stream:
         entry = _entry(sample, folder, dataset.problems)
         if entry is None or entry.id in ids:
-            twice = "its id stands twice"
-            reason = "it has no picture, mesh or caption that is read" if entry is None else twice
-            dataset.problems.append(f"left out {sample.key} of {sample.shard.name}: {reason}")
+            empty = "it has no picture, mesh or caption that is read"
+            dataset.leave_out(sample.name, empty if entry is None else "its id stands twice")
             continue
         ids.add(entry.id)
         key = "\n".join(sorted(entry.texts)) or entry.id
@@ -188,43 +187,28 @@ def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEn
         elif kind in EXTENSIONS and mesh is None:
             mesh = _store(path, content)
         elif kind != ".json":
-            problems.append(f"{sample.key} of {sample.shard.name}: nobody reads its .{suffix}")
+            problems.append(f"{sample.name}: nobody reads its .{suffix}")
     texts += described.texts
     if not (texts or pictures or mesh):
         return None
-    return ManifestEntry(
-        described.id or sample.key,
-        tuple(pictures),
-        mesh,
-        tuple(dict.fromkeys(texts)),
-        described.split,
-        described.meta,
-    )
+    return replace(described, images=tuple(pictures), mesh=mesh, texts=tuple(dict.fromkeys(texts)))
 
 
-@dataclass(frozen=True)
-class SampleJson:
-    texts: Sequence[str] = ()
-    id: str | None = None
-    split: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _read_json(sample: ShardSample, problems: list[str]) -> SampleJson:
-    if "json" not in sample.files:
-        return SampleJson()
+def _read_json(sample: ShardSample, problems: list[str]) -> ManifestEntry:
+    """What the sample's json tells of the item."""
+    content: object = None
     try:
-        content = json.loads(_text(sample.files["json"]))
+        content = json.loads(_text(sample.files["json"])) if "json" in sample.files else None
     except ValueError:
-        problems.append(f"{sample.key} of {sample.shard.name}: its json is damaged")
-        return SampleJson()
+        problems.append(f"{sample.name}: its json is damaged")
     if not isinstance(content, dict):
-        return SampleJson(_texts(content))
-    texts = [text for name in CAPTION_KEYS for text in _texts(content.get(name))]
+        return ManifestEntry(sample.key, texts=tuple(_texts(content)))
+    texts = tuple(text for name in CAPTION_KEYS for text in _texts(content.get(name)))
     own = content.get("meta")
     rest = {name: value for name, value in content.items() if name not in NOT_META}
     name, split = (content.get(key) if isinstance(content.get(key), str) else None for key in ("id", "split"))
-    return SampleJson(texts, name or None, split, {**rest, **own} if isinstance(own, dict) else rest)
+    meta = {**rest, **own} if isinstance(own, dict) else rest
+    return ManifestEntry(name or sample.key, texts=texts, split=split, meta=meta)
 
 
 def _texts(value: object) -> list[str]:
@@ -233,7 +217,6 @@ def _texts(value: object) -> list[str]:
 
 
 def _suffix_order(suffix: str) -> tuple[int, str]:
-    """`jpg`, `0.jpg`, `1.jpg`, … `10.jpg`."""
     number = suffix.partition(".")[0]
     return (int(number) if number.isdecimal() else -1), suffix
 
@@ -251,7 +234,6 @@ def _store(path: Path, content: Content) -> Path:
 
 
 def _pack(tar: tarfile.TarFile, entry: ManifestEntry, key: str, problems: list[str]) -> None:
-    """One item: pictures by number, its mesh, its captions and metadata."""
     for number, picture in enumerate(entry.images):
         _add(tar, f"{key}.{number}{picture.suffix.lower()}", picture.read_bytes())
     if entry.mesh is not None and find_companions(entry.mesh, entry.mesh.parent):
@@ -281,5 +263,9 @@ def shard_manifest(pattern: str, cache: Path) -> Path:
     path = cache / f"shards-{key}.jsonl"
     if not path.exists():
         print(f"reading where things lie in {len(shards):,} shards", flush=True)
-        print("\n".join(write_imported(index_shards([pattern], parse_shares(SHARES)), path)), flush=True)
+        indexed = index_shards([pattern], parse_shares(SHARES))
+        dataset = leave_out_broken(indexed)
+        if (broken := len(indexed.entries) - len(dataset.entries)) > MOST_BROKEN * len(indexed.entries):
+            raise DatasetError(f"{broken} items of {pattern} are broken. The last: {dataset.problems[-1]}")
+        print("\n".join(imported.write_imported(dataset, path)), flush=True)
     return path

@@ -13,33 +13,26 @@ from training.data.furniture.modeling.joinery import (
     panel,
     rear,
 )
-from training.data.furniture.modeling.palette import Finish
 from training.data.furniture.modeling.piece import Workbench
-from training.data.furniture.modeling.primitives import Point, box
+from training.data.furniture.modeling.primitives import box
 from training.data.furniture.modeling.trinkets import trinket
 
-CABINET_SIZES = {"low": (1.2, 0.5), "tall": (0.7, 1.15), None: (0.95, 0.8)}
+CABINET_SIZES = (((1.2, 0.5), ("low", "squat")), ((0.7, 1.15), ("tall", "high")), ((0.95, 0.8), ()))
 
 
 def build_cabinet(bench: Workbench) -> None:
-    size, depth, stand = bench.pick(tuple(CABINET_SIZES)), bench.span(0.4, 0.5), bench.span(0.1, 0.25)
-    width, high = (length * bench.span(0.92, 1.08) for length in CABINET_SIZES[size])
+    size, words = bench.pick(CABINET_SIZES)
+    depth, stand = bench.span(0.4, 0.5), bench.span(0.1, 0.25)
+    width, high = (length * bench.span(0.92, 1.08) for length in size)
     finish = bench.finish("wood", "wood", "metal", "plastic")
     whole = bench.begin(finish, ("cabinet", "cupboard"), "body")
-    if size is not None:
-        bench.tell(whole, "size", size, *{"tall": ("tall", "high"), "low": ("low", "squat")}[size])
+    bench.tell(whole, "size", *words)
     boards(bench, (width, high, depth), stand, finish)
     middle = stand + high / 2
     bench.add("body", finish, box((width - 0.06, high - 0.06, 0.02), (0, middle, depth / 2 - 0.03)))
     number = bench.pick((1, 2)) if width < 0.8 else bench.pick((2, 3, 4))
     doors(bench, number, width - 0.03, high - 0.03, (0, middle, depth / 2 - 0.02), finish)
     legs(bench, width, depth, stand, bench.finish("wood", "metal", unlike=[finish]))
-    _cabinet_extras(bench, width, high, depth, middle, finish)
-
-
-def _cabinet_extras(
-    bench: Workbench, width: float, high: float, depth: float, middle: float, finish: Finish
-) -> None:
     if bench.chance(0.6):
         rear(bench, width - 0.06, high - 0.06, (0, middle, -depth / 2 + 0.01), finish, BACK)
     else:
@@ -49,7 +42,7 @@ def _cabinet_extras(
         side: Facing = bench.pick(("left", "right"))
         if all(part.name != "drawers" for part in bench.parts):
             x = -width / 2 if side == "left" else width / 2
-            drawers(bench, bench.pick((1, 2)), depth * 0.8, high * 0.55, (x, middle, 0), finish, side)
+            drawers(bench, bench.pick((1, 2)), (depth * 0.8, high * 0.55), (x, middle, 0), finish, side)
     if bench.chance(0.6):
         where, x = bench.pick((("left", -width * 0.3), ("right", width * 0.3)))
         words = (f"on top, on the {where}", f"on top at the {where}")
@@ -66,54 +59,37 @@ def build_nightstand(bench: Workbench) -> None:
     middle = stand + high / 2
     if bench.chance(0.65):
         bench.add("body", finish, box((width - 0.06, high - 0.06, depth - 0.04), (0, middle, 0)))
-        drawers(
-            bench, bench.pick((1, 2, 3)), width - 0.04, high - 0.04, (0, middle, depth / 2 - 0.015), finish
-        )
+        count, front = bench.pick((1, 2, 3)), (0.0, middle, depth / 2 - 0.015)
+        drawers(bench, count, (width - 0.04, high - 0.04), front, finish)
         if bench.chance(0.5):
             panel(bench, width * 0.6, high * 0.6, (0, middle, -depth / 2 - 0.006), finish)
     else:
-        _nightstand_niche(bench, width, high, depth, middle, finish)
+        bench.tell(subject("niche", "niche", "compartment"), "shape", "open", sides=FRONT)
+        rear(bench, width - 0.06, high - 0.06, (0, middle, -depth / 2 + 0.01), finish, BACK)
+        if bench.chance(0.5):
+            trinket(bench, (0, middle - high / 2 + 0.03, 0.03), 0.18, ("inside", "in it"), [finish])
     if bench.chance(0.75):
-        trinket(
-            bench, (width * bench.pick((-0.2, 0.2)), stand + high, 0), 0.17, ("on top", "on it"), [finish]
-        )
+        x = width * bench.pick((-0.2, 0.2))
+        trinket(bench, (x, stand + high, 0), 0.17, ("on top", "on it"), [finish])
 
 
-def _nightstand_niche(
-    bench: Workbench, width: float, high: float, depth: float, middle: float, finish: Finish
-) -> None:
-    it = subject("niche", "niche", "compartment")
-    bench.tell(it, "shape", "open", sides=FRONT)
-    rear(bench, width - 0.06, high - 0.06, (0, middle, -depth / 2 + 0.01), finish, BACK)
-    if bench.chance(0.5):
-        trinket(bench, (0, middle - high / 2 + 0.03, 0.03), 0.18, ("inside", "in it"), [finish])
-
-
-SHELF_SIZES = {"narrow": 0.45, "wide": 1.2, None: 0.8}
+SHELF_SIZES = ((0.45, ("narrow",)), (1.2, ("wide",)), (0.8, ()))
+SHELF_PLACES = {
+    "bottom": ("at the bottom", "in the lowest compartment"),
+    "second": ("in the second compartment from below",),
+    "highest": ("in the highest compartment",),
+}
 
 
 def build_shelf(bench: Workbench) -> None:
     """The case gives the shelf its finish; the boards inside may have their own."""
-    size, depth, levels = bench.pick(tuple(SHELF_SIZES)), bench.span(0.28, 0.36), bench.pick((1, 2, 3, 4))
-    width, high = SHELF_SIZES[size] * bench.span(0.92, 1.08), (levels + 1) * bench.span(0.31, 0.37)
+    size, words = bench.pick(SHELF_SIZES)
+    depth, levels = bench.span(0.28, 0.36), bench.pick((1, 2, 3, 4))
+    width, high = size * bench.span(0.92, 1.08), (levels + 1) * bench.span(0.31, 0.37)
     finish = bench.finish("wood", "wood", "metal", "plastic")
     whole = bench.begin(finish, ("shelf", "bookshelf", "bookcase", "shelving unit"), "body")
-    if size is not None:
-        bench.tell(whole, "size", size)
+    bench.tell(whole, "size", *words)
     boards(bench, (width, high, depth), 0.0, finish)
-    _shelf_levels(bench, levels, width, high, depth, finish)
-    rear(bench, width - 0.06, high - 0.06, (0, high / 2, -depth / 2 + 0.012), finish, THROUGH)
-    step = (high - 0.03) / (levels + 1)
-    for name, level in (("bottom", 0), ("second", 1), ("highest", levels)):
-        if bench.chance(0.45) and (name == "bottom" or level >= (2 if name == "highest" else 1)):
-            _shelf_put(bench, name, (width * bench.span(-0.25, 0.25), level * step + 0.03, 0.02), finish)
-    if bench.chance(0.35):
-        trinket(bench, (0, high, 0), 0.22, ("on top of it", "on the very top"), [finish])
-
-
-def _shelf_levels(
-    bench: Workbench, levels: int, width: float, high: float, depth: float, finish: Finish
-) -> None:
     own = finish if bench.chance(0.5) else bench.finish("wood", "glass", "plastic", unlike=[finish])
     step = (high - 0.03) / (levels + 1)
     for level in range(1, levels + 1):
@@ -122,15 +98,14 @@ def _shelf_levels(
     bench.count(them, levels)
     if own != finish:
         bench.look(them, own)
-
-
-def _shelf_put(bench: Workbench, name: str, at: Point, finish: Finish) -> None:
-    words = {
-        "bottom": ("at the bottom", "in the lowest compartment"),
-        "second": ("in the second compartment from below",),
-        "highest": ("in the highest compartment",),
-    }[name]
-    trinket(bench, at, 0.2, words, [finish])
+    rear(bench, width - 0.06, high - 0.06, (0, high / 2, -depth / 2 + 0.012), finish, THROUGH)
+    step = (high - 0.03) / (levels + 1)
+    for name, level in (("bottom", 0), ("second", 1), ("highest", levels)):
+        if bench.chance(0.45) and (name == "bottom" or level >= (2 if name == "highest" else 1)):
+            at = (width * bench.span(-0.25, 0.25), level * step + 0.03, 0.02)
+            trinket(bench, at, 0.2, SHELF_PLACES[name], [finish])
+    if bench.chance(0.35):
+        trinket(bench, (0, high, 0), 0.22, ("on top of it", "on the very top"), [finish])
 
 
 def build_wardrobe(bench: Workbench) -> None:
@@ -144,27 +119,22 @@ def build_wardrobe(bench: Workbench) -> None:
     low = bench.pick((0, 1, 2)) * 0.2
     if low:
         centre = (0.0, stand + 0.02 + low / 2, depth / 2)
-        drawers(bench, round(low / 0.2), width - 0.03, low, centre, finish)
+        drawers(bench, round(low / 0.2), (width - 0.03, low), centre, finish)
     tall = high - low - 0.05
     middle = stand + low + 0.03 + tall / 2
     front = doors(bench, count, width - 0.03, tall, (0, middle, depth / 2), finish)
     legs(bench, width, depth, stand, bench.finish("wood", "metal", unlike=[finish]))
     if bench.chance(0.35):
-        _wardrobe_mirror(bench, count, width, tall, (middle, depth / 2), front)
+        own = bench.finish("glass", unlike=[front])
+        side, sign = bench.pick((("left", -1), ("right", 1)))
+        x = sign * (count - 1) / 2 * width / count
+        bench.add(
+            "mirror", own, box((width / count * 0.55, tall * 0.7, 0.012), (x, middle, depth / 2 + 0.026))
+        )
+        it = bench.look(subject("mirror", "mirror", "pane of mirror glass"), own)
+        bench.tell(it, "place", f"on the {side} door", f"on its {side} door")
     if bench.chance(0.4):
         panel(bench, width * 0.6, high * 0.4, (0, stand + high * 0.55, -depth / 2 - 0.006), finish)
     if bench.chance(0.5):
         words = ("on top", "on it", "up on the top")
         trinket(bench, (width * bench.pick((-0.25, 0.25)), stand + high, 0), 0.34, words, [finish])
-
-
-def _wardrobe_mirror(
-    bench: Workbench, count: int, width: float, tall: float, at: tuple[float, float], front: Finish
-) -> None:
-    own = bench.finish("glass", unlike=[front])
-    side, sign = bench.pick((("left", -1), ("right", 1)))
-    x = sign * (count - 1) / 2 * width / count
-    bench.add("mirror", own, box((width / count * 0.55, tall * 0.7, 0.012), (x, at[0], at[1] + 0.026)))
-    it = subject("mirror", "mirror", "pane of mirror glass")
-    bench.look(it, own)
-    bench.tell(it, "place", f"on the {side} door", f"on the {side} door", f"on its {side} door")

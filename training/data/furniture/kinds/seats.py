@@ -1,7 +1,7 @@
 """Furniture to sit on: armchair, bench, chair, sofa and stool."""
 
 from training.data.furniture.modeling.facts import counted_subject, subject
-from training.data.furniture.modeling.joinery import legs, panel, support
+from training.data.furniture.modeling.joinery import feet, legs, panel, support
 from training.data.furniture.modeling.palette import Finish
 from training.data.furniture.modeling.piece import Workbench
 from training.data.furniture.modeling.primitives import box, cushion, disc, move, ring, rod, turn
@@ -16,47 +16,26 @@ def build_armchair(bench: Workbench) -> None:
     bench.add("seat", finish, cushion((width - 0.2, 0.3, depth), (0, 0.3, 0)))
     bench.add("back", finish, cushion((width, high, 0.22), (0, 0.3 + high / 2, -depth / 2 + 0.08)))
     if high > 0.6:
-        bench.tell(subject("back", "back", "backrest"), "size", "high", "high", "tall")
-    arms = _armchair_arms(bench, width, depth, finish)
-    _armchair_feet(bench, width, depth, finish)
+        bench.tell(subject("back", "back", "backrest"), "size", "high", "tall")
+    arms = finish if bench.chance(0.5) else bench.finish("fabric", "wood", "leather", unlike=[finish])
+    for x in (-width / 2, width / 2):
+        bench.add("armrests", arms, cushion((0.18, 0.46, depth), (x, 0.39, 0)))
+    bench.look(counted_subject("armrests", 2, "armrest"), arms)
+    them = feet(bench, width / 2 - 0.06, depth / 2 - 0.07, finish, 0.04, 0.025)
+    bench.tell(them, "size", "short")
     if bench.chance(0.4):
         panel(bench, width * 0.6, high * 0.5, (0, 0.3 + high / 2, -depth / 2 - 0.035), finish)
     if bench.chance(0.55):
         side, x = bench.pick((("left", -width / 2), ("right", width / 2)))
         trinket(bench, (x, 0.62, 0.1), 0.2, (f"on the {side} arm", f"on the {side} armrest"), [arms])
     if bench.chance(0.45):
-        _armchair_pillow(bench, depth, finish)
-
-
-def _armchair_arms(bench: Workbench, width: float, depth: float, finish: Finish) -> Finish:
-    own = finish if bench.chance(0.5) else bench.finish("fabric", "wood", "leather", unlike=[finish])
-    for x in (-width / 2, width / 2):
-        bench.add("armrests", own, cushion((0.18, 0.46, depth), (x, 0.39, 0)))
-    arms = counted_subject("armrests", 2, "armrest", "armrests")
-    bench.look(arms, own)
-    return own
-
-
-def _armchair_feet(bench: Workbench, width: float, depth: float, finish: Finish) -> None:
-    own = bench.finish("wood", "metal", unlike=[finish])
-    for x in (-width / 2 + 0.06, width / 2 - 0.06):
-        for z in (-depth / 2 + 0.07, depth / 2 - 0.07):
-            bench.add("legs", own, rod((x, 0.2, z), (x, 0, z), 0.04, 0.025))
-    feet = counted_subject("legs", 4, "leg", "legs")
-    bench.look(feet, own)
-    bench.tell(feet, "size", "short")
-
-
-def _armchair_pillow(bench: Workbench, depth: float, finish: Finish) -> None:
-    own = bench.finish("fabric", unlike=[finish], patterned=0.4)
-    soft = turn(cushion((0.36, 0.34, 0.12), rounding=0.9), "x", -20)
-    bench.add("pillow", own, move(soft, (0, 0.62, -depth / 2 + 0.27)))
-    it = subject("pillow", "pillow", "cushion")
-    bench.look(it, own, made=False)
+        own = bench.finish("fabric", unlike=[finish], patterned=0.4)
+        soft = turn(cushion((0.36, 0.34, 0.12), rounding=0.9), "x", -20)
+        bench.add("pillow", own, move(soft, (0, 0.62, -depth / 2 + 0.27)))
+        bench.look(subject("pillow", "pillow", "cushion"), own, material=False)
 
 
 def build_bench(bench: Workbench) -> None:
-    """Seat and back share the finish of the bench."""
     width, depth, seat = bench.span(1.1, 1.7), bench.span(0.38, 0.48), bench.span(0.4, 0.48)
     finish = bench.finish("wood", "wood", "metal", "marble", "plastic")
     bench.begin(finish, ("bench",), "seat", "back")
@@ -65,7 +44,9 @@ def build_bench(bench: Workbench) -> None:
     if bench.chance(0.5):
         legs(bench, width, depth, seat - 0.02, own)
     else:
-        _bench_ends(bench, width, depth, seat, own)
+        for x in (-width * 0.4, width * 0.4):
+            bench.add("supports", own, box((0.07, seat - 0.02, depth * 0.9), (x, seat / 2 - 0.01, 0)))
+        bench.group("supports", 2, own, "support")
     if bench.chance(0.5):
         _bench_back(bench, width, depth, seat, finish)
     else:
@@ -87,14 +68,6 @@ def _bench_seat(bench: Workbench, width: float, depth: float, seat: float, finis
     bench.add("seat", finish, *(box((width, 0.05, depth * 0.16), (0, seat, z)) for z in places))
 
 
-def _bench_ends(bench: Workbench, width: float, depth: float, seat: float, finish: Finish) -> None:
-    for x in (-width * 0.4, width * 0.4):
-        bench.add("supports", finish, box((0.07, seat - 0.02, depth * 0.9), (x, seat / 2 - 0.01, 0)))
-    them = counted_subject("supports", 2, "support", "supports")
-    bench.count(them, 2)
-    bench.look(them, finish)
-
-
 def _bench_back(bench: Workbench, width: float, depth: float, seat: float, finish: Finish) -> None:
     it, z = subject("back", "back", "backrest"), -depth / 2 + 0.02
     way = bench.pick(("solid", "slatted"))
@@ -109,7 +82,7 @@ def _bench_back(bench: Workbench, width: float, depth: float, seat: float, finis
     bench.add("back", finish, *(box((0.045, 0.42, 0.03), (x, seat + 0.21, z)) for x in places))
 
 
-CHAIR_HEIGHTS = {"high": 0.8, "low": 0.32, None: 0.55}
+CHAIR_HEIGHTS = ((0.8, ("high", "tall")), (0.32, ("low", "short")), (0.55, ()))
 
 
 def build_chair(bench: Workbench) -> None:
@@ -118,7 +91,7 @@ def build_chair(bench: Workbench) -> None:
     way = bench.pick(("solid", "slatted", "ladder"))
     finish = bench.finish("wood", "plastic", "fabric", "leather", patterned=0.4 if way == "solid" else 0.0)
     alike = bench.chance(0.7)
-    bench.begin(finish, ("chair",), "seat", "back", told=alike)
+    bench.begin(finish, ("chair",), "seat", "back", uniform=alike)
     soft = finish.material in ("fabric", "leather")
     bench.add("seat", finish, (cushion if soft else box)((width, 0.1 if soft else 0.05, depth), (0, seat, 0)))
     back = finish if alike else bench.finish("wood", "plastic", "fabric", unlike=[finish])
@@ -130,16 +103,22 @@ def build_chair(bench: Workbench) -> None:
     armed = bench.chance(0.4) and _chair_arms(bench, width, depth, seat, finish)
     if way == "solid" and bench.chance(0.35):
         panel(bench, width * 0.6, 0.2, (0, seat + 0.2, -depth / 2 - 0.006), back)
-    _chair_extras(bench, width, seat, finish, armed)
+    if not armed:
+        bench.absent(subject("armrests", "armrests", "arms", plural=True))
+    if armed and bench.chance(0.6):
+        side, x = bench.pick((("left", -width / 2 - 0.03), ("right", width / 2 + 0.03)))
+        trinket(bench, (x, seat + 0.26, 0.08), 0.15, (f"on the {side} arm", f"on the {side} armrest"))
+    elif bench.chance(0.35):
+        trinket(bench, (0, seat + 0.05, 0.03), 0.2, ("on the seat",), [finish])
+    elif bench.chance(0.3):
+        trinket(bench, (0, 0, 0.32), 0.2, ("in front of it", "at its feet"))
 
 
 def _chair_back(bench: Workbench, way: str, width: float, depth: float, seat: float, finish: Finish) -> None:
-    height = bench.pick(tuple(CHAIR_HEIGHTS))
-    high, z = CHAIR_HEIGHTS[height], -depth / 2 + 0.025
-    it = subject("back", "back", "backrest")
-    bench.tell(it, "shape", way, *{"ladder": ("ladder", "rung")}.get(way, (way,)))
-    if height is not None:
-        bench.tell(it, "size", height, *{"high": ("high", "tall"), "low": ("low", "short")}[height])
+    high, words = bench.pick(CHAIR_HEIGHTS)
+    it, z = subject("back", "back", "backrest"), -depth / 2 + 0.025
+    bench.tell(it, "shape", *{"ladder": ("ladder", "rung")}.get(way, (way,)))
+    bench.tell(it, "size", *words)
     if way == "solid":
         bench.add("back", finish, box((width, high, 0.05), (0, seat + high / 2, z)))
         return
@@ -158,24 +137,10 @@ def _chair_arms(bench: Workbench, width: float, depth: float, seat: float, finis
     own = bench.finish("wood", "metal", "plastic", unlike=[finish])
     for x in (-width / 2 - 0.03, width / 2 + 0.03):
         bench.add("armrests", own, box((0.06, 0.04, depth), (x, seat + 0.24, 0)))
-        bench.add("posts", own, rod((x, seat - 0.03, depth * 0.35), (x, seat + 0.23, depth * 0.35), 0.02))
-        bench.add("posts", own, rod((x, seat - 0.03, -depth * 0.35), (x, seat + 0.23, -depth * 0.35), 0.02))
-    arms = counted_subject("armrests", 2, "armrest", "armrests")
-    bench.count(arms, 2)
-    bench.look(arms, own)
+        for z in (depth * 0.35, -depth * 0.35):
+            bench.add("posts", own, rod((x, seat - 0.03, z), (x, seat + 0.23, z), 0.02))
+    bench.group("armrests", 2, own, "armrest")
     return True
-
-
-def _chair_extras(bench: Workbench, width: float, seat: float, finish: Finish, armed: bool) -> None:
-    if not armed:
-        bench.absent(subject("armrests", "armrests", "arms", plural=True))
-    if armed and bench.chance(0.6):
-        side, x = bench.pick((("left", -width / 2 - 0.03), ("right", width / 2 + 0.03)))
-        trinket(bench, (x, seat + 0.26, 0.08), 0.15, (f"on the {side} arm", f"on the {side} armrest"))
-    elif bench.chance(0.35):
-        trinket(bench, (0, seat + 0.05, 0.03), 0.2, ("on the seat",), [finish])
-    elif bench.chance(0.3):
-        trinket(bench, (0, 0, 0.32), 0.2, ("in front of it", "at its feet"))
 
 
 def build_sofa(bench: Workbench) -> None:
@@ -189,18 +154,6 @@ def build_sofa(bench: Workbench) -> None:
     bench.add("back", finish, cushion((width, high + 0.2, 0.22), (0, 0.25 + high / 2, -depth / 2 + 0.11)))
     for x in (-width / 2 + 0.09, width / 2 - 0.09):
         bench.add("arms", finish, cushion((0.2, 0.46, depth), (x, 0.4, 0)))
-    _sofa_seats(bench, seats, width, depth, finish)
-    _sofa_feet(bench, width, depth, finish)
-    if bench.chance(0.5):
-        _sofa_pillow(bench, width, depth, finish)
-    if bench.chance(0.35):
-        panel(bench, width * 0.4, high * 0.6, (0, 0.27 + high / 2, -depth / 2 - 0.006), finish)
-    if bench.chance(0.5):
-        side, x = bench.pick((("left", -width / 2 + 0.09), ("right", width / 2 - 0.09)))
-        trinket(bench, (x, 0.63, 0.12), 0.26, (f"on the {side} arm", f"on the {side} armrest"), [finish])
-
-
-def _sofa_seats(bench: Workbench, seats: int, width: float, depth: float, finish: Finish) -> None:
     own = finish if bench.chance(0.5) else bench.finish("fabric", "leather", unlike=[finish], patterned=0.1)
     each = (width - 0.4) / seats
     for index in range(seats):
@@ -210,52 +163,30 @@ def _sofa_seats(bench: Workbench, seats: int, width: float, depth: float, finish
     bench.count(them, seats)
     if own != finish:
         bench.look(them, own)
+    feet(bench, width / 2 - 0.1, depth / 2 - 0.1, finish, 0.045, 0.035)
+    if bench.chance(0.5):
+        own = bench.finish("fabric", unlike=[finish], patterned=0.4)
+        side, x = bench.pick((("left", -width / 2 + 0.42), ("right", width / 2 - 0.42)))
+        soft = turn(cushion((0.42, 0.42, 0.16), rounding=0.9), "x", -18)
+        bench.add("pillow", own, move(soft, (x, 0.68, -depth / 2 + 0.33)))
+        it = bench.look(subject("pillow", "pillow", "throw pillow"), own, material=False)
+        bench.tell(it, "place", f"on the {side}", f"on the {side} side")
+    if bench.chance(0.35):
+        panel(bench, width * 0.4, high * 0.6, (0, 0.27 + high / 2, -depth / 2 - 0.006), finish)
+    if bench.chance(0.5):
+        side, x = bench.pick((("left", -width / 2 + 0.09), ("right", width / 2 - 0.09)))
+        trinket(bench, (x, 0.63, 0.12), 0.26, (f"on the {side} arm", f"on the {side} armrest"), [finish])
 
 
-def _sofa_feet(bench: Workbench, width: float, depth: float, finish: Finish) -> None:
-    own = bench.finish("wood", "metal", unlike=[finish])
-    for x in (-width / 2 + 0.1, width / 2 - 0.1):
-        for z in (-depth / 2 + 0.1, depth / 2 - 0.1):
-            bench.add("legs", own, rod((x, 0.2, z), (x, 0, z), 0.045, 0.035))
-    feet = counted_subject("legs", 4, "leg", "legs")
-    bench.look(feet, own)
-
-
-def _sofa_pillow(bench: Workbench, width: float, depth: float, finish: Finish) -> None:
-    own = bench.finish("fabric", unlike=[finish], patterned=0.4)
-    side, x = bench.pick((("left", -width / 2 + 0.42), ("right", width / 2 - 0.42)))
-    soft = turn(cushion((0.42, 0.42, 0.16), rounding=0.9), "x", -18)
-    bench.add("pillow", own, move(soft, (x, 0.68, -depth / 2 + 0.33)))
-    it = subject("pillow", "pillow", "throw pillow")
-    bench.look(it, own, made=False)
-    place = (f"on the {side}", f"on the {side} side")
-    bench.tell(it, "place", place[0], *place)
-
-
-STOOL_HEIGHTS = {"tall": 0.78, "low": 0.3, None: 0.5}
+STOOL_HEIGHTS = ((0.78, ("tall", "high")), (0.3, ("low", "short")), (0.5, ()))
 
 
 def build_stool(bench: Workbench) -> None:
-    width, size = bench.span(0.34, 0.44), bench.pick(tuple(STOOL_HEIGHTS))
-    height = STOOL_HEIGHTS[size] + bench.span(-0.03, 0.03)
+    width, (height, words) = bench.span(0.34, 0.44), bench.pick(STOOL_HEIGHTS)
+    height += bench.span(-0.03, 0.03)
     finish = bench.finish("wood", "plastic", "leather", "fabric", "metal")
     whole = bench.begin(finish, ("stool",), "seat")
-    if size is not None:
-        bench.tell(whole, "size", size, *{"tall": ("tall", "high"), "low": ("low", "short")}[size])
-    _stool_seat(bench, width, height, finish)
-    bench.absent(subject("back", "back", "backrest"))
-    support(bench, width * 0.8, width * 0.8, height - 0.02, bench.finish("wood", "metal", unlike=[finish]))
-    if size == "tall" and bench.chance(0.6):
-        hoop = bench.finish("metal", unlike=[finish])
-        bench.add("footrest", hoop, move(ring(width * 0.42, 0.03, 0.03), (0, 0.28, 0)))
-        bench.look(subject("footrest", "footrest", "foot ring"), hoop)
-    if bench.chance(0.4):
-        trinket(bench, (0, height + 0.05, 0), 0.18, ("on top", "on the seat"), [finish])
-    elif bench.chance(0.4):
-        trinket(bench, (width * 0.9, 0, 0), 0.2, ("on the right", "at its right side"))
-
-
-def _stool_seat(bench: Workbench, width: float, height: float, finish: Finish) -> None:
+    bench.tell(whole, "size", *words)
     shape = bench.pick(("round", "square"))
     bench.tell(subject("seat", "seat", "top"), "shape", shape)
     if shape == "round":
@@ -263,3 +194,13 @@ def _stool_seat(bench: Workbench, width: float, height: float, finish: Finish) -
     else:
         make = cushion if finish.material in ("leather", "fabric") else box
         bench.add("seat", finish, make((width, 0.09, width), (0, height, 0)))
+    bench.absent(subject("back", "back", "backrest"))
+    support(bench, width * 0.8, width * 0.8, height - 0.02, bench.finish("wood", "metal", unlike=[finish]))
+    if "tall" in words and bench.chance(0.6):
+        hoop = bench.finish("metal", unlike=[finish])
+        bench.add("footrest", hoop, move(ring(width * 0.42, 0.03, 0.03), (0, 0.28, 0)))
+        bench.look(subject("footrest", "footrest", "foot ring"), hoop)
+    if bench.chance(0.4):
+        trinket(bench, (0, height + 0.05, 0), 0.18, ("on top", "on the seat"), [finish])
+    elif bench.chance(0.4):
+        trinket(bench, (width * 0.9, 0, 0), 0.2, ("on the right", "at its right side"))

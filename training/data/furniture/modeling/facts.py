@@ -7,8 +7,6 @@ The sides of a fact are measured on the finished piece (visibility.py), where it
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from training.data.furniture.modeling import palette
-
 Side: TypeAlias = Literal["front", "back", "left", "right", "above"]
 Attribute: TypeAlias = Literal[
     "absent", "count", "size", "shape", "colour", "pattern", "material", "kind", "place"
@@ -16,7 +14,6 @@ Attribute: TypeAlias = Literal[
 
 ATTRIBUTES: tuple[Attribute, ...] = get_args(Attribute)  # in the order in which English says them
 EVERYWHERE: frozenset[Side] = frozenset(get_args(Side))
-COUNTS = {1: ("one",), 2: ("two", "2"), 3: ("three", "3"), 4: ("four", "4"), 5: ("five", "5")}
 
 
 @dataclass(frozen=True)
@@ -47,32 +44,9 @@ class FurnitureFact:
 
 
 def subject(name: str, *nouns: str, plural: bool = False, parts: tuple[str, ...] = ()) -> FactSubject:
-    """Something on a piece; it is made of the parts that carry its name, unless said otherwise."""
+    """Something on a piece; it consists of the parts that carry its name, unless said otherwise."""
     return FactSubject(name, nouns or (name,), parts or (name,), plural)
 
 
-def counted_subject(name: str, count: int, one: str, many: str) -> FactSubject:
-    return FactSubject(name, (one if count == 1 else many,), (name,), count > 1)
-
-
-def colour(of: FactSubject, value: str) -> FurnitureFact:
-    words = palette.words_of_colour(value)
-    return FurnitureFact(of, "colour", value, words, tuple(f"in {word}" for word in words))
-
-
-def material(of: FactSubject, value: str) -> FurnitureFact:
-    made = palette.MATERIALS[value]
-    return FurnitureFact(of, "material", value, made.words, made.tails)
-
-
-def pattern(of: FactSubject, value: str) -> FurnitureFact:
-    words, tails = palette.PATTERN_WORDS[value]
-    return FurnitureFact(of, "pattern", value, words, tails)
-
-
-def count(of: FactSubject, value: int) -> FurnitureFact:
-    return FurnitureFact(of, "count", str(value), COUNTS[value], ())
-
-
-def absent(of: FactSubject) -> FurnitureFact:
-    return FurnitureFact(of, "absent", "true", ("no",), ())
+def counted_subject(name: str, count: int, one: str, many: str | None = None) -> FactSubject:
+    return subject(name, one if count == 1 else many or name, plural=count > 1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from training.data.furniture.modeling.facts import FactSubject, Side, counted_subject, subject
@@ -21,12 +20,12 @@ from training.data.furniture.modeling.primitives import (
 )
 
 Facing: TypeAlias = Literal["front", "right", "back", "left"]
-TURNS: Mapping[Facing, float] = MappingProxyType({"front": 0.0, "right": 90.0, "back": 180.0, "left": -90.0})
+TURNS: Mapping[Facing, float] = {"front": 0.0, "right": 90.0, "back": 180.0, "left": -90.0}
 BACK: frozenset[Side] = frozenset(("back",))
 FRONT: frozenset[Side] = frozenset(("front",))
 THROUGH: frozenset[Side] = frozenset(("front", "back"))
 
-THICKNESS: Mapping[str | None, float] = MappingProxyType({"thin": 0.022, "thick": 0.055, None: 0.035})
+THICKNESSES = ((0.022, ("thin", "slim")), (0.055, ("thick", "sturdy")), (0.035, ()))
 GAP = 0.025  # between two drawers or doors
 GAP_DEPTH = 0.012  # of the dark board behind them
 
@@ -45,8 +44,8 @@ def legs(
     bench: Workbench, width: float, depth: float, height: float, finish: Finish, count: int = 4
 ) -> FactSubject:
     """Legs under the corners, or two in front and one behind."""
-    size = bench.pick(tuple(THICKNESS))
-    radius = THICKNESS[size] * max(1.0, max(width, depth) / 0.8)
+    thickness, words = bench.pick(THICKNESSES)
+    radius = thickness * max(1.0, max(width, depth) / 0.8)
     splay = 0.35 * min(height, 0.5) if height > 0.2 and bench.chance(0.3) else 0.0
     sides, tip = bench.pick(((4, 1.0), (10, 1.0), (10, 0.5)))
     x, z = width / 2 - radius, depth / 2 - radius
@@ -54,17 +53,24 @@ def legs(
     for cx, cz in corners:
         foot = (cx * (1 + splay / width), 0.0, cz * (1 + splay / depth))
         bench.add("legs", finish, rod((cx, height, cz), foot, radius, radius * tip, sides))
-    them = counted_subject("legs", count, "leg", "legs")
-    bench.look(them, finish)
-    if size is not None:
-        bench.tell(them, "size", size, *{"thin": ("thin", "slim"), "thick": ("thick", "sturdy")}[size])
+    them = bench.look(counted_subject("legs", count, "leg"), finish)
+    bench.tell(them, "size", *words)
     if splay:
-        bench.tell(them, "shape", "splayed", "splayed", "slanted")
+        bench.tell(them, "shape", "splayed", "slanted")
     return them
 
 
+def feet(
+    bench: Workbench, x: float, z: float, body: Finish, radius: float, tip: float | None = None
+) -> FactSubject:
+    """Four short legs at the corners (±x, ±z)."""
+    finish = bench.finish("wood", "metal", unlike=[body])
+    for at in ((-x, -z), (-x, z), (x, -z), (x, z)):
+        bench.add("legs", finish, rod((at[0], 0.2, at[1]), (at[0], 0, at[1]), radius, tip))
+    return bench.look(counted_subject("legs", 4, "leg"), finish)
+
+
 def pedestal(bench: Workbench, radius: float, height: float, finish: Finish) -> None:
-    """One column on a round foot."""
     foot = disc(radius, 0.04, (0, 0.02, 0))
     column = rod((0, 0.02, 0), (0, height, 0), radius * 0.22, radius * 0.16, 14)
     bench.add("pedestal", finish, merge([foot, column]))
@@ -95,30 +101,26 @@ def facing(mesh: PartMesh, side: Facing, centre: Point) -> PartMesh:
 def drawers(
     bench: Workbench,
     count: int,
-    width: float,
-    height: float,
+    size: tuple[float, float],
     centre: Point,
     body: Finish,
     side: Facing = "front",
-) -> None:
-    """Drawers one above the other, each with a knob."""
+) -> FactSubject:
     finish = body if bench.chance(0.35) else bench.finish("wood", "plastic", unlike=[body])
     knob = bench.finish("metal", unlike=[finish])
-    bench.add("gaps", shadow(body), facing(box((width, height, GAP_DEPTH)), side, centre))
-    for front in fronts(count, width, height, upright=False):
+    bench.add("gaps", shadow(body), facing(box((*size, GAP_DEPTH)), side, centre))
+    for front in fronts(count, *size, upright=False):
         bench.add("drawers", finish, facing(front, side, centre))
         middle = float(front.vertices[:, 1].mean())
         bench.add("knobs", knob, facing(ball(0.024, (0, middle, 0.035), 8), side, centre))
-    them = counted_subject("drawers", count, "drawer", "drawers")
-    bench.count(them, count)
-    bench.look(them, finish)
-    bench.look(counted_subject("knobs", count, "knob", "knobs"), knob, made=False)
+    them = bench.group("drawers", count, finish, "drawer")
+    bench.look(counted_subject("knobs", count, "knob"), knob, material=False)
     if side != "front":
-        bench.tell(them, "place", f"on the {side}", f"on the {side}", f"on the {side} side")
+        bench.tell(them, "place", f"on the {side}", f"on the {side} side")
+    return them
 
 
 def doors(bench: Workbench, count: int, width: float, height: float, centre: Point, body: Finish) -> Finish:
-    """Doors side by side, each with a long handle."""
     finish = body if bench.chance(0.35) else bench.finish("wood", "plastic", "glass", unlike=[body])
     handle = bench.finish("metal", unlike=[finish])
     bench.add("gaps", shadow(body), move(box((width, height, GAP_DEPTH)), centre))
@@ -128,10 +130,8 @@ def doors(bench: Workbench, count: int, width: float, height: float, centre: Poi
         x = float(high - 0.05 if index % 2 == 0 else low + 0.05)
         grip = box((0.025, min(0.3, height * 0.35), 0.03), (x, 0, 0.035))
         bench.add("handles", handle, move(grip, centre))
-    them = counted_subject("doors", count, "door", "doors")
-    bench.count(them, count)
-    bench.look(them, finish)
-    bench.look(counted_subject("handles", count, "handle", "handles"), handle, made=False)
+    bench.group("doors", count, finish, "door")
+    bench.look(counted_subject("handles", count, "handle"), handle, material=False)
     return finish
 
 
@@ -149,8 +149,7 @@ def rear(
     bench: Workbench, width: float, height: float, centre: Point, body: Finish, seen: frozenset[Side]
 ) -> None:
     """Close the back with a board, or leave it open and say so."""
-    it = subject("rear", "rear", "back side")
-    way = bench.pick(("open", "closed", "coloured"))
+    it, way = subject("rear", "rear", "back side"), bench.pick(("open", "closed", "coloured"))
     bench.tell(it, "shape", "open" if way == "open" else "closed", sides=seen)
     if way != "open":
         finish = body if way == "closed" else bench.finish("plastic", "wood", unlike=[body])
@@ -162,6 +161,5 @@ def panel(bench: Workbench, width: float, height: float, centre: Point, body: Fi
     """A board of another colour on the back, seen only from there."""
     finish = bench.finish("plastic", "wood", "fabric", unlike=[body])
     bench.add("panel", finish, box((width, height, 0.012), centre))
-    it = subject("panel", "panel", "patch")
-    bench.look(it, finish)
-    bench.tell(it, "place", "on the back", "on the back", "on its back", "behind")
+    it = bench.look(subject("panel", "panel", "patch"), finish)
+    bench.tell(it, "place", "on the back", "on its back", "behind")

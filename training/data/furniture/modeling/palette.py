@@ -27,14 +27,7 @@ COLOUR_WORDS: dict[str, tuple[str, ...]] = {
     "beige": ("beige", "cream"),
 }
 
-ALIKE_COLOURS = (
-    {"white", "beige"},
-    {"red", "orange"},
-    {"brown", "orange"},
-    {"blue", "purple"},
-    {"black", "grey"},
-    {"yellow", "orange"},
-)
+ALIKE_COLOURS = ("white beige", "red orange", "brown orange", "blue purple", "black grey", "yellow orange")
 
 
 @dataclass(frozen=True)
@@ -49,21 +42,18 @@ class FurnitureMaterial:
     patterns: tuple[str, ...] = ()
 
 
+PATTERNS = ("striped", "checked", "dotted")
+MARBLES = ("white", "grey", "black", "green", "pink")
+GLASSES = ("turquoise", "green", "blue", "white")
 MATERIALS: dict[str, FurnitureMaterial] = {
     "wood": FurnitureMaterial(0.0, 0.6, ("wooden", "wood"), ("made of wood", "of wood")),
     "metal": FurnitureMaterial(0.75, 0.35, ("metal", "metallic"), ("made of metal",)),
     "plastic": FurnitureMaterial(0.0, 0.35, ("plastic",), ("made of plastic",)),
-    "fabric": FurnitureMaterial(0.0, 1.0, ("fabric", "cloth"), (), patterns=("striped", "checked", "dotted")),
+    "fabric": FurnitureMaterial(0.0, 1.0, ("fabric", "cloth"), (), patterns=PATTERNS),
     "leather": FurnitureMaterial(0.0, 0.45, ("leather",), ()),
-    "ceramic": FurnitureMaterial(
-        0.0, 0.2, ("ceramic", "porcelain"), (), patterns=("striped", "checked", "dotted")
-    ),
-    "marble": FurnitureMaterial(
-        0.0, 0.2, ("marble",), ("made of marble",), ("white", "grey", "black", "green", "pink")
-    ),
-    "glass": FurnitureMaterial(
-        0.1, 0.1, ("glass",), ("made of glass",), ("turquoise", "green", "blue", "white")
-    ),
+    "ceramic": FurnitureMaterial(0.0, 0.2, ("ceramic", "porcelain"), (), patterns=PATTERNS),
+    "marble": FurnitureMaterial(0.0, 0.2, ("marble",), ("made of marble",), MARBLES),
+    "glass": FurnitureMaterial(0.1, 0.1, ("glass",), ("made of glass",), GLASSES),
 }
 
 PATTERN_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -75,7 +65,7 @@ PATTERN_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Finish:
-    """What a part looks like: colour, material, perhaps a pattern; `shade` makes it lighter or darker."""
+    """What a part looks like; `shade` makes it lighter or darker."""
 
     colour: str
     material: str
@@ -88,7 +78,6 @@ class Finish:
 
     @property
     def rgb(self) -> tuple[int, int, int]:
-        """The colour in sRGB."""
         red, green, blue = (min(255, round(value * self.shade)) for value in COLOURS[self.colour])
         return red, green, blue
 
@@ -99,7 +88,7 @@ class Finish:
 
 def are_alike(one: str, other: str) -> bool:
     """Whether two colours are too near to tell two parts apart by them."""
-    return one == other or {one, other} in ALIKE_COLOURS
+    return one == other or any({one, other} == {*pair.split()} for pair in ALIKE_COLOURS)
 
 
 def words_of_colour(colour: str) -> tuple[str, ...]:

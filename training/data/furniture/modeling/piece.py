@@ -6,13 +6,21 @@ from typing import TypeVar
 
 import numpy as np
 
-from training.data.furniture.modeling import facts, palette
-from training.data.furniture.modeling.facts import EVERYWHERE, Attribute, FactSubject, FurnitureFact, Side
+from training.data.furniture.modeling import palette
+from training.data.furniture.modeling.facts import (
+    EVERYWHERE,
+    Attribute,
+    FactSubject,
+    FurnitureFact,
+    Side,
+    counted_subject,
+)
 from training.data.furniture.modeling.palette import Finish
 from training.data.furniture.modeling.primitives import PartMesh, merge
 from training.data.furniture.modeling.visibility import visible_sides
 
 T = TypeVar("T")
+COUNTS = {1: ("one",), 2: ("two", "2"), 3: ("three", "3"), 4: ("four", "4"), 5: ("five", "5")}
 
 
 @dataclass(frozen=True)
@@ -73,64 +81,69 @@ class Workbench:
     def finish(self, *materials: str, unlike: Sequence[Finish] = (), patterned: float = 0.35) -> Finish:
         """A finish in one of the materials, its colour well apart from others."""
         material = self.pick(materials)
-        made = palette.MATERIALS[material]
-        taken = [finish.colour for finish in unlike]
-        free = [name for name in made.colours if not any(palette.are_alike(name, other) for other in taken)]
-        pattern = self.pick(made.patterns) if made.patterns and self.chance(patterned) else None
-        return Finish(self.pick(free or made.colours), material, pattern, self.span(0.9, 1.06))
+        kind = palette.MATERIALS[material]
+        taken = [one.colour for one in unlike]
+        free = [name for name in kind.colours if not any(palette.are_alike(name, other) for other in taken)]
+        pattern = self.pick(kind.patterns) if kind.patterns and self.chance(patterned) else None
+        return Finish(self.pick(free or kind.colours), material, pattern, self.span(0.9, 1.06))
 
-    def begin(self, finish: Finish, nouns: Sequence[str], *parts: str, told: bool = True) -> FactSubject:
-        """Name the piece and its main parts; where these share one finish, it is that of the whole."""
+    def begin(self, finish: Finish, nouns: Sequence[str], *parts: str, uniform: bool = True) -> FactSubject:
+        """Name the piece and its main parts; if `uniform`, their finish is that of the whole."""
         self.main, self.whole = finish, FactSubject("whole", tuple(nouns), parts)
-        if told:
-            self.look(self.whole, finish)
-        return self.whole
+        return self.look(self.whole, finish) if uniform else self.whole
 
     def add(self, name: str, finish: Finish, *meshes: PartMesh) -> None:
         self.parts.extend(FurniturePart(name, finish, mesh) for mesh in meshes)
 
-    def look(self, thing: FactSubject, finish: Finish, made: bool = True) -> None:
+    def paint(self, thing: FactSubject, finish: Finish) -> FactSubject:
+        words = palette.words_of_colour(finish.colour)
+        tails = tuple(f"in {word}" for word in words)
+        self.facts.append(FurnitureFact(thing, "colour", finish.colour, words, tails))
+        return thing
+
+    def look(self, thing: FactSubject, finish: Finish, material: bool = True) -> FactSubject:
         """State the colour and pattern of a thing, and its material where that is worth a word."""
-        self.facts.append(facts.colour(thing, finish.colour))
+        self.paint(thing, finish)
         if finish.pattern is not None:
-            self.facts.append(facts.pattern(thing, finish.pattern))
-        if made:
-            self.facts.append(facts.material(thing, finish.material))
+            words, tails = palette.PATTERN_WORDS[finish.pattern]
+            self.facts.append(FurnitureFact(thing, "pattern", finish.pattern, words, tails))
+        if material:
+            kind = palette.MATERIALS[finish.material]
+            self.facts.append(FurnitureFact(thing, "material", finish.material, kind.words, kind.tails))
+        return thing
 
     def count(self, thing: FactSubject, number: int) -> None:
-        self.facts.append(facts.count(thing, number))
+        self.facts.append(FurnitureFact(thing, "count", str(number), COUNTS[number], ()))
+
+    def group(self, name: str, count: int, finish: Finish, one: str, material: bool = True) -> FactSubject:
+        """State the number and the finish of parts of one name."""
+        thing = counted_subject(name, count, one)
+        self.count(thing, count)
+        return self.look(thing, finish, material)
 
     def absent(self, thing: FactSubject) -> None:
-        self.facts.append(facts.absent(thing))
+        self.facts.append(FurnitureFact(thing, "absent", "true", ("no",), ()))
 
     def tell(
-        self,
-        thing: FactSubject,
-        attribute: Attribute,
-        value: str,
-        *words: str,
-        sides: frozenset[Side] = EVERYWHERE,
+        self, thing: FactSubject, attribute: Attribute, *words: str, sides: frozenset[Side] = EVERYWHERE
     ) -> None:
-        """State a size, shape or place; the words for it are the value itself, unless given."""
-        spoken = words or (value,)
-        before, after = ((), spoken) if attribute == "place" else (spoken, ())
-        self.facts.append(FurnitureFact(thing, attribute, value, before, after, sides))
+        """State a size, shape or place in any of these words, the first its value; none: state nothing."""
+        if words:
+            before, after = ((), words) if attribute == "place" else (words, ())
+            self.facts.append(FurnitureFact(thing, attribute, words[0], before, after, sides))
 
     def piece(self, kind: str) -> FurniturePiece:
         """The finished piece, with the facts that can be seen on it."""
         assert self.whole is not None, f"{kind} never called begin()"
         assert self.main is not None
-        seen = _seen(self.parts)
-        kept = [replace(fact, sides=_sides(fact, seen)) for fact in self.facts]
-        visible = tuple(fact for fact in kept if fact.sides)
+        groups: dict[str, list[PartMesh]] = {}
+        for part in self.parts:
+            groups.setdefault(part.name, []).append(part.mesh)
+        sides = visible_sides([merge(group) for group in groups.values()])
+        seen = dict(zip(groups, sides, strict=True))
+        facts = [replace(fact, sides=_sides(fact, seen)) for fact in self.facts]
+        visible = tuple(fact for fact in facts if fact.sides)
         return FurniturePiece(kind, self.whole, self.main, tuple(self.parts), visible)
-
-
-def _seen(parts: Sequence[FurniturePart]) -> dict[str, frozenset[Side]]:
-    groups: dict[str, list[PartMesh]] = {}
-    for part in parts:
-        groups.setdefault(part.name, []).append(part.mesh)
-    return dict(zip(groups, visible_sides([merge(group) for group in groups.values()]), strict=True))
 
 
 def _sides(fact: FurnitureFact, seen: dict[str, frozenset[Side]]) -> frozenset[Side]:

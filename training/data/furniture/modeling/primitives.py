@@ -6,7 +6,7 @@ v across it. Faces turn counter-clockwise seen from outside; sharp edges share n
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +16,7 @@ Length: TypeAlias = float | int  # runtime checks do not take an int for a float
 Point: TypeAlias = tuple[Length, Length, Length]
 Points: TypeAlias = Float64[np.ndarray, "v 3"]
 Faces: TypeAlias = Int64[np.ndarray, "f 3"]
-Profile: TypeAlias = Sequence[
-    tuple[Length, Length]
-]  # (radius, height), its outside on the right of the way up
+Profile: TypeAlias = Sequence[tuple[Length, Length]]  # (radius, height), outside is right of the way up
 
 FLAT_SLOPE = 3.0  # a turned band that widens faster than it rises by this much is mapped from above
 AXES = {"x": 0, "y": 1, "z": 2}
@@ -37,12 +35,10 @@ class PartMesh:
 def merge(meshes: Iterable[PartMesh]) -> PartMesh:
     group = list(meshes)
     starts = np.cumsum([0] + [len(mesh.vertices) for mesh in group])
-    return PartMesh(
-        np.concatenate([mesh.vertices for mesh in group]),
-        np.concatenate([mesh.normals for mesh in group]),
-        np.concatenate([mesh.uv for mesh in group]),
-        np.concatenate([mesh.faces + start for mesh, start in zip(group, starts[:-1], strict=True)]),
-    )
+    faces = [mesh.faces + start for mesh, start in zip(group, starts[:-1], strict=True)]
+    columns = zip(*((mesh.vertices, mesh.normals, mesh.uv) for mesh in group), strict=True)
+    vertices, normals, uv = map(np.concatenate, columns)
+    return PartMesh(vertices, normals, uv, np.concatenate(faces))
 
 
 def move(mesh: PartMesh, offset: Point) -> PartMesh:
@@ -68,8 +64,7 @@ def stretch(mesh: PartMesh, factors: Point) -> PartMesh:
 
 def box(size: Point, centre: Point = (0.0, 0.0, 0.0)) -> PartMesh:
     halves = np.asarray(size, float) / 2
-    lines = [np.array([-half, half]) for half in halves]
-    return move(merge(_face(lines, halves, axis, sign) for axis in range(3) for sign in (-1, 1)), centre)
+    return move(_grid_box([np.array([-half, half]) for half in halves], halves), centre)
 
 
 def cushion(size: Point, centre: Point = (0.0, 0.0, 0.0), rounding: Length = 0.4) -> PartMesh:
@@ -78,33 +73,29 @@ def cushion(size: Point, centre: Point = (0.0, 0.0, 0.0), rounding: Length = 0.4
     radius = rounding * halves.min()
     steps = np.array([0.0, 0.4, 1.0]) * radius
     lines = [np.concatenate([steps - half, (half - steps)[::-1]]) for half in halves]
-    cube = merge(_face(lines, halves, axis, sign) for axis in range(3) for sign in (-1, 1))
+    cube = _grid_box(lines, halves)
     core = np.clip(cube.vertices, radius - halves, halves - radius)
     outward = cube.vertices - core
     normals = outward / np.linalg.norm(outward, axis=1, keepdims=True)
     return move(PartMesh(core + radius * normals, normals, cube.uv, cube.faces), centre)
 
 
-def _face(
-    lines: list[Float64[np.ndarray, " k"]], halves: Float64[np.ndarray, "3"], axis: int, sign: int
-) -> PartMesh:
-    """One side of a box as a grid through the given lines."""
-    across, up = (axis + 1) % 3, (axis + 2) % 3
-    if sign < 0:
-        across, up = up, across
-    grid = np.stack(np.meshgrid(lines[across], lines[up], indexing="ij"), -1).reshape(-1, 2)
-    vertices = np.empty((len(grid), 3))
-    vertices[:, axis], vertices[:, across], vertices[:, up] = sign * halves[axis], grid[:, 0], grid[:, 1]
-    normals = np.zeros_like(vertices)
-    normals[:, axis] = sign
-    grain = (across, up) if halves[across] >= halves[up] else (up, across)
-    return PartMesh(vertices, normals, vertices[:, grain], _grid_faces(len(lines[across]), len(lines[up])))
-
-
-def _grid_faces(rows: int, columns: int) -> Faces:
-    corner = np.arange(rows * columns).reshape(rows, columns)
-    a, b, c, d = corner[:-1, :-1], corner[1:, :-1], corner[1:, 1:], corner[:-1, 1:]
-    return np.stack([a, b, c, a, c, d], -1).reshape(-1, 3).astype(np.int64)
+def _grid_box(lines: list[Float64[np.ndarray, " k"]], halves: Float64[np.ndarray, "3"]) -> PartMesh:
+    """The six sides of a box, each a grid through the given lines."""
+    sides = []
+    for axis, sign in product(range(3), (-1, 1)):
+        across, up = ((axis + place) % 3 for place in ((1, 2) if sign > 0 else (2, 1)))
+        grid = np.stack(np.meshgrid(lines[across], lines[up], indexing="ij"), -1).reshape(-1, 2)
+        vertices = np.empty((len(grid), 3))
+        vertices[:, axis], vertices[:, across], vertices[:, up] = sign * halves[axis], grid[:, 0], grid[:, 1]
+        normals = np.zeros_like(vertices)
+        normals[:, axis] = sign
+        grain = (across, up) if halves[across] >= halves[up] else (up, across)
+        corner = np.arange(len(grid)).reshape(len(lines[across]), len(lines[up]))
+        a, b, c, d = corner[:-1, :-1], corner[1:, :-1], corner[1:, 1:], corner[:-1, 1:]
+        faces = np.stack([a, b, c, a, c, d], -1).reshape(-1, 3).astype(np.int64)
+        sides.append(PartMesh(vertices, normals, vertices[:, grain], faces))
+    return merge(sides)
 
 
 def lathe(profile: Profile, segments: int = 20, faceted: bool = False) -> PartMesh:
@@ -129,7 +120,6 @@ def _band(
     angles: Float64[np.ndarray, " k"],
     facing: Float64[np.ndarray, " k"],
 ) -> PartMesh:
-    """The ring between two points of a profile."""
     (wider, higher), count = ends[1] - ends[0], len(angles)
     length = float(np.hypot(wider, higher))
     radius, height = np.repeat(ends[:, 0], count), np.repeat(ends[:, 1], count)
@@ -149,8 +139,8 @@ def _band_faces(ends: Float64[np.ndarray, "2 2"], facing: Float64[np.ndarray, " 
     left = np.arange(0, count - 1, 2 if paired else 1)
     low = np.stack([left, left + 1, left + 1 + count], -1)
     high = np.stack([left, left + 1 + count, left + count], -1)
-    kept = [faces for faces, radius in ((low, ends[0, 0]), (high, ends[1, 0])) if radius > 0]
-    return np.concatenate(kept).astype(np.int64)
+    triangles = [faces for faces, radius in ((low, ends[0, 0]), (high, ends[1, 0])) if radius > 0]
+    return np.concatenate(triangles).astype(np.int64)
 
 
 def rod(start: Point, end: Point, radius: Length, tip: Length | None = None, sides: int = 10) -> PartMesh:
@@ -180,14 +170,12 @@ def ball(radius: Length, centre: Point = (0.0, 0.0, 0.0), segments: int = 14) ->
 
 
 def disc(radius: Length, height: Length, centre: Point = (0.0, 0.0, 0.0), segments: int = 24) -> PartMesh:
-    """A flat cylinder about its centre, Y its axis."""
     half = height / 2
     profile = [(0.0, -half), (radius, -half), (radius, half), (0.0, half)]
     return move(lathe(profile, segments), centre)
 
 
 def ring(radius: Length, thickness: Length, height: Length, segments: int = 24) -> PartMesh:
-    """A flat hoop about the origin, Y its axis."""
     inner, half = radius - thickness, height / 2
     profile = [(inner, -half), (radius, -half), (radius, half), (inner, half), (inner, -half)]
     return lathe(profile, segments)

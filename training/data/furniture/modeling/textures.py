@@ -1,7 +1,6 @@
 """Small pictures that tile, one for a finish. Rows run along v (across the grain), columns along u."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -43,13 +42,7 @@ def _wood(u: Plane, v: Plane) -> Plane:
     return light
 
 
-def _weave(u: Plane, v: Plane) -> Plane:
-    light: Plane = 0.96 + 0.08 * np.sin(TURN * 16 * u) * np.sin(TURN * 16 * v)
-    return light
-
-
 def _leather(u: Plane, v: Plane) -> Plane:
-    """Quilted: dark seams on the diagonals."""
     seam = np.minimum(_to_line(2 * (u + v)), _to_line(2 * (u - v)))
     return np.where(seam < 0.09, 0.55, 0.92 + 0.16 * seam)
 
@@ -60,28 +53,9 @@ def _marble(u: Plane, v: Plane) -> Plane:
     return np.where(vein < 0.05, 1.35, np.where(vein < 0.09, 0.7, 0.97 + 0.05 * np.sin(TURN * 2 * v)))
 
 
-def _glass(u: Plane, v: Plane) -> Plane:
-    """Pale, with slanting streaks of light."""
-    return np.where(_to_line(u + v) < 0.12, 1.5, 1.25)
-
-
 def _to_line(t: Plane) -> Plane:
     distance: Plane = np.abs(t - np.rint(t))
     return distance
-
-
-def _stripes(_: Plane, v: Plane) -> Mask:
-    return _odd(v * 4)
-
-
-def _checks(u: Plane, v: Plane) -> Mask:
-    same: Mask = _odd(u * 4) == _odd(v * 4)
-    return same
-
-
-def _dots(u: Plane, v: Plane) -> Mask:
-    near = np.hypot(_to_line(2 * u) / 2, _to_line(2 * v) / 2)
-    return np.greater(near, 0.13)
 
 
 def _odd(t: Plane) -> Mask:
@@ -89,9 +63,15 @@ def _odd(t: Plane) -> Mask:
     return odd
 
 
-GRAINS: Mapping[str, Callable[[Plane, Plane], Plane]] = MappingProxyType(
-    {"wood": _wood, "fabric": _weave, "leather": _leather, "marble": _marble, "glass": _glass}
-)
-PATTERNS: Mapping[str, Callable[[Plane, Plane], Mask]] = MappingProxyType(
-    {"striped": _stripes, "checked": _checks, "dotted": _dots}
-)
+GRAINS: Mapping[str, Callable[[Plane, Plane], Plane]] = {
+    "wood": _wood,
+    "fabric": lambda u, v: 0.96 + 0.08 * np.sin(TURN * 16 * u) * np.sin(TURN * 16 * v),
+    "leather": _leather,
+    "marble": _marble,
+    "glass": lambda u, v: np.where(_to_line(u + v) < 0.12, 1.5, 1.25),  # slanting streaks of light
+}
+PATTERNS: Mapping[str, Callable[[Plane, Plane], Mask]] = {
+    "striped": lambda _, v: _odd(v * 4),
+    "checked": lambda u, v: _odd(u * 4) == _odd(v * 4),
+    "dotted": lambda u, v: np.hypot(_to_line(2 * u) / 2, _to_line(2 * v) / 2) > 0.13,
+}

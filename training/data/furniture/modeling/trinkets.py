@@ -1,9 +1,7 @@
 """Small things that lie on a piece or under it. Each is about as high as its size and stands on y = 0."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
-from training.data.furniture.modeling import facts
 from training.data.furniture.modeling.facts import subject
 from training.data.furniture.modeling.palette import Finish
 from training.data.furniture.modeling.piece import Workbench
@@ -39,28 +37,25 @@ def _bowl(size: float) -> PartMesh:
     return lathe([(radius * size, height * size) for radius, height in outside + inside], 18)
 
 
-SHAPES: Mapping[str, Callable[[float], PartMesh]] = MappingProxyType(
-    {
-        "ball": lambda size: ball(size / 2, (0, size / 2, 0)),
-        "book": lambda size: turn(box((size * 0.8, size * 0.28, size * 1.1), (0, size * 0.14, 0)), "y", 25),
-        "bottle": _bottle,
-        "bowl": _bowl,
-        "box": lambda size: box((size * 0.85, size * 0.75, size * 0.85), (0, size * 0.375, 0)),
-        "cone": lambda size: lathe([(0, 0), (size * 0.45, 0), (0, size * 1.1)], 16),
-        "cup": _cup,
-    }
-)
-NOUNS: Mapping[str, tuple[str, ...]] = MappingProxyType({"ball": ("ball", "sphere"), "cup": ("cup", "mug")})
+SHAPES: Mapping[str, Callable[[float], PartMesh]] = {
+    "ball": lambda size: ball(size / 2, (0, size / 2, 0)),
+    "book": lambda size: turn(box((size * 0.8, size * 0.28, size * 1.1), (0, size * 0.14, 0)), "y", 25),
+    "bottle": _bottle,
+    "bowl": _bowl,
+    "box": lambda size: box((size * 0.85, size * 0.75, size * 0.85), (0, size * 0.375, 0)),
+    "cone": lambda size: lathe([(0, 0), (size * 0.45, 0), (0, size * 1.1)], 16),
+    "cup": _cup,
+}
+NOUNS = {"ball": ("ball", "sphere"), "cup": ("cup", "mug")}
 
 
 def trinket(
     bench: Workbench, at: Point, size: float, place: Sequence[str], under: Sequence[Finish] = ()
 ) -> None:
-    """Put a small thing somewhere; `place` holds the words for where, the first is its name."""
+    """Put a small thing somewhere; `place` holds the words for where."""
     present = {part.name for part in bench.parts}
     name = bench.pick([name for name in SHAPES if name not in present])
     finish = bench.finish("plastic", unlike=under)
     bench.add(name, finish, move(SHAPES[name](size), at))
-    it = subject(name, *NOUNS.get(name, ()))
-    bench.facts.append(facts.colour(it, finish.colour))
-    bench.tell(it, "place", place[0], *place)
+    it = bench.paint(subject(name, *NOUNS.get(name, ())), finish)
+    bench.tell(it, "place", *place)

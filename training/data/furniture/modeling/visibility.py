@@ -4,7 +4,6 @@ The views are orthographic; the four around look down by ELEVATION degrees, the 
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -18,7 +17,7 @@ DENSITY = 2.0  # points on a pixel's area
 SLACK = 0.6  # pixels of depth within which a surface counts as the nearest
 LEAST_PIXELS = 3
 LEAST_SHARE = 0.2  # of what the best side shows
-AZIMUTHS: Mapping[Side, float] = MappingProxyType({"front": 0.0, "right": 90.0, "back": 180.0, "left": 270.0})
+AZIMUTHS: Mapping[Side, float] = {"front": 0.0, "right": 90.0, "back": 180.0, "left": 270.0}
 STEPS = np.array([0.7548776662466927, 0.5698402909980532])  # of the R2 sequence, which fills a square evenly
 
 

@@ -1,0 +1,43 @@
+"""How the evidence of a collection is weighted: fitted in the background as the collection grows."""
+
+import logging
+import threading
+
+from app.encoding.observations import ObservationEncoder
+from index.collection import Collection
+from index.search.evidence import UNFITTED, EvidenceModel
+from multifold.errors import MultifoldError
+
+FEW = 8  # items from which a collection is fitted
+GROWTH = 2  # how much larger it is when it is fitted again
+log = logging.getLogger("multifold.app")
+
+
+class EvidenceFitter:
+    """The evidence model of a collection, fitted whenever the collection has doubled, and stored with it."""
+
+    def __init__(self, observer: ObservationEncoder, collection: Collection) -> None:
+        self._observer, self._collection = observer, collection
+        self._fitting = threading.Lock()
+        self._model = collection.evidence() or UNFITTED
+        self._next_version = max(FEW, GROWTH * self._model.version)  # at which the model is fitted again
+
+    def now(self) -> EvidenceModel:
+        """The present model."""
+        if self._collection.version >= self._next_version:
+            self._wait_for_growth()
+            threading.Thread(target=self.fit, daemon=True).start()
+        return self._model
+
+    def fit(self) -> None:
+        """Fit the model."""
+        encoder = self._observer.encoder
+        self._wait_for_growth()
+        with self._fitting:
+            try:
+                self._model = self._collection.fit_evidence(lambda texts: encoder.texts(texts).features)
+            except MultifoldError:
+                log.exception("the evidence cannot be fitted")  # such as: closed meanwhile
+
+    def _wait_for_growth(self) -> None:
+        self._next_version = max(FEW, GROWTH * self._collection.version)

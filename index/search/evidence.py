@@ -1,0 +1,349 @@
+"""The evidence for an item: what every leg of a search says of it, added up.
+
+A *leg* is one way in which a query can speak for an item: the text, image and shape side of the encoder, the
+words of the query, and a text reader. For each leg the evidence is a log-likelihood ratio in nats: how much
+likelier its score is for the item that is meant than for a stranger of this collection. A leg that an item
+lacks says 0. The weights of the legs are fitted together (see evidence_fit.py), so what two legs both know
+is not counted twice.
+
+The best of each leg are the candidates. All of them are scored exactly on all legs, beside a fixed sample of
+strangers, by which scores are standardised. Deeper pages come from a wider ring of candidates that follows
+behind the former ones, so pages continue one another.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from index.contracts import Ids
+from index.search.engine_set import Candidates, EngineQuery, EngineSet
+from index.store.browse import sample_editions
+from index.texts.contracts import TextIndex
+from index.texts.words import WordIndex
+from multifold.errors import needs_extra
+from multifold.types import SIDES, Leg, Pooling, Side
+
+LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
+# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence; "words
+# all" is what the query's words say together, where an item has nearly all of them.
+COLUMNS: Mapping[Leg, tuple[str, ...]] = {
+    "text": ("text", "text long"),
+    "image": ("image", "image long"),
+    "shape": ("shape", "shape long"),
+    "words": ("words", "words all"),
+    "reader": ("reader", "reader long"),
+}
+NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
+PLACES: Mapping[Leg, slice] = {
+    leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
+}
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+Values: TypeAlias = Float32[np.ndarray, " n"]
+Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
+Weights: TypeAlias = Float64[np.ndarray, " w"]
+Table: TypeAlias = Float32[np.ndarray, "n w"]
+
+RULES = 1  # another number fits every stored model again
+RING = 200  # candidates that each leg gives at first
+WIDER = 4  # how much wider each further ring is
+BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
+STRANGERS = 256  # items that scores are standardised by
+LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
+SENTENCE = 12  # words of a query that is long
+WHOLE = 0.999  # of the rarity of a query's words
+NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
+
+# Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
+PRIOR: Mapping[Side, Mapping[str, float]] = {
+    "text": {
+        "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
+        "words": 0.3, "words all": 0.7, "reader": 0.1, "reader long": 0.1,
+    },
+    "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
+    "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
+}  # fmt: skip
+PRIOR_SPREAD = 0.4
+CONFIDENCE_PRIOR = (0.1, 0.8, 0.5, -0.3, 0.5)
+GAIN_LIMITS = (-10.0, 12.0)  # nats
+
+
+@dataclass(frozen=True)
+class LegQuality:
+    """What a leg is worth: the recall of the whole evidence without it, and why it is switched off."""
+
+    recall_alone: float
+    recall_without: float
+    off: str | None = None
+
+
+@dataclass(frozen=True)
+class SideModel:
+    """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
+
+    weights: Weights
+    confidence: tuple[float, ...] = CONFIDENCE_PRIOR  # of the facts that it rests on
+    queries: int = 0  # that it was fitted on
+    recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
+    legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
+
+    def chances(
+        self, evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
+    ) -> Evidence:
+        """The confidence of each, given the evidence of all items together and how many there are."""
+        facts = confidence_facts(evidence, whole, everything, items)
+        chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
+        return chances
+
+
+def confidence_facts(
+    evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
+) -> Float64[np.ndarray, "n 5"]:
+    """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
+    evidence of all, whether all words of the query are in the item, in how many items, and a constant.
+    """
+    gain = np.clip(evidence - np.log(max(items, 1)), *GAIN_LIMITS)
+    lead = np.clip(evidence - everything, -GAIN_LIMITS[1], 0)
+    peers = np.log(max(1, int(whole.sum())))
+    return np.stack([gain, lead, whole, whole * peers, np.ones(len(evidence))], axis=1)
+
+
+def prior_weights(side: Side) -> Weights:
+    """The weights of a side before anything is fitted."""
+    return np.array([PRIOR[side].get(name, 0.0) for name in NAMES])
+
+
+@dataclass(frozen=True)
+class EvidenceModel:
+    """The models of a collection by the side of the query."""
+
+    sides: Mapping[Side, SideModel] = field(default_factory=dict)
+    items: int = 0  # that it was fitted on
+    version: int = 0  # of the collection then
+
+    def of(self, side: Side) -> SideModel:
+        """The model of queries of this side."""
+        return self.sides.get(side) or SideModel(prior_weights(side))
+
+    def to_json(self) -> str:
+        """The model as it is stored."""
+        sides = {
+            side: asdict(one) | {"weights": dict(zip(NAMES, one.weights.tolist(), strict=True))}
+            for side, one in self.sides.items()
+        }
+        return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
+
+    @classmethod
+    def from_json(cls, note: str) -> "EvidenceModel | None":
+        """A stored model; None if it was fitted by other rules."""
+        fields = json.loads(note)
+        if fields.get("rules") != RULES:
+            return None
+        sides = {
+            side: SideModel(
+                np.array([one["weights"][name] for name in NAMES]),
+                tuple(one["confidence"]),
+                one["queries"],
+                one["recall"],
+                {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
+            )
+            for side, one in fields["sides"].items()
+        }
+        return cls(sides, fields["items"], fields["version"])
+
+
+UNFITTED = EvidenceModel()
+
+
+def no_sizes(editions: Ids) -> Ids:
+    """For the means of observations, which need no sizes."""
+    return np.zeros(len(editions), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceQuery:
+    """What the legs are asked: a query of the engines, and the text of it, if it has one."""
+
+    query: EngineQuery
+    side: Side
+    text: str | None = None
+    pool: Pooling = "mean"
+    exact: bool = False  # candidates too are the best of every row
+
+
+@dataclass(frozen=True, eq=False)
+class LegScores:
+    """The scores of some editions, which rise, on every leg; NaN where an edition lacks it."""
+
+    editions: Ids
+    scores: dict[Leg, Values]
+    coverage: Values  # the share of the query's rarity that an edition has
+    most: float = 0.0  # what all words of the query score together
+    length: float = 0.0  # of the query, 1 for a whole sentence
+
+    def table(self, strangers: Bool[np.ndarray, " n"]) -> "EvidenceTable":
+        """What is weighted of them, standardised by the scores of strangers."""
+        values = np.zeros((len(self.editions), len(NAMES)), np.float32)
+        for leg, scores in self.scores.items():
+            column = PLACES[leg].start
+            if leg == "words":
+                values[:, column] = scores
+                full = np.clip((self.coverage - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
+                values[:, column + 1] = self.most * full
+            else:
+                values[:, column] = standardise(scores, strangers)
+                values[:, column + 1] = values[:, column] * self.length
+        missing = np.full(len(self.editions), np.nan, np.float32)
+        present = np.stack([~np.isnan(self.scores.get(leg, missing)) for leg in LEGS], axis=1)
+        present[:, LEGS.index("words")] &= present[:, LEGS.index("text")]  # a name says nothing against
+        return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE)
+
+
+def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:
+    """How many standard deviations of strangers each score lies above their median; 0 where it is missing."""
+    known = scores[strangers & ~np.isnan(scores)]
+    if len(known) < 2:
+        return np.zeros(len(scores), np.float32)
+    middle = np.median(known)
+    # a few look-alikes among the strangers must not widen what is usual
+    spread = max(1.4826 * float(np.median(np.abs(known - middle))), float(known.std()) / 2, 1e-9)
+    standard: Values = np.nan_to_num(np.clip((scores - middle) / spread, LOWEST, HIGHEST)).astype(np.float32)
+    return standard
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceTable:
+    """What is weighted of each leg, for editions that rise; strangers are among them."""
+
+    editions: Ids
+    values: Table  # 0 where a leg is missing
+    present: Bool[np.ndarray, "n l"]
+    strangers: Bool[np.ndarray, " n"]
+    whole: Bool[np.ndarray, " n"]  # which have all words of the query
+
+    def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
+        """The log-likelihood ratio of each leg for each edition."""
+        ratios = np.zeros(self.present.shape)
+        for place, leg in enumerate(LEGS):
+            columns = PLACES[leg]
+            raw = self.values[:, columns] @ weights[columns]
+            known = self.strangers & self.present[:, place]
+            level = np.log(np.exp(raw[known]).mean()) if known.any() else 0.0  # strangers gain nothing
+            ratios[:, place] = raw - np.where(self.present[:, place], level, 0.0)
+        return ratios
+
+
+@dataclass(frozen=True)
+class EvidenceHit:
+    """An edition in the ranking by evidence."""
+
+    edition: int
+    side: Side  # that is shown: of its pictures the one that says most, its captions if it has none
+    evidence: float  # in nats
+    confidence: float
+    legs: Mapping[Leg, float]  # what each leg adds to the evidence
+    gain: float  # of all items together: how far their evidence goes beyond that of strangers
+
+
+class StrangerSample:
+    """Editions of a collection by which scores are standardised, drawn again when it has changed much."""
+
+    def __init__(self) -> None:
+        self._editions: Ids = np.empty(0, np.int64)
+        self._size = 0  # of the collection when they were drawn
+
+    def editions(self, now: Connection, size: int) -> Ids:
+        """The present sample, rising, of a collection of so many items."""
+        if not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
+            self._editions, self._size = sample_editions(now, STRANGERS), size
+        return self._editions
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceScorer:
+    """Scores items on all legs of one collection, at one version of it."""
+
+    engines: EngineSet
+    strangers: Ids  # editions, rising
+    words: WordIndex | None = None
+    reader: TextIndex | None = None
+
+    def rank(
+        self,
+        query: EvidenceQuery,
+        model: SideModel,
+        end: int,
+        among: Candidates | None = None,
+        sizes: Callable[[Ids], Ids] = no_sizes,
+    ) -> list[EvidenceHit]:
+        """The best items up to a place, best first."""
+        hits: list[EvidenceHit] = []
+        ranked: Ids = np.empty(0, np.int64)
+        reach, items, everything, gain = RING, self.engines.size(), -np.inf, 0.0
+        if among is not None:
+            items = min(items, len(among))
+        while len(hits) < end:
+            new = np.setdiff1d(self.candidates(query, reach, among), ranked)
+            if not len(new):
+                break
+            editions = np.union1d(new, self.strangers)
+            table = self.scores(query, editions, sizes(editions)).table(np.isin(editions, self.strangers))
+            rows = np.isin(editions, new)
+            ratios, present = table.by_leg(model.weights)[rows], table.present[rows]
+            shown = np.where(present, ratios, -np.inf)[:, : len(SIDES)]
+            shown[:, LEGS.index("text")] -= BEHIND_PICTURES
+            evidence = ratios.sum(axis=1)
+            if not hits:  # further rings change nothing that was said before
+                others = np.log(max(items - len(new), 1))
+                everything = float(np.logaddexp.reduce(np.append(evidence, others)))
+                gain = everything - float(np.log(max(items, 1)))
+            chances = model.chances(evidence, table.whole[rows], everything, items)
+            least = hits[-1].confidence if hits else 1.0
+            for place in np.lexsort((new, -evidence)).tolist():
+                legs = {leg: float(ratios[place, k]) for k, leg in enumerate(LEGS) if ratios[place, k]}
+                chance = min(float(chances[place]), least)
+                side = SIDES[int(shown[place].argmax())]
+                hits.append(EvidenceHit(int(new[place]), side, float(evidence[place]), chance, legs, gain))
+            ranked = np.union1d(ranked, new)
+            reach *= WIDER
+        return hits[:end]
+
+    def candidates(self, query: EvidenceQuery, reach: int, among: Candidates | None = None) -> Ids:
+        """The best editions of every leg, rising."""
+        near = (
+            self.engines.nearest(query.query, side, reach, query.pool, among, exact=query.exact)
+            for side in SIDES
+        )
+        best = [np.array([edition for edition, _ in hits], np.int64) for hits in near]
+        allowed = None if among is None else among.editions
+        if query.text is not None:
+            legs = [leg for leg in (self.words, self.reader) if leg is not None]
+            best += [leg.rank(query.text, reach, allowed)[0] for leg in legs]
+        return np.unique(np.concatenate(best))
+
+    def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
+        """The scores of these editions, which rise, and how many observations each has."""
+        among = Candidates(editions, sizes)
+        scores: dict[Leg, Values] = {side: self._side_scores(query, side, among) for side in SIDES}
+        coverage, most = np.zeros(len(editions), np.float32), 0.0
+        if query.text is not None and self.words is not None:
+            scores["words"] = self.words.scores(query.text, editions)
+            coverage, most = self.words.coverage(query.text, editions), self.words.most(query.text)
+        if query.text is not None and self.reader is not None:
+            read = self.reader.scores(query.text, editions)
+            scores["reader"] = np.where(read == 0, np.float32(np.nan), read)
+        length = 0.0 if query.text is None else min(1.0, len(query.text.split()) / SENTENCE)
+        return LegScores(editions, scores, coverage, most, length)
+
+    def _side_scores(self, query: EvidenceQuery, side: Side, among: Candidates) -> Values:
+        hits = self.engines.nearest(query.query, side, len(among), query.pool, among, exact=True)
+        scores = np.full(len(among), np.nan, np.float32)
+        if hits:
+            editions, values = zip(*hits, strict=True)
+            scores[np.searchsorted(among.editions, editions)] = values
+        return scores

@@ -1,0 +1,318 @@
+"""Fits the weights of evidence on a collection's own items, without labels.
+
+One side of an item asks for it (see evidence_questions.py), and what is known of it meanwhile must stand out
+of the best strangers of every leg. The weights of all legs are fitted together by the likelihood of the right
+item among these candidates (a conditional logistic model, no weight below 0), drawn towards the weights that
+hold without any fit.
+
+Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
+collection rest on. A leg without which the held-out items are found as well is switched off.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from index.contracts import Ids, Space
+from index.search.evidence import (
+    COLUMNS,
+    CONFIDENCE_PRIOR,
+    LEGS,
+    NAMES,
+    PLACES,
+    PRIOR_SPREAD,
+    EvidenceModel,
+    EvidenceQuery,
+    EvidenceScorer,
+    EvidenceTable,
+    LegQuality,
+    LegScores,
+    SideModel,
+    Weights,
+    confidence_facts,
+    no_sizes,
+    prior_weights,
+)
+from index.search.evidence_questions import (
+    Question,
+    QuestionKind,
+    TextEncoder,
+    fold_caption,
+    questions,
+    read_known_items,
+    readable_name,
+)
+from index.search.search import engine_query
+from index.store.metadata import last_change, read_note, write_note
+from index.store.store import Store
+from index.texts.item_texts import texts_of
+from multifold.errors import needs_extra
+from multifold.scores import VectorScorer, similarities
+from multifold.types import SIDES, Leg, Side, Vector, pool_mean
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+FEWEST_TRIALS = 8  # of a side, for a fit
+FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
+NOTE = "evidence"  # of the store, with the model
+RIVALS = 50  # of the best of each leg
+BREATH = 0.002  # seconds after each question, for those who search meanwhile
+JUDGED = 10  # best candidates that a confidence is fitted on
+STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
+SOUND = 0.002  # nats a query that a leg must be worth
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The candidates of one question, and which of them are right."""
+
+    owner: int  # its edition
+    table: EvidenceTable
+    candidates: Bool[np.ndarray, " n"]
+    right: Bool[np.ndarray, " n"]  # its owner, and what has the same caption or name
+    items: int  # of the collection
+    kind: QuestionKind = "caption"
+
+
+EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
+ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
+
+
+class TrialMaker:
+    """Asks the questions of a collection's items, each among the best strangers of every leg."""
+
+    def __init__(self, space: Space, reading: ReadScorer) -> None:
+        self._space, self._reading = space, reading
+        self._texts: dict[
+            int, tuple[frozenset[str], str]
+        ] = {}  # captions and name of candidates, as compared
+
+    def trials(self, every: Sequence[Question]) -> dict[Side, list[Trial]]:
+        """The trials of all questions that have a rival, by the side that asks."""
+        trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
+        for question in every:
+            with self._reading() as (scorer, now):  # changes come in between
+                trial = self._ask(question, scorer, now)
+            time.sleep(BREATH)
+            if trial.candidates.sum() > trial.right.sum() and np.abs(trial.table.values[trial.right]).any():
+                trials[question.side].append(trial)
+        return trials
+
+    def _ask(self, question: Question, scorer: EvidenceScorer, now: Connection) -> Trial:
+        """The candidates of a question; its owner is scored by what is known of it."""
+        owner = question.owner.edition
+        assert question.feature is not None
+        vector = self._space.vectors(question.feature[None])[0]
+        query = EvidenceQuery(engine_query(self._space, vector), question.side, question.text)
+        candidates = np.union1d(scorer.candidates(query, RIVALS), [owner])
+        editions = np.union1d(candidates, scorer.strangers)
+        scores = scorer.scores(query, editions, no_sizes(editions))
+        place = int(np.searchsorted(editions, owner))
+        self._hide(question, vector, scorer, scores, place)
+        strangers = np.isin(editions, scorer.strangers)
+        strangers[place] = False
+        right = np.zeros(len(editions), np.bool_)
+        right[place] = True
+        if question.text is not None:
+            right |= self._equal(question, editions, now)
+        table, allowed = scores.table(strangers), np.isin(editions, candidates) | right
+        return Trial(owner, table, allowed, right, scorer.engines.size(), question.kind)
+
+    def _hide(
+        self, question: Question, vector: Vector, scorer: EvidenceScorer, scores: LegScores, place: int
+    ) -> None:
+        """Score the owner by what is known of it, and nothing else."""
+        if question.kind == "no texts":
+            text_legs: tuple[Leg, ...] = ("text", "words", "reader")
+            for leg in text_legs:
+                scores.scores.pop(leg, None)
+        if question.known is not None:
+            of_side = scores.scores[question.side]
+            of_side[place] = np.nan
+            if question.known and isinstance(self._space, VectorScorer):
+                known = self._space.vectors(pool_mean(np.stack(question.known))[None])
+                of_side[place] = similarities(self._space, vector[None], known)[0, 0]
+        if question.texts is not None and question.text is not None:
+            for leg, index in (("words", scorer.words), ("reader", scorer.reader)):
+                if index is not None:
+                    scores.scores[leg][place] = index.scores_of(question.text, [question.texts])[0]
+            if scorer.words is not None:
+                scores.coverage[place] = scorer.words.coverage_of(question.text, [question.texts])[0]
+
+    def _equal(self, question: Question, editions: Ids, now: Connection) -> Bool[np.ndarray, " n"]:
+        """Which items have the question's text too, as a caption or, if it is a name, as their name."""
+        wanted = fold_caption(question.text or "")
+        missing = [edition for edition in editions.tolist() if edition not in self._texts]
+        self._texts |= dict.fromkeys(missing, (frozenset[str](), ""))  # for those that have ended meanwhile
+        for one in texts_of(now, missing):
+            self._texts[one.edition] = (
+                frozenset(map(fold_caption, one.captions)),
+                fold_caption(readable_name(one)),
+            )
+        texts = [self._texts[edition] for edition in editions.tolist()]
+        equal = [
+            wanted == name if question.kind == "name" else wanted in captions for captions, name in texts
+        ]
+        return np.array(equal, np.bool_)
+
+
+def read_model(now: Connection) -> EvidenceModel | None:
+    """The model that was fitted last."""
+    note = read_note(now, NOTE)
+    return None if note is None else EvidenceModel.from_json(note)
+
+
+def fit_collection(
+    store: Store, space: Space, reading: ReadScorer, encode: TextEncoder | None, *, writes: bool
+) -> EvidenceModel:
+    """Fit the model of a collection, and store it."""
+    with store.moment() as now:
+        items, version = read_known_items(now), last_change(now)
+    trials = TrialMaker(space, reading).trials(questions(items, encode))
+    model = fit_evidence(trials, len(items), version)
+    if writes:
+        with store.writing() as connection:
+            write_note(connection, NOTE, model.to_json())
+    return model
+
+
+def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
+    """The models of the sides of which there are trials enough."""
+    enough = {side: some for side, some in trials.items() if len(some) >= FEWEST_TRIALS}
+    return EvidenceModel({side: _fit_side(side, some) for side, some in enough.items()}, items, version)
+
+
+def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
+    heard = [leg for leg in LEGS if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
+    weights = fit_weights(side, teaching(trials), heard)
+    if len(trials) < FEWEST_JUDGED:
+        return SideModel(weights, queries=len(trials))
+    halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
+    if not all(halves):
+        return SideModel(weights, queries=len(trials))
+
+    def judged(legs: Sequence[Leg]) -> tuple[EachEvidence, list[Trial]]:
+        """The evidence for the candidates of every trial, by the weights that the other half gave."""
+        evidence, asked = [], []
+        for half, others in (halves, halves[::-1]):
+            fitted = fit_weights(side, teaching(others), legs)
+            evidence += [trial.table.by_leg(fitted).sum(axis=1) for trial in half]
+            asked += half
+        return evidence, asked
+
+    legs, off, whole = list(heard), dict[Leg, str](), judged(heard)
+    quality: dict[Leg, LegQuality] = {}
+    for leg in heard:
+        alone, without = judged([leg]), judged([one for one in heard if one != leg])
+        loss = _loss(*without) - _loss(*whole)
+        if len(heard) > 1 and loss < SOUND:
+            off[leg] = f"held-out items are found as well without it ({loss:+.3f} nats a query)"
+            legs.remove(leg)
+        quality[leg] = LegQuality(_recall(*alone, 1), _recall(*without, 1), off.get(leg))
+    if off:
+        weights, whole = fit_weights(side, teaching(trials), legs), judged(legs)
+    recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
+    return SideModel(weights, _fit_confidence(*whole), len(trials), recall, quality)
+
+
+def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Those that weights are fitted on: where no caption can be hidden, texts ask only for what they quote,
+    which would make words count too much for other queries.
+    """
+    if any(trial.kind in ("caption", "some words") for trial in trials):
+        return trials
+    return [trial for trial in trials if trial.kind not in ("quote", "name")]
+
+
+def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
+    """The weights under which the right items are likeliest, near those that hold without a fit."""
+    prior = prior_weights(side)
+    heard = np.isin(NAMES, [name for leg in legs for name in COLUMNS[leg]])
+    weights = np.where(heard, prior, 0.0)
+    if not trials:
+        return weights
+    values, there, right = _stacked(trials)
+    for _ in range(STEPS):
+        evidence = np.where(there, values @ weights, -np.inf)
+        likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+        of_all = likely / likely.sum(axis=1, keepdims=True)
+        of_right = np.where(right, likely, 0)
+        of_right /= of_right.sum(axis=1, keepdims=True) + TINY
+        mean = np.einsum("tn,tnw->tw", of_all, values)
+        slope = (weights - prior) / PRIOR_SPREAD**2
+        slope += (mean - np.einsum("tn,tnw->tw", of_right, values)).sum(axis=0)
+        weighted = (values * of_all[:, :, None]).reshape(-1, len(NAMES))
+        bend = (
+            weighted.T @ values.reshape(-1, len(NAMES)) - mean.T @ mean + np.eye(len(NAMES)) / PRIOR_SPREAD**2
+        )
+        free = heard & ((weights > 0) | (slope < 0))
+        step = np.zeros(len(NAMES))
+        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
+        moved = np.clip(weights - np.clip(step, -1, 1), 0, None)
+        if np.abs(moved - weights).max(initial=0) < NEAR:
+            break
+        weights = moved
+    return weights
+
+
+def _stacked(
+    trials: Sequence[Trial],
+) -> tuple[Float32[np.ndarray, "t n w"], Bool[np.ndarray, "t n"], Bool[np.ndarray, "t n"]]:
+    """What is weighted of the candidates of all trials, which are there, and which are right."""
+    most = max(int(trial.candidates.sum()) for trial in trials)
+    values = np.zeros((len(trials), most, len(NAMES)), np.float32)
+    there, right = (np.zeros((len(trials), most), np.bool_) for _ in range(2))
+    for place, trial in enumerate(trials):
+        count = int(trial.candidates.sum())
+        values[place, :count] = trial.table.values[trial.candidates]
+        there[place, :count], right[place, :count] = True, trial.right[trial.candidates]
+    return values, there, right
+
+
+def _loss(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
+    """Nats by which the right items fall short of certainty, a query."""
+    losses = [
+        np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
+        for values, t in zip(evidence, trials, strict=True)
+    ]
+    return float(np.mean(losses))
+
+
+def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
+    """The share of queries with a right item among the first; ties go to the wrong ones."""
+    ranks = [
+        np.sum(values[t.candidates & ~t.right] >= values[t.right].max())
+        for values, t in zip(evidence, trials, strict=True)
+    ]
+    return round(float(np.mean(np.array(ranks) < first)), 4)
+
+
+def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
+    """The logistic curve of the best candidates, right or not."""
+    facts, right = [], []
+    for of_trial, trial in zip(evidence, trials, strict=True):
+        chosen = of_trial[trial.candidates]
+        everything = np.logaddexp.reduce(np.append(chosen, np.log(max(trial.items - len(chosen), 1))))
+        first = np.argsort(-chosen)[:JUDGED]
+        whole = trial.table.whole[trial.candidates]
+        facts.append(confidence_facts(chosen, whole, float(everything), trial.items)[first])
+        right.append(trial.right[trial.candidates][first])
+    table, labels = np.concatenate(facts), np.concatenate(right).astype(np.float64)
+    prior = np.array(CONFIDENCE_PRIOR)
+    weights = prior
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-table @ weights))
+        slope = table.T @ (chance - labels) + weights - prior
+        bend = (table * (chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
+        step = np.clip(np.linalg.solve(bend, slope), -1, 1)
+        weights = weights - step
+        weights[:3] = np.maximum(weights[:3], 0)  # more evidence never makes less sure
+        if np.abs(step).max() < 1e-5:
+            break
+    return tuple(weights.tolist())

@@ -1,0 +1,149 @@
+"""What the items of a collection are asked with, to fit how evidence is weighted.
+
+One side of an item asks for it: a caption that is hidden for the moment, a few words of one, its name, a
+photo, half of its views. The rest of the item is known.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from index.store.browse import read_items, sample_editions
+from index.store.schema import items as items_table
+from index.texts.contracts import ItemTexts
+from index.texts.item_texts import texts_of
+from multifold.errors import needs_extra
+from multifold.types import SIDE_OF, Feature, Features, Item, Side, pool_mean
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, select
+
+MOST_ITEMS = 200  # that ask
+PIECE = 3  # words of a short query
+
+QuestionKind = Literal["caption", "no texts", "some words", "quote", "name", "picture"]
+TextEncoder = Callable[[Sequence[str]], Features]
+
+
+@dataclass(frozen=True)
+class KnownItem:
+    """An item that may ask, with its edition and its texts."""
+
+    edition: int
+    item: Item
+    texts: ItemTexts
+
+    def features(self, side: Side) -> list[Feature]:
+        return [one.feature for one in self.item.observations if SIDE_OF[one.kind] == side]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an item is asked with, and what is known of it meanwhile; None leaves a side as it is."""
+
+    owner: KnownItem
+    side: Side
+    feature: Feature | None  # None until its text is encoded
+    kind: QuestionKind
+    text: str | None = None
+    known: Sequence[Feature] | None = None  # of the side that asks
+    texts: ItemTexts | None = None
+
+
+def read_known_items(now: Connection) -> list[KnownItem]:
+    """The items that may ask, evenly spread over the collection."""
+    editions = sample_editions(now, MOST_ITEMS).tolist()
+    rows = now.execute(select(items_table).where(items_table.c.edition.in_(editions))).mappings().all()
+    texts = {one.edition: one for one in texts_of(now, editions)}
+    return [
+        KnownItem(row["edition"], item, texts[row["edition"]])
+        for row, item in zip(rows, read_items(now, rows), strict=True)
+    ]
+
+
+def questions(items: Sequence[KnownItem], encode: TextEncoder | None, seed: int = 0) -> list[Question]:
+    """What the items are asked with."""
+    random = np.random.default_rng(seed)
+    common = common_words(text for item in items for text in item.texts.captions)
+    every = [one for item in items for one in _hidden_captions(item, random)]
+    every += [one for item in items for side in ("image", "shape") for one in _pictures(item, side, random)]
+    short = [one for item in items for one in _short_texts(item, common, random)]
+    if encode is not None and short:
+        features = encode([question.text or "" for question in short])
+        every += [replace(one, feature=feature) for one, feature in zip(short, features, strict=True)]
+    return every
+
+
+def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Question]:
+    """A whole caption, with all others known, and where no item has a text."""
+    captions, features = one.texts.captions, one.features("text")
+    if not captions or len(captions) != len(features):
+        return
+    hidden = int(random.integers(len(captions)))
+    if len(captions) > 1:
+        yield _hiding(one, hidden, features[hidden], "caption", captions[hidden])
+    yield Question(one, "text", features[hidden], "no texts", captions[hidden])
+
+
+def _hiding(one: KnownItem, hidden: int, feature: Feature | None, kind: QuestionKind, text: str) -> Question:
+    """A question of which one caption of its owner says more than is known."""
+    rest = [place for place in range(len(one.texts.captions)) if place != hidden]
+    texts = replace(one.texts, captions=tuple(one.texts.captions[place] for place in rest))
+    features = one.features("text")
+    return Question(one, "text", feature, kind, text, [features[place] for place in rest], texts)
+
+
+def common_words(texts: Iterable[str]) -> set[str]:
+    """Words that a tenth of all texts have."""
+    captions = [set(fold_caption(text).split()) for text in texts]
+    counts = Counter(word for words in captions for word in words)
+    return {word for word, count in counts.items() if count * 10 > len(captions)}
+
+
+def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) -> Iterator[Question]:
+    """A few words of a hidden caption, of a known one, and the name; their features come later."""
+    captions, features = one.texts.captions, one.features("text")
+    if captions and len(captions) == len(features):
+        hidden, stored = random.integers(len(captions), size=2).tolist()
+        if len(captions) > 1:
+            piece = cut_words(captions[hidden], common, random)
+            yield _hiding(one, hidden, None, "some words", piece)
+        yield Question(one, "text", None, "quote", cut_words(captions[stored], common, random))
+    name = readable_name(one.texts)
+    if name:
+        yield Question(one, "text", None, "name", name)
+
+
+def cut_words(text: str, common: set[str], random: np.random.Generator) -> str:
+    """Some words of a text, in their order, common ones only where there are no others."""
+    words = text.split()
+    telling = [place for place, word in enumerate(words) if word.casefold() not in common]
+    places = telling if len(telling) >= PIECE else list(range(len(words)))
+    chosen = sorted(random.permutation(len(places))[:PIECE].tolist())
+    return " ".join(words[places[place]] for place in chosen)
+
+
+def readable_name(texts: ItemTexts) -> str:
+    """The words of the last step of its path or name, without numbers; nothing if they are no words."""
+    last = (texts.path or texts.name).replace("\\\\", "/").rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    words = "".join(letter if letter.isalpha() else " " for letter in last).split()
+    return " ".join(word for word in words if len(word) > 2)
+
+
+def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterator[Question]:
+    """One photo, or half of the views as a mesh has them; the others are known."""
+    features = one.features(side)
+    if not features:
+        return
+    order = random.permutation(len(features)).tolist()
+    asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
+    known = [features[place] for place in order[len(asked) :]]
+    feature = pool_mean(np.stack([features[place] for place in asked]))
+    yield Question(one, side, feature, "picture", known=known)
+
+
+def fold_caption(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,92 @@
+"""Checksums of items and observations: what is read is what was written, or it is known to be damaged.
+
+An observation has two: of its feature, and of the rest of its row. So a damaged feature can be made anew from
+a text or a picture that is known to be whole.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from index.store.item_rows import checksums, checksums_of, is_sound, is_whole
+from index.store.schema import items, observations
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import BigInteger, Connection, Table, bindparam, select, text, update
+
+log = logging.getLogger(__name__)
+ROWS = 2_000  # read at once
+START = -1  # before the first row
+COLUMNS = ("feature_checksum", "row_checksum")  # of an observation; an item has the second
+
+
+class StoredDamage(NamedTuple):
+    """A part of an item of which the store holds something else than was written."""
+
+    item: str
+    part: str
+    mendable: bool  # only a feature: it can be made anew from its text or picture
+
+    def __str__(self) -> str:
+        return f"Item {self.item!r}: {self.part} is not what was written"
+
+
+def find_damage(connection: Connection) -> Iterator[StoredDamage]:
+    """All that is damaged."""
+    after = START
+    while True:
+        damage, after = find_damage_after(connection, after, ROWS)
+        yield from damage
+        if after == START:
+            return
+
+
+def find_damage_after(connection: Connection, after: int, most: int) -> tuple[list[StoredDamage], int]:
+    """What is damaged of so many observations after one and their items, and the last row; then START."""
+    query = select(observations).where(observations.c.row > after).order_by(observations.c.row).limit(most)
+    rows = connection.execute(query).all()
+    damage = list(name_damage(connection, [row for row in rows if not is_sound(row)]))
+    if rows:
+        theirs = items.c.edition.between(rows[0].edition, rows[-1].edition)
+        for *written, checksum in connection.execute(select(items).where(theirs)):
+            if checksums(*written)[1] != checksum:
+                damage.append(StoredDamage(written[1], "its payload or its list of files", mendable=False))
+    return damage, rows[-1].row if len(rows) == most else START
+
+
+def name_damage(connection: Connection, rows: Sequence[Any]) -> Iterator[StoredDamage]:
+    """Whose these damaged observations are."""
+    for row in rows:
+        owner = connection.scalar(select(items.c.id).where(items.c.edition == row.edition))
+        mendable = is_whole(row)
+        part = f"{row.kind} {row.ordinal} is damaged: its {'feature' if mendable else 'row'}"
+        yield StoredDamage(owner or "?", part, mendable)
+
+
+def log_damage(connection: Connection, rows: Sequence[Any]) -> None:
+    """Name the observations of these rows that searches leave out."""
+    for damage in name_damage(connection, [row for row in rows if not is_sound(row)]):
+        log.error("%s; searches leave it out until it is made anew or its item is written again", damage)
+
+
+def add_checksums(connection: Connection) -> None:
+    """Bring a store of schema 5 to schema 6, with the checksums of what it holds now."""
+    _add_columns(connection, observations, COLUMNS, checksums_of)
+    _add_columns(connection, items, COLUMNS[1:], lambda row: checksums(*row[:-1])[1:])
+
+
+def _add_columns(
+    connection: Connection, table: Table, names: Sequence[str], of: Callable[[Sequence[Any]], Sequence[int]]
+) -> None:
+    for name in names:
+        statement = f"ALTER TABLE {table.name} ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0"
+        connection.execute(text(statement))
+    places = ("this", *(f"new_{name}" for name in names))
+    key, last = next(iter(table.primary_key)), START
+    new = {name: bindparam(f"new_{name}", type_=BigInteger) for name in names}
+    change = update(table).where(key == bindparam("this")).values(new)
+    while rows := connection.execute(select(table).where(key > last).order_by(key).limit(ROWS)).all():
+        sums = [dict(zip(places, (row[0], *of(row)), strict=True)) for row in rows]
+        connection.execute(change, sums)
+        last = rows[-1][0]

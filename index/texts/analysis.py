@@ -1,0 +1,282 @@
+"""From texts and questions to terms: words, stems in the languages of a collection, and stop words.
+
+A text is cut at blanks, and each chunk is known by its pieces and by its wholes: `KX-42/7b` by kx, 42, 7, b,
+and kx42, 7b, kx427b; `chairs/kitchenTable_A` by chairs, kitchen, table, a, and kitchentable, kitchentablea,
+and all of it. Letters are folded: case, width, ligatures and accents make no difference.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import chain, islice, pairwise
+
+from index.texts.languages import IRREGULAR, STOP_WORDS
+from index.texts.word_arrays import Vocabulary
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    import snowballstemmer
+
+MAX_WORD_LENGTH = 64  # letters of a word; longer ones are left out, their pieces stay
+CACHED = 1 << 15  # chunks that need not be cut again
+_SIGNS = ".,;:!?\"'()[]{}<>«»“”„"  # around a chunk, not of it
+_STEPS = re.compile(r"[/\\]")
+_EDGES = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])|(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])")
+_PARTS = re.compile(r"[^\W_]+")
+_ACCENTS = re.compile(r"(?<=[\u0000-\u03ff])[\u0300-\u036f]+")  # on Latin and Greek letters
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What stands between two blanks: what it is made of, and what some of its pieces are together."""
+
+    text: str
+    pieces: tuple[str, ...]
+    wholes: tuple[str, ...] = ()
+
+
+def chunks(text: str) -> Iterator[Chunk]:
+    """A text cut at blanks."""
+    for one in unicodedata.normalize("NFKC", text).split():
+        yield _cached(one) if len(one) <= MAX_WORD_LENGTH else _cut(one)
+
+
+def pieces(text: str) -> tuple[str, ...]:
+    """A text cut as far as it can be, in order."""
+    return tuple(piece for chunk in chunks(text) for piece in chunk.pieces)
+
+
+def steps(chunk: str) -> tuple[str, ...]:
+    """One word for each step of a path."""
+    return _fit("".join(_parts(step)) for step in _STEPS.split(chunk))
+
+
+def fold(word: str) -> str:
+    """A word without case, width, ligatures and accents."""
+    folded = word.casefold()
+    if folded.isascii():
+        return folded
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", folded)).translate(_LETTERS)
+    return "".join(unicodedata.normalize("NFKC", bare).split())
+
+
+def _cut(text: str) -> Chunk:
+    """Of each part its pieces and itself, of each step of a path and of all of it the parts together."""
+    split = [[_pieces(part) for part in _parts(step)] for step in _STEPS.split(text)]
+    wholes = [["".join(part) for part in step if len(part) > 1] for step in split]
+    joined = ["".join(map("".join, step)) for step in split]
+    for step, own, word in zip(split, wholes, joined, strict=True):
+        own += [word] if len(step) > 1 else []
+    whole = ["".join(joined)] if sum(map(bool, joined)) > 1 else []
+    return Chunk(
+        text.strip(_SIGNS),
+        _fit(piece for step in split for part in step for piece in part),
+        _fit([*(word for own in wholes for word in own), *whole]),
+    )
+
+
+_cached = lru_cache(CACHED)(_cut)
+
+
+def _pieces(part: str) -> list[str]:
+    return _EDGES.split(part)
+
+
+def _parts(step: str) -> list[str]:
+    """Runs of letters, digits and the marks on them."""
+    if step.isascii():
+        return _PARTS.findall(step)
+    kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in step)
+    return kept.split()
+
+
+def _fit(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for word in map(fold, words) if 0 < len(word) <= MAX_WORD_LENGTH)
+
+
+MOST_LANGUAGES = 2
+FALLBACK = "english"
+SPOKEN = 0.3  # of the votes that the first language has: so many make another one spoken too
+LEAST_VOTES = 0.2  # of an item, on average; else the texts are names, and say nothing of a language
+LEAST_STEMMED = 3  # letters
+CACHED_STEMS = 1 << 17
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Words that every text of a language has, folded."""
+    return frozenset(STOP_WORDS.get(language, "").split())
+
+
+@cache
+def voting_words() -> Mapping[str, float]:
+    """All stop words, and what each counts for its languages: less where several have it."""
+    counts = Counter(word for language in STOP_WORDS for word in stop_words(language))
+    return {word: 1 / count**2 for word, count in counts.items()}
+
+
+def spoken_languages(having: Mapping[str, int], items: int) -> tuple[str, ...]:
+    """The languages of some items, the first one first, by how many of them have each of the voting words."""
+    weights = voting_words()
+    votes = {
+        language: sum(weights[word] * having.get(word, 0) for word in sorted(stop_words(language)))
+        for language in STOP_WORDS
+    }
+    best = sorted(votes, key=lambda language: (-votes[language], language != FALLBACK, language))
+    if votes[best[0]] <= LEAST_VOTES * items:
+        return (FALLBACK,)
+    return tuple(one for one in best[:MOST_LANGUAGES] if votes[one] > SPOKEN * votes[best[0]])
+
+
+class Analyzer:
+    """Gives words their terms: what they have in common with their plural and other forms."""
+
+    def __init__(self, languages: tuple[str, ...] = (FALLBACK,)) -> None:
+        self.languages = languages
+        self.stop_words = frozenset().union(*map(stop_words, languages))
+        self._stemmers: list[Callable[[str], str]] = [
+            snowballstemmer.stemmer(language).stemWord for language in languages
+        ]
+        self._stems: dict[str, str] = {}
+
+    def term(self, word: str) -> str:
+        """The stem of a folded word; stop words, and words with digits, are their own."""
+        if len(word) < LEAST_STEMMED or not word.isalpha():
+            return word
+        known = self._stems.get(word)
+        if known is None:
+            if len(self._stems) >= CACHED_STEMS:
+                self._stems = {}
+            known = self._stems[word] = self._stem(word)
+        return known
+
+    def terms(self, words: Iterable[str]) -> Iterator[str]:
+        """The terms of words, in order."""
+        return map(self.term, words)
+
+    def _stem(self, word: str) -> str:
+        if word in self.stop_words:
+            return word
+        stem = IRREGULAR.get(word, word)
+        for stem_of in self._stemmers:
+            stem = stem_of(stem) or stem
+        return stem[:MAX_WORD_LENGTH]
+
+
+NO_TERM = -1  # no item has it
+MAX_QUERY_WORDS = 64
+MAX_LOOKED_AT = 2_000  # words that begin alike
+MAX_ALTERNATIVES = 8  # words that stand for one that no item has
+LEAST_PREFIX, LEAST_TYPO = 3, 4  # letters of a word that others may begin with, or that may be a typo
+LEAST_HALF = 3  # letters of either word that a longer one is cut into
+ALTERNATIVE = 0.6  # what such words count
+_QUOTED = re.compile(r"[\"“”„«»]([^\"“”„«»]+)[\"“”„«»]")
+
+
+@dataclass(frozen=True)
+class QueryTerm:
+    """A term that is looked for: its number, the chunk of the question it is of, and what it counts."""
+
+    number: int
+    chunk: str
+    word: int  # of the question, by its place: several terms may stand for one
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """The terms of a question, and the phrases that a text must have as they stand, as numbers of terms."""
+
+    terms: tuple[QueryTerm, ...]
+    words: int = 0  # of the question; terms of further ones are what several words are together
+    phrases: tuple[tuple[int, ...], ...] = ()
+
+
+class QueryParser:
+    """Understands questions in the words of one index; `living` tells how many items have a term."""
+
+    def __init__(
+        self, analyzer: Analyzer, vocabulary: Vocabulary, living: Callable[[Sequence[int]], Sequence[int]]
+    ) -> None:
+        self._analyzer, self._vocabulary, self._living = analyzer, vocabulary, living
+
+    def parse(self, query: str) -> ParsedQuery:
+        """What is looked for. Stop words count only where there is nothing else."""
+        every = list(chunks(query))
+        chunk_of: dict[str, str] = {}
+        for chunk in every:
+            for word in chunk.pieces:
+                chunk_of.setdefault(word, chunk.text)
+        words = [word for word in chunk_of if word not in self._analyzer.stop_words] or list(chunk_of)
+        words = words[:MAX_QUERY_WORDS]
+        known = self._known(words)
+        terms = []
+        for place, word in enumerate(words):
+            if word in known:
+                terms.append(QueryTerm(known[word], chunk_of[word], place))
+                continue
+            beside = [*words[max(place - 1, 0) : place], word, *words[place + 1 : place + 2]]
+            near = self._instead(word, map("".join, pairwise(beside)), alone=not known) or [NO_TERM]
+            terms += [QueryTerm(number, chunk_of[word], place, ALTERNATIVE) for number in near]
+        wholes = {word: chunk.text for chunk in every for word in chunk.wholes}
+        found = self._known(list(wholes)).items()
+        terms += [
+            QueryTerm(number, wholes[word], place) for place, (word, number) in enumerate(found, len(words))
+        ]
+        phrases = [
+            tuple(self._number(word) for chunk in chunks(text) for word in chunk.pieces)
+            for text in _QUOTED.findall(query)
+        ]
+        return ParsedQuery(tuple(_once(terms))[:MAX_QUERY_WORDS], len(words), tuple(filter(None, phrases)))
+
+    def _number(self, word: str) -> int:
+        return self._vocabulary.get(self._analyzer.term(word))
+
+    def _known(self, words: Sequence[str]) -> dict[str, int]:
+        """Those words whose term an item has, with its number."""
+        numbers = [self._number(word) for word in words]
+        counts = self._living(numbers)
+        return {word: number for word, number, count in zip(words, numbers, counts, strict=True) if count}
+
+    def _instead(self, word: str, joined: Iterable[str], *, alone: bool) -> list[int]:
+        """Terms for a word that no item has: it and its neighbour as one, it as two, what it begins, typos.
+
+        Where other words of the question are found, a guess has to be a better one.
+        """
+        if near := list(self._known(list(joined)).values()):
+            return near
+        for at in range(LEAST_HALF, len(word) - LEAST_HALF + 1):
+            halves = self._known([word[:at], word[at:]])
+            if len(halves) == 2:
+                return list(halves.values())
+        if word.isdigit() or len(word) < LEAST_PREFIX + (not alone):
+            return []
+        longer = islice(self._vocabulary.beginning_with(word), MAX_LOOKED_AT)
+        if near := self._commonest(number for _, number in longer):
+            return near
+        if not word.isalpha() or len(word) < LEAST_TYPO + (not alone):
+            return []
+        typos = chain(*map(self._vocabulary.one_typo_from, dict.fromkeys((word, self._analyzer.term(word)))))
+        return self._commonest(number for _, number in typos)
+
+    def _commonest(self, numbers: Iterable[int]) -> list[int]:
+        """Those terms that most items have."""
+        every = list(dict.fromkeys(numbers))
+        counts = zip(self._living(every), every, strict=True)
+        return [number for count, number in sorted(counts, key=lambda one: (-one[0], one[1])) if count][
+            :MAX_ALTERNATIVES
+        ]
+
+
+def _once(terms: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
+    """Each term as it came first; each word that nothing has."""
+    met: set[int] = set()
+    for term in terms:
+        if term.number not in met:
+            yield term
+        if term.number != NO_TERM:
+            met.add(term.number)

@@ -1,0 +1,71 @@
+"""The texts of an item, and what an index of texts answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.contracts import Ids
+from multifold.errors import MultifoldError
+
+Scores: TypeAlias = Float32[np.ndarray, " _"]
+
+
+class TextIndexError(MultifoldError):
+    """A text index was given items or files that it cannot use."""
+
+
+@dataclass(frozen=True)
+class ItemTexts:
+    """All that is written of one edition of an item."""
+
+    edition: int
+    name: str
+    path: str | None = None  # of its file in the folder that it was ingested from
+    captions: tuple[str, ...] = ()  # in the order of its observations
+    values: tuple[str, ...] = ()  # of its payload
+
+
+@runtime_checkable
+class TextIndex(Protocol):
+    """Texts of items by edition, asked with a text.
+
+    Questions may run beside each other and beside a change; changes run one by one.
+    """
+
+    def add(self, items: Sequence[ItemTexts]) -> None:
+        """Add items; an edition that is already there is a TextIndexError, and nothing is added."""
+
+    def remove(self, editions: Sequence[int]) -> None:
+        """Remove editions; those that are not there are ignored."""
+
+    def rank(self, query: str, limit: int, allowed: Ids | None = None) -> tuple[Ids, Scores]:
+        """The best editions, best first, with scores above 0; ties go to the smaller edition."""
+
+    def scores(self, query: str, editions: Ids) -> Scores:
+        """What the texts of these editions say of a query, in their order; 0 where they say nothing."""
+
+    def scores_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
+        """What texts that are not in the index would score in it."""
+
+    def knows(self, query: str) -> bool:
+        """Whether any item could score above 0."""
+
+    def best_text(self, query: str, edition: int) -> int | str | None:
+        """Which text matches best: a caption's place, "name", "payload" or "path"; None if none does."""
+
+    def count(self) -> int:
+        """How many items there are."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory or mapped file it takes."""
+
+    def save(self, path: Path) -> None:
+        """Write it into a folder that is made."""
+
+    def load(self, path: Path) -> None:
+        """Replace all of it by what was saved; a damaged or foreign save is a TextIndexError."""

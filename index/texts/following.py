@@ -1,0 +1,246 @@
+"""The text indexes of one collection, kept up to date from the change log of the store.
+
+They are derived, and saved in a folder of their own beside the engines. Where nothing that fits is saved,
+those of a large collection are built in the background, and say nothing meanwhile.
+"""
+
+import json
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from uuid import uuid4
+
+from index.store.browse import count
+from index.store.metadata import ChangesSince
+from index.store.store import Store
+from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
+from index.texts.item_texts import texts_since
+from index.texts.words import WordIndex
+from multifold.durable import make_folder, write_file
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+log = logging.getLogger(__name__)
+
+NEVER = -1
+RULES = 1  # how texts are cut; another number builds every collection's indexes again
+PAGES = 16  # of items that are added together
+BACKGROUND = 20_000  # items that are worth not to be waited for
+SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
+WORTH_SAVING = 2_048  # items; fewer are derived faster than they are read
+CURRENT = "current.json"
+
+
+@dataclass(frozen=True)
+class TextIndexSet:
+    """The indexes of one moment; `reader` is there where there is a text reader."""
+
+    words: WordIndex
+    reader: TextIndex | None = None
+
+    def each(self) -> Mapping[str, TextIndex]:
+        """Every index by its name."""
+        return {"words": self.words} | ({} if self.reader is None else {"reader": self.reader})
+
+
+class TextIndexes:
+    """The text indexes of a collection. Questions wait for nothing; changes run one by one."""
+
+    def __init__(
+        self,
+        store: Store,
+        home: Path | None,
+        *,
+        writes: bool,
+        reader: Callable[[], TextIndex] | None = None,
+        reader_id: str | None = None,
+    ) -> None:
+        """`home` is where they are saved; `reader` makes an empty index for the text reader of this id."""
+        self._store, self._home, self._writes, self._new_reader = store, home, writes, reader
+        self._stamp = {"rules": RULES, "reader": reader_id, "session": store.session}
+        self._fits = {**self._stamp, "session": store.former}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._builder: threading.Thread | None = None
+        self._checked = 0  # items that there were when their language was looked at
+        self._saved = NEVER
+        self.current = self._empty()
+        self.version = NEVER
+        self.progress: float | None = None  # of the building in the background
+
+    def open(self) -> None:
+        """Begin with what was saved, if it fits; else build, in the background where that takes long."""
+        with self._store.moment() as now:
+            items = count(now)
+        if not self._restore() and items > BACKGROUND:
+            self._build_aside(items)
+        self.catch_up()
+
+    @property
+    def words(self) -> WordIndex:
+        """The index of words, as it is now."""
+        return self.current.words
+
+    @property
+    def reader(self) -> TextIndex | None:
+        """The index of what the text reader reads, as it is now."""
+        return self.current.reader
+
+    def catch_up(self) -> None:
+        """Apply what the store has that the indexes have not, unless they are being built."""
+        with self._lock:
+            if self._builder is None and self.version != self._store.version():
+                self._catch_up()
+
+    def settle(self) -> None:
+        """Wait until nothing is being built."""
+        builder = self._builder
+        if builder is not None:
+            builder.join()
+
+    def save(self) -> None:
+        """Save the indexes if much has changed since they were saved last."""
+        if self.version - self._saved >= max(SAVE_AFTER, self.words.count() // SAVE_SHARE):
+            self.keep()
+
+    def keep(self) -> None:
+        """Save the indexes as they are, if that is worth it. A full disk costs no more than building them."""
+        with self._lock:
+            if self._home is None or not self._writes or self.version in (NEVER, self._saved):
+                return
+            if self.words.count() >= WORTH_SAVING:
+                try:
+                    self._save(self._home)
+                except OSError as error:
+                    log.warning("the text indexes in %s were not saved: %s", self._home, error)
+
+    def problems(self) -> Iterator[str]:
+        """One sentence for each index that has not as many items as the store, unless it is being built."""
+        with self._store.moment() as now:
+            items = count(now)
+        for name, index in self.current.each().items() if self._builder is None else ():
+            if index.count() != items:
+                yield f"The index of {name} has {index.count()} items, and the store {items}."
+
+    def close(self) -> None:
+        """End what is being built."""
+        self._stopped.set()
+        self.settle()
+
+    def _empty(self, languages: tuple[str, ...] | None = None) -> TextIndexSet:
+        return TextIndexSet(WordIndex(languages), None if self._new_reader is None else self._new_reader())
+
+    def _catch_up(self) -> None:
+        with self._store.moment() as now:
+            if self.version == NEVER or not self._store.reaches(self.version):  # the log was cut short
+                self.current, self.version = self._build(now, self._empty())
+                return
+            changes = ChangesSince(now, self.version, 1)
+            ended = [edition for edition, _ in changes.ended()]
+            try:
+                for index in self.current.each().values():
+                    index.remove(ended)
+                self._add(now, self.current, self.version)
+                self.version = changes.version
+            except BaseException:
+                self.version = NEVER  # half a change is no version: build again
+                raise
+            self._check_languages(now)
+
+    def _check_languages(self, now: Connection) -> None:
+        """Build again if the texts have turned out to be of another language."""
+        if self.words.count() < 2 * self._checked or not self.words.count():
+            return
+        self._checked = self.words.count()
+        spoken = self.words.spoken()
+        if spoken != self.words.languages:
+            self.current, self.version = self._build(now, self._empty(spoken))
+
+    def _build(
+        self, now: Connection, empty: TextIndexSet, on_progress: Callable[[int], object] = lambda _: None
+    ) -> tuple[TextIndexSet, int]:
+        """Fill indexes with all that the store has, as soon as the language is known; their version."""
+        version = ChangesSince(now, NEVER, 1).version
+        for some in _many(texts_since(now, NEVER)):
+            for index in empty.each().values():
+                index.add(some)
+            if empty.words.count() == len(some) and (spoken := empty.words.spoken()) != empty.words.languages:
+                return self._build(now, self._empty(spoken), on_progress)
+            on_progress(empty.words.count())
+            if self._stopped.is_set():
+                break
+        self._checked = empty.words.count()
+        return empty, version
+
+    def _add(self, now: Connection, indexes: TextIndexSet, since: int) -> None:
+        for some in _many(texts_since(now, since)):
+            for index in indexes.each().values():
+                index.add(some)
+
+    def _build_aside(self, items: int) -> None:
+        def build() -> None:
+            try:
+                with self._store.moment() as now:
+                    built = self._build(now, self._empty(), note)
+                with self._lock:
+                    if not self._stopped.is_set():
+                        self.current, self.version = built
+                        self._catch_up()
+            except Exception:
+                log.exception("the text indexes could not be built; the next change tries again")
+            self.progress = self._builder = None
+
+        def note(done: int) -> None:
+            self.progress = min(1.0, done / items)
+
+        self.progress = 0.0
+        self._builder = threading.Thread(target=build, name="text-indexes", daemon=True)
+        self._builder.start()
+
+    def _restore(self) -> bool:
+        if self._home is None:
+            return False
+        try:
+            saved = json.loads((self._home / CURRENT).read_bytes())
+            if {key: saved[key] for key in self._fits} != self._fits or saved[
+                "version"
+            ] > self._store.version():
+                return False
+            loaded = self._empty()
+            for name, index in loaded.each().items():
+                index.load(self._home / saved["folder"] / name)
+            if self._writes and self._fits != self._stamp:
+                self._write_current(self._home, saved["version"], saved["folder"])
+        except FileNotFoundError:
+            return False
+        except (TextIndexError, OSError, ValueError, KeyError, TypeError) as error:
+            log.warning("the saved text indexes in %s are built again from the store: %s", self._home, error)
+            return False
+        self.current, self.version, self._saved = loaded, saved["version"], saved["version"]
+        self._checked = self.words.count()
+        return True
+
+    def _save(self, home: Path) -> None:
+        folder = f"{self.version}-{uuid4().hex[:8]}"
+        make_folder(home / folder)
+        for name, index in self.current.each().items():
+            index.save(home / folder / name)
+        self._write_current(home, self.version, folder)
+        self._saved = self.version
+        for old in home.iterdir():
+            if old.is_dir() and old.name != folder:
+                shutil.rmtree(old)
+
+    def _write_current(self, home: Path, version: int, folder: str) -> None:
+        write_file(home / CURRENT, json.dumps({"version": version, "folder": folder, **self._stamp}).encode())
+
+
+def _many(pages: Iterator[list[ItemTexts]]) -> Iterator[list[ItemTexts]]:
+    while some := [item for page in islice(pages, PAGES) for item in page]:
+        yield some

@@ -1,0 +1,169 @@
+"""The texts of items as the store has them, and which items a question names beside a vector.
+
+Named are those that have all that tells in a question, where these are few. A question with codes (part
+numbers, names of files) names the items that have all of them. One without codes names those of which one
+text quotes all of it; if none does, those with a name that has its words in any order.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from index.store import item_rows
+from index.store.item_rows import MAX_KEY_PARTS, MOST_ELEMENTS, VALUES, fact_value
+from index.store.schema import items, observations
+from index.texts.analysis import chunks, pieces, steps
+from index.texts.contracts import ItemTexts
+from index.texts.words import WordIndex
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection, Select, select
+
+PAGE_ITEMS = 1_000  # items that are read together
+PATH = "path"
+_INGESTED = {"source", PATH, "content"}  # what a folder's ingest notes beside the user's own
+_NOTES = {
+    "source",
+    "content",
+    "size",
+    PATH,
+    "folder",
+    "format",
+}  # no query asks for these, or the path says it
+_MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
+_ITEMS = select(items.c.edition, items.c.id, items.c.payload).order_by(items.c.edition)
+_CAPTIONS = (
+    select(observations.c.edition, observations.c.text)
+    .where(observations.c.edition.in_(VALUES), observations.c.text.is_not(None))
+    .order_by(observations.c.row)
+)
+
+
+def texts_since(connection: Connection, version: int) -> Iterator[list[ItemTexts]]:
+    """The items that were written after a version, some at a time, in the order of their editions."""
+    while some := _texts(connection, _ITEMS.where(items.c.edition > version).limit(PAGE_ITEMS)):
+        yield some
+        version = some[-1].edition
+
+
+def texts_of(connection: Connection, editions: Sequence[int]) -> list[ItemTexts]:
+    """These editions, in order; those replaced or deleted are left out."""
+    return _texts(connection, _ITEMS.where(items.c.edition.in_(editions))) if editions else []
+
+
+def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mapping[str, Any]) -> ItemTexts:
+    """What is written of an item: hashes, UUIDs and what an ingest notes for itself are left out."""
+    ingested = payload.keys() >= _INGESTED
+    path = payload[PATH] if ingested and isinstance(payload[PATH], str) else None
+    own = {key: value for key, value in payload.items() if not (ingested and key in _NOTES)}
+    values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
+    return ItemTexts(edition, name, path, tuple(captions), tuple(values))
+
+
+def _values(value: object, depth: int) -> Iterator[str]:
+    """The texts and numbers in a payload, as far down as it can be filtered by."""
+    if isinstance(value, (Mapping, list)):
+        inner = list(value.values()) if isinstance(value, Mapping) else value
+        if depth <= MAX_KEY_PARTS and (isinstance(value, Mapping) or len(inner) <= MOST_ELEMENTS):
+            for one in inner:
+                yield from _values(one, depth + isinstance(value, Mapping))
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(fact_value(value).scalar) if fact_value(value).content is not None else str(value)
+
+
+def _texts(connection: Connection, which: Select[Any]) -> list[ItemTexts]:
+    some = connection.execute(which).all()
+    captions: dict[int, list[str]] = {row.edition: [] for row in some}
+    for edition, caption in item_rows.read_rows(connection, _CAPTIONS, list(captions)):
+        captions[edition].append(caption)
+    return [
+        item_texts(row.edition, row.id, captions[row.edition], item_rows.payload(row.payload)) for row in some
+    ]
+
+
+MAX_NAMED = 8  # items that words may name beside a vector; words that more items have identify none
+MOST_READ = 64  # items whose texts are read
+QUOTED, ALL_OF = 1.0, 2.0  # how sure it is that an item was meant
+# a part number or a file's name: digits with letters or signs between, many digits, a_b, a.b, aB
+_CODE = re.compile(
+    r"^(?=.*\d)(?=.*[^\W\d_])|\d[-_/\\#:]+\d|\d{4}|\w_+\w|[^\W\d_]\.[^\W\d_]|[a-zß-ÿ][A-ZÀ-Þ]", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class LexicalMatch:
+    """An item that some words name: how much they say, and which chunks of the question they are of."""
+
+    score: float
+    chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RequiredWords:
+    """What an item must have to be named: all these words and, without a code, one text that quotes them, or
+    one name that has them all."""
+
+    words: tuple[str, ...]
+    chunks: tuple[str, ...]  # that they are of
+    quote: tuple[str, ...]  # pieces that follow one another; none where there are codes
+
+    def sureness(self, texts: ItemTexts) -> tuple[float, float]:
+        """How sure it is that an item was meant: by one of its texts, and by its names; 0: it was not."""
+        names = [texts.name, *texts.values, *([texts.path] if texts.path else ())]
+        every = [*names, *texts.captions]
+        if not self.quote:
+            has = set(chain.from_iterable(map(_words, every)))
+            return (QUOTED if has.issuperset(self.words) else 0.0), 0.0
+        quoting = max(map(self.quoted_in, every))
+        called = any({*pieces(name)}.issuperset(self.quote) for name in names)
+        return quoting, QUOTED if called else 0.0
+
+    def quoted_in(self, text: str) -> float:
+        """How sure it is that a text is meant, which may have the quote in it, or be it."""
+        cut, length = pieces(text), len(self.quote)
+        if cut == self.quote:
+            return ALL_OF
+        starts = range(len(cut) - length + 1)
+        return QUOTED if any(cut[at : at + length] == self.quote for at in starts) else 0.0
+
+
+def required_words(text: str) -> RequiredWords:
+    """What identifies an item in a question: its codes; without codes, all of it as a quote."""
+    every = list(chunks(text))
+    codes = [chunk for chunk in every if _CODE.search(chunk.text)]
+    of_words: dict[str, str] = {}
+    for chunk in codes or every:
+        for word in steps(chunk.text):
+            of_words.setdefault(word, chunk.text)
+    quote = () if codes else tuple(piece for chunk in every for piece in chunk.pieces)
+    return RequiredWords(tuple(of_words), tuple(dict.fromkeys(of_words.values())), quote)
+
+
+def find_named(connection: Connection, words: WordIndex, question: str) -> dict[int, LexicalMatch] | None:
+    """The editions that a question names, none if they are many; None if the store has gone on meanwhile."""
+    required = required_words(question)
+    editions = words.having_all(required.words, MOST_READ + 1)
+    if not editions or len(editions) > MOST_READ:
+        return {}
+    texts = texts_of(connection, editions)
+    if len(texts) < len(editions):
+        return None
+    sure = {one.edition: required.sureness(one) for one in texts}
+    quoting, called = (
+        {edition: pair[place] for edition, pair in sure.items() if pair[place]} for place in (0, 1)
+    )
+    scores = quoting or called
+    if len(scores) > MAX_NAMED:
+        scores = {edition: score for edition, score in scores.items() if score == ALL_OF}
+    if len(scores) > MAX_NAMED:
+        return {}
+    return {edition: LexicalMatch(score, required.chunks) for edition, score in scores.items()}
+
+
+def _words(text: str) -> Iterable[str]:
+    return chain.from_iterable((*chunk.pieces, *chunk.wholes) for chunk in chunks(text))

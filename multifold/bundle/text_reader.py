@@ -1,0 +1,208 @@
+"""Text readers: vectors of texts that are compared with other texts, and with nothing else.
+
+A reader is a folder of its own. Two layouts are read: a table of one vector a token, as the library model2vec
+publishes them (`tokenizer.json`, `model.safetensors`, `config.json`), and a sentence encoder as an ONNX graph
+(`tokenizer.json`, `model.onnx`). A text's vector is the mean over its tokens, at length one. A text of which
+the reader knows no token has the zero vector: it says nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from multifold.bundle.tensor_file import TensorFileError, read_tables
+from multifold.bundle.tokenizer import TextError, clean, load_tokenizer
+from multifold.errors import MultifoldError, needs_extra
+from multifold.types import Vectors
+
+TOKENIZER_FILE, TABLE_FILE, GRAPH_FILE, CONFIG_FILE = (
+    "tokenizer.json",
+    "model.safetensors",
+    "model.onnx",
+    "config.json",
+)
+READER_FILES = (TOKENIZER_FILE, TABLE_FILE, GRAPH_FILE, CONFIG_FILE)
+ORIGIN_FILE = "origin.json"  # where it comes from, for people
+ID_LENGTH = 16
+MOST_TOKENS = 512  # of a text; what comes after is not read
+MOST_CHARACTERS = 16 * MOST_TOKENS
+BATCH = 1024  # texts whose tokens are in memory at once
+GRAPH_BATCH = 32  # texts that a graph takes at once
+UNKNOWN_TOKENS = ("unk_token", "unk_id")  # of the tokenizers' definitions, by name or by id
+
+
+class TextReaderError(MultifoldError):
+    """A folder that is no text reader, or a damaged one."""
+
+
+class TextReader:
+    """Texts to unit vectors. `id` names all that decides them; `dim` is their length."""
+
+    batch: ClassVar[int]
+
+    def __init__(self, folder: Path) -> None:
+        definition = _read_text(folder / TOKENIZER_FILE)
+        try:
+            self._tokenizer = load_tokenizer(definition)
+        except TextError as error:
+            raise TextReaderError(f"{folder / TOKENIZER_FILE} cannot be used: {error}") from error
+        self._unknown = _unknown_id(json.loads(definition), self._tokenizer.get_vocab())
+        self.config = _read_object(folder / CONFIG_FILE)
+        self.origin = _read_object(folder / ORIGIN_FILE)
+        self.id = reader_id(folder)
+        self.dim = 0
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text, at length one; zeros for a text of which no token is known."""
+        vectors = np.zeros((len(texts), self.dim), np.float32)
+        for start in range(0, len(texts), self.batch):
+            part = [clean(text[:MOST_CHARACTERS], "none") for text in texts[start : start + self.batch]]
+            vectors[start : start + self.batch] = self._sums(part)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return units
+
+    def _sums(self, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
+
+
+class TableReader(TextReader):
+    """A table of one vector a token; a token may also have a weight, or share its vector with others."""
+
+    batch = BATCH
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        try:
+            tables = read_tables(folder / TABLE_FILE)
+        except TensorFileError as error:
+            raise TextReaderError(str(error)) from error
+        tokens = 1 + max(self._tokenizer.get_vocab().values(), default=-1)
+        self._table = tables.get("embeddings", np.empty(0))
+        if self._table.ndim != 2:
+            raise TextReaderError(f"{folder / TABLE_FILE} has no table `embeddings`")
+        self.dim = self._table.shape[1]
+        self._weights = tables.get("weights")
+        self._rows = tables.get("mapping", np.arange(len(self._table)))  # of each token
+        rows_fit = self._rows.ndim == 1 and self._rows.dtype.kind == "i" and len(self._rows) >= tokens
+        if not rows_fit or (
+            len(self._rows) and not 0 <= self._rows.min() <= self._rows.max() < len(self._table)
+        ):
+            raise TextReaderError(f"{folder} has {tokens} tokens, but not a vector for each of them")
+        if self._weights is not None and (self._weights.ndim != 1 or len(self._weights) < tokens):
+            raise TextReaderError(f"{folder} has {tokens} tokens, but not a weight for each of them")
+
+    def _sums(self, texts: Sequence[str]) -> Vectors:
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ids = [encoding.ids[:MOST_TOKENS] for encoding in encodings]
+        owners = np.repeat(np.arange(len(ids)), np.fromiter(map(len, ids), np.int64, len(ids)))
+        tokens = np.fromiter(chain.from_iterable(ids), np.int64, len(owners))
+        if self._unknown is not None:
+            owners, tokens = owners[tokens != self._unknown], tokens[tokens != self._unknown]
+        counts = np.bincount(owners, minlength=len(texts))
+        sums = np.zeros((len(texts), self.dim), np.float32)
+        if len(tokens):
+            vectors = self._table[self._rows[tokens]].astype(np.float32)
+            if self._weights is not None:
+                vectors *= self._weights[tokens].astype(np.float32)[:, None]
+            full = counts > 0
+            sums[full] = np.add.reduceat(vectors, (np.cumsum(counts) - counts)[full], axis=0)
+        return sums
+
+
+class SentenceReader(TextReader):
+    """A sentence encoder as a graph: the mean of its tokens' vectors, or the sentence vector it gives."""
+
+    batch = GRAPH_BATCH
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        with needs_extra("cpu"):
+            import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = ort.InferenceSession(
+                folder / GRAPH_FILE, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # the runtime raises many kinds, all meaning: unusable
+            raise TextReaderError(f"{folder / GRAPH_FILE} cannot be loaded: {error}") from error
+        self._inputs = [one.name for one in self._session.get_inputs()]
+        unknown = {*self._inputs} - {"input_ids", "attention_mask", "token_type_ids"}
+        if unknown or "input_ids" not in self._inputs:
+            raise TextReaderError(f"{folder / GRAPH_FILE} takes {', '.join(self._inputs)}, not ids of tokens")
+        self._context = min(MOST_TOKENS, int(self.config.get("max_position_embeddings", MOST_TOKENS)))
+        self.dim = self._answer(["a"]).shape[-1]
+
+    def _sums(self, texts: Sequence[str]) -> Vectors:
+        bare = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        known = [any(token != self._unknown for token in encoding.ids) for encoding in bare]
+        return self._answer(texts) * np.array(known, np.float32)[:, None]
+
+    def _answer(self, texts: Sequence[str]) -> Vectors:
+        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=True)
+        ids = [encoding.ids[: self._context] for encoding in encodings]
+        shape = len(texts), max(map(len, ids), default=0)
+        inputs = {
+            name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")
+        }
+        for row, tokens in enumerate(ids):
+            inputs["input_ids"][row, : len(tokens)] = tokens
+            inputs["attention_mask"][row, : len(tokens)] = 1
+        answer: np.ndarray = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
+        if answer.ndim == 3:
+            answer = (answer * inputs["attention_mask"][:, :, None]).sum(axis=1)
+        return answer.astype(np.float32)
+
+
+def open_text_reader(folder: Path) -> TextReader:
+    """The reader in a folder, of whichever layout; refuses with the reason."""
+    if (folder / TABLE_FILE).is_file():
+        return TableReader(folder)
+    if (folder / GRAPH_FILE).is_file():
+        return SentenceReader(folder)
+    raise TextReaderError(f"{folder} is no text reader: it has neither {TABLE_FILE} nor {GRAPH_FILE}")
+
+
+def reader_id(folder: Path) -> str:
+    """A hash of the files that decide a reader's vectors."""
+    digest = hashlib.sha256()
+    for name in READER_FILES:
+        if (folder / name).is_file():
+            with open(folder / name, "rb") as file:
+                digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:ID_LENGTH]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TextReaderError(f"{path} cannot be read: {error}") from error
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """What is stated beside the files; a reader may do without."""
+    if not path.is_file():
+        return {}
+    try:
+        stated = json.loads(_read_text(path))
+    except (RecursionError, ValueError) as error:
+        raise TextReaderError(f"{path} is damaged: {error}") from error
+    if not isinstance(stated, dict):
+        raise TextReaderError(f"{path} is damaged: it is no JSON object")
+    return stated
+
+
+def _unknown_id(definition: dict[str, Any], vocabulary: dict[str, int]) -> int | None:
+    """The token that stands for what the tokenizer does not know; some have none."""
+    model = definition["model"]
+    named, numbered = (model.get(name) for name in UNKNOWN_TOKENS)
+    return numbered if named is None else vocabulary.get(named)

@@ -1,0 +1,94 @@
+"""Ten things of one's own, which the demo encoder has never seen: each is found by what was written of it."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.app.browser import Page
+from tests.app.house import House, encoded, house
+
+BUNDLE = Path(__file__).parents[2] / "bundles" / "furniture"
+THINGS = {
+    "car": "a red toy car",
+    "guitar": "acoustic guitar",
+    "beach": "the beach at sunset",
+    "pizza": "two pizzas on a plate",
+    "mug": "my blue coffee mug",
+    "bike": "a racing bicycle",
+    "cat": "the neighbour's grey cat",
+    "lamp": "desk lamp with a green shade",
+    "bolt": "hex bolt KX-42/7b",
+    "map": "an old map of the town",
+}
+QUERIES = {
+    "a red toy car": "car",
+    "guitars": "guitar",
+    "beach": "beach",
+    "pizza": "pizza",
+    "blue mug": "mug",
+    "bicycle": "bike",
+    "grey cats": "cat",
+    "green desk lamp": "lamp",
+    "KX-42/7B": "bolt",
+    "old map": "map",
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Ten photos with a caption each, beside a few that have none."""
+    random = np.random.default_rng(0)
+    with house(tmp_path_factory.mktemp("own"), BUNDLE) as opened:
+        for name, text in (*THINGS.items(), *((f"IMG_{n}", None) for n in range(4))):
+            coarse = random.integers(0, 256, (6, 6, 3))
+            photo = encoded(np.kron(coarse, np.ones((20, 20, 1), np.int64)).astype(np.uint8))
+            data = {"texts": [text] if text else [], "payload": json.dumps({})}
+            files = [("images", (f"{name}.png", photo, "image/png"))]
+            answer = opened.client.put(f"/v1/items/{name}-1", data=data, files=files)
+            assert answer.status_code == 200, answer.text
+        yield opened
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_each_is_found_first_by_its_words(own: House, fitted: bool) -> None:
+    if fitted:
+        own.service.evidence.fit()
+    for text, name in QUERIES.items():
+        hits = own.client.post("/v1/search", json={"text": text, "limit": 14}).json()["hits"]
+        assert (hits[0]["id"], hits[0]["evidence"][0]["leg"]) == (f"{name}-1", "words"), text
+        chances = [hit["confidence"] for hit in hits]
+        assert chances == sorted(chances, reverse=True)
+
+
+def test_the_service_says_what_the_evidence_rests_on(own: House) -> None:
+    own.service.evidence.fit()
+    text = own.client.get("/v1/info").json()["collection"]["evidence"]["text"]
+    assert text["queries"] > 0
+    assert text["weights"]["words"] > 0
+
+
+def test_words_that_nothing_has_match_nothing_well(own: House) -> None:
+    answer = own.client.post("/v1/search", json={"text": "zxqv 77 kllp"}).json()
+    assert answer["matches_well"] is False
+    assert own.client.post("/v1/search", json={"text": "a red toy car"}).json()["matches_well"] is True
+
+
+def shows_first(at: Page, name: str) -> bool:
+    return at.texts("#results .name")[:1] == [name]
+
+
+@pytest.mark.browser
+def test_the_page_finds_them_and_says_why(own: House, page: Page) -> None:
+    at = Page(page.driver, own.url)
+    at.open()
+    for text, name in (("a red toy car", "a red toy car"), ("beach", "the beach at sunset")):
+        at.type(text)
+        at.wait(partial(shows_first, at, name))
+        assert "caption 1" in at.texts("#results .words")[0]
+    at.type("zxqv 77 kllp")
+    at.wait(lambda: "Nothing matches well" in at.find("#message").text)
+    assert at.found()

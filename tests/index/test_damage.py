@@ -1,0 +1,179 @@
+"""Bits that flip in the store: what is damaged is named, and left out of answers."""
+
+import sqlite3
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from index.collection import Collection
+from index.contracts import IndexPlan
+from index.maintenance.archive import ArchiveError
+from index.maintenance.restore import restore_snapshot
+from index.maintenance.snapshot import take_snapshot
+from index.maintenance.verify import find_store_problems
+from index.store.blobs import FolderBlobs
+from index.store.item_rows import ItemError
+from index.store.store import Store
+from multifold.types import Item
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import feature, query, view
+
+SPACE = Sphere(FEATURE)
+Harm: TypeAlias = Callable[[bytes], bytes | str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Items of two views each, of which the item `n` points to the axis n."""
+    home = tmp_path / "home"
+    with Collection.open(home, SPACE) as collection:
+        collection.upsert([pointing(n) for n in range(3)])
+    return home
+
+
+def pointing(axis: int) -> Item:
+    numbers = [0.0] * FEATURE
+    numbers[axis] = 1.0
+    turned = [0.1, *numbers[1:]] if axis else [1.0, 0.1, *numbers[2:]]
+    return Item(f"item {axis}", (view(0, feature(*numbers)), view(1, feature(*turned))), {"n": axis})
+
+
+def damage(folder: Path, item: str, ordinal: int, harm: Harm) -> None:
+    """Change the bytes of a stored feature, as a failing disk does."""
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+        query = (
+            "SELECT o.row, o.feature FROM observations o JOIN items i ON i.edition = o.edition"
+            " WHERE i.id = ? AND o.ordinal = ?"
+        )
+        row, stored = store.execute(query, (item, ordinal)).fetchone()
+        store.execute("UPDATE observations SET feature = ? WHERE row = ?", (harm(stored), row))
+
+
+def flip_sign(stored: bytes) -> bytes:
+    numbers = np.frombuffer(stored, "<f4").copy()
+    numbers[np.abs(numbers).argmax()] *= -1
+    return numbers.tobytes()
+
+
+def make_nan(stored: bytes) -> bytes:
+    return struct.pack("<f", float("nan")) + stored[4:]
+
+
+def cut(stored: bytes) -> bytes:
+    return stored[:-3]
+
+
+def become_text(_: bytes) -> str:
+    return "text"
+
+
+HARMS = pytest.mark.parametrize("harm", [flip_sign, make_nan, cut, become_text])
+
+
+@HARMS
+def test_a_damaged_observation_is_named_and_left_out(
+    folder: Path, harm: Harm, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(folder, "item 1", 0, harm)
+    with Collection.open(folder, SPACE) as collection:
+        assert "Item 'item 1': view 0 is damaged: its feature is not what was written" in caplog.text
+        hits = {pool: collection.search(query(feature(0, 1), pool=pool)) for pool in ("mean", "max")}
+        assert all(some[0].id == "item 1" for some in hits.values())
+        assert all(np.isfinite(hit.score) for some in hits.values() for hit in some)
+        assert hits["max"][0].matched.index == 1  # by its other view
+        item = collection.get("item 1")
+        assert item is not None
+        assert [one.index for one in item.observations] == [1]
+        assert [one.index for one in item.damaged] == [0]
+        with pytest.raises(ItemError, match="view 0 is damaged"):
+            collection.upsert([item])
+        assert collection.disagreements() == []
+
+
+@HARMS
+def test_an_item_of_damage_alone_is_no_answer(folder: Path, harm: Harm) -> None:
+    for ordinal in (0, 1):
+        damage(folder, "item 1", ordinal, harm)
+    with Collection.open(folder, SPACE) as collection:
+        assert {hit.id for hit in collection.search(query(feature(0, 1)))} == {"item 0", "item 2"}
+        collection.upsert([pointing(1)])
+        assert collection.search(query(feature(0, 1)))[0].id == "item 1"
+
+
+def test_a_row_that_names_something_else_is_damaged(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+        store.execute("UPDATE observations SET side = 'imbge' WHERE ordinal = 1")
+    with Collection.open(folder, SPACE) as collection:
+        assert [hit.id for hit in collection.search(query(feature(0, 0, 1), limit=1))] == ["item 2"]
+    assert len([one for one in problems(folder) if "view 1 is damaged: its row" in one]) == 3
+
+
+def problems(folder: Path) -> list[str]:
+    with closing(Store(folder / "store.sqlite", None, read_only=True)) as store:
+        every = find_store_problems(FolderBlobs(folder / "blobs"), store)
+        return [one for one in every if not one.startswith("Picture")]  # none are stored here
+
+
+@HARMS
+def test_verify_finds_every_harm(folder: Path, harm: Harm) -> None:
+    assert problems(folder) == []
+    damage(folder, "item 2", 1, harm)
+    assert "Item 'item 2': view 1 is damaged: its feature is not what was written." in problems(folder)
+
+
+def test_a_payload_that_is_not_what_was_written_is_named(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+        store.execute("UPDATE items SET payload = '{\"n\": 7}' WHERE id = 'item 1'")
+    assert problems(folder) == ["Item 'item 1': its payload or its list of files is not what was written."]
+
+
+def test_a_snapshot_says_what_is_damaged_and_no_more_is_restored(folder: Path, tmp_path: Path) -> None:
+    damage(folder, "item 2", 1, flip_sign)
+    with closing(Store(folder / "store.sqlite", None, read_only=True)) as store:
+        report = take_snapshot(store, FolderBlobs(folder / "blobs"), tmp_path / "one.tar")
+    assert report.damaged == ("Item 'item 2': view 1 is damaged: its feature is not what was written",)
+    restore_snapshot(tmp_path / "one.tar", tmp_path / "copy")
+    assert len(problems(tmp_path / "copy")) == 1
+    told = (tmp_path / "one.tar").read_bytes()
+    assert b'"damaged": ["Item' in told
+
+
+def test_a_snapshot_of_unknown_damage_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(folder, "item 2", 1, flip_sign)
+    with (
+        closing(Store(folder / "store.sqlite", None, read_only=True)) as store,
+        monkeypatch.context() as patch,
+    ):
+        patch.setattr("index.maintenance.snapshot.find_damage", lambda _: iter(()))
+        take_snapshot(store, FolderBlobs(folder / "blobs"), tmp_path / "one.tar")
+    with pytest.raises(ArchiveError, match="'item 2': view 1 is damaged"):
+        restore_snapshot(tmp_path / "one.tar", tmp_path / "copy")
+
+
+def test_numbers_that_are_none_keep_no_segment_from_being_sealed(tmp_path: Path) -> None:
+    plan, rng = IndexPlan(seal_at=64, flat_below=64), np.random.default_rng(3)
+    items = [Item(f"i{n}", (view(0, rng.standard_normal(FEATURE).astype(np.float32)),)) for n in range(200)]
+    with Collection.open(tmp_path, SPACE, plan=plan) as collection:
+        collection.upsert(items)
+    damage(tmp_path, "i7", 0, make_nan)
+    with Collection.open(tmp_path, SPACE, plan=plan) as collection:
+        reports = collection.settle()
+        assert all(sum(one.rows for one in some) == 199 for some in reports.values())
+        assert collection.search(query(items[3].observations[0].feature))[0].id == "i3"
+
+
+def test_a_store_that_is_brought_up_to_date_has_checksums(tmp_path: Path) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "store_5.sqlite"
+    (tmp_path / "store.sqlite").write_bytes(golden.read_bytes())
+    with Collection.open(tmp_path, SPACE) as collection:
+        ids = collection.ids()
+    assert problems(tmp_path) == []
+    damage(tmp_path, ids[0], 0, flip_sign)
+    assert any(repr(ids[0]) in one for one in problems(tmp_path))

@@ -1,0 +1,210 @@
+"""The evidence of all legs: it adds up, a missing side says nothing, pages go on, weights are learned."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.collection import Collection
+from index.search import evidence
+from index.search.evidence import (
+    LEGS,
+    NAMES,
+    PLACES,
+    UNFITTED,
+    EvidenceModel,
+    EvidenceTable,
+    SideModel,
+    prior_weights,
+    standardise,
+)
+from index.search.search import SearchRequest
+from index.store.filters import parse_filter
+from multifold.types import Hit, Item, LexicalQuery, Query, Vector
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import caption, view
+
+SPACE = Sphere(FEATURE)
+THINGS = ("chair", "table", "lamp", "sofa", "shelf", "bed", "stool", "desk", "bench", "mirror")
+COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "grey", "pink", "orange")
+
+
+@pytest.fixture
+def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
+        yield opened
+
+
+def things(seed: int = 0, *, views: float = 0.5) -> list[Item]:
+    """A hundred coloured things, each with three captions; views lie this far from what the captions say."""
+    random = np.random.default_rng(seed)
+    items: list[Item] = []
+    for colour in COLOURS:
+        for thing in THINGS:
+            centre = random.standard_normal(FEATURE)
+            texts = (f"a {colour} {thing}", f"the {thing} in {colour}", f"{colour} {thing} for sale")
+            seen = [(centre + views * random.standard_normal(FEATURE)).astype(np.float32) for _ in range(2)]
+            told = [(centre + 0.1 * random.standard_normal(FEATURE)).astype(np.float32) for _ in texts]
+            captions = [caption(n, one, text) for n, (one, text) in enumerate(zip(told, texts, strict=True))]
+            pictures = [view(n, one) for n, one in enumerate(seen)]
+            items.append(Item(f"n{len(items):03}", (*captions, *pictures), {"colour": colour}))
+    return items
+
+
+def direction(item: Item) -> Vector:
+    """The vector of a query that means an item: its first caption."""
+    return np.asarray(SPACE.vectors(item.observations[0].feature[None])[0], np.float32)
+
+
+def find(
+    collection: Collection, vector: Vector, text: str | None, model: EvidenceModel = UNFITTED, **options: int
+) -> list[Hit]:
+    words = None if text is None else LexicalQuery(text)
+    request = SearchRequest(Query(vector, "item", words=words, **options), evidence=model)  # type: ignore[arg-type]
+    return collection.search_many([request])[0]
+
+
+def test_words_find_what_the_vector_does_not(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    strange = SPACE.vectors(np.random.default_rng(9).standard_normal((1, FEATURE)).astype(np.float32))[0]
+    hits = find(collection, strange, "pink sofas")
+    assert hits[0].id == next(item.id for item in items if item.observations[0].text == "a pink sofa")
+    assert hits[0].evidence[0].leg == "words"
+    matched = hits[0].evidence[0].matched
+    assert matched is not None
+    assert matched.kind == "caption"
+    assert hits[0].words == ("pink", "sofas")
+
+
+def test_the_evidence_of_a_hit_is_the_sum_of_its_legs_and_falls(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    hits = find(collection, direction(items[7]), "a red desk", limit=30)
+    for hit in hits:
+        assert hit.score == pytest.approx(sum(leg.value for leg in hit.evidence), abs=1e-4)
+    scores, chances = [hit.score for hit in hits], [hit.confidence for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert chances == sorted(chances, reverse=True)  # type: ignore[type-var]
+
+
+def test_a_missing_side_says_nothing(collection: Collection) -> None:
+    items = things()
+    bare = [
+        Item(item.id, tuple(one for one in item.observations if one.kind == "view")) for item in items[:50]
+    ]
+    collection.upsert([*bare, *items[50:]])
+    hits = find(collection, direction(items[7]), None, limit=100)
+    assert len(hits) == 100
+    for hit in hits:
+        legs = {leg.leg for leg in hit.evidence}
+        assert legs == ({"shape"} if int(hit.id[1:]) < 50 else {"shape", "text"})
+
+
+def test_strangers_gain_nothing() -> None:
+    random = np.random.default_rng(0)
+    values = np.zeros((64, len(NAMES)), np.float32)
+    values[:, PLACES["shape"].start] = random.standard_normal(64)
+    present = np.zeros((64, len(LEGS)), np.bool_)
+    present[:60, LEGS.index("shape")] = True
+    everybody = np.ones(64, np.bool_)
+    table = EvidenceTable(np.arange(64), values, present, everybody, ~everybody)
+    ratios = table.by_leg(prior_weights("text"))[:, LEGS.index("shape")]
+    assert np.exp(ratios[:60]).mean() == pytest.approx(1)
+    assert ratios[60:] == pytest.approx(values[60:, PLACES["shape"].start] * 0.3)
+
+
+def test_scores_are_standardised_by_strangers() -> None:
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, np.nan, 9.0], np.float32)
+    strangers = np.array([True] * 6 + [False])
+    standard = standardise(scores, strangers)
+    assert standard[2] == 0
+    assert standard[5] == 0
+    assert standard[6] == evidence.HIGHEST
+    assert standard[4] == pytest.approx(0.2 / (1.4826 * 0.1), rel=1e-4)
+
+
+@pytest.mark.parametrize("text", ["a red desk", None])
+def test_pages_continue_one_another(
+    collection: Collection, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "RING", 8)
+    items = things()
+    collection.upsert(items)
+    vector = direction(items[7])
+    whole = [hit.id for hit in find(collection, vector, text, limit=100)]
+    pages = [find(collection, vector, text, limit=7, offset=start) for start in range(0, 100, 7)]
+    assert [hit.id for page in pages for hit in page] == whole
+    assert sorted(whole) == sorted(item.id for item in items)
+
+
+def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    vector = direction(items[7])
+    query = Query(vector, "item", 100, words=LexicalQuery("a red desk"))
+    some = collection.search_many([SearchRequest(query, parse_filter({"colour": "red"}))])[0]
+    scores = {hit.id: hit.score for hit in find(collection, vector, "a red desk", limit=100)}
+    assert {hit.id for hit in some} == {item.id for item in items if item.payload["colour"] == "red"}
+    assert [hit.score for hit in some] == pytest.approx([scores[hit.id] for hit in some], abs=1e-4)
+
+
+def test_the_best_observation_of_items_that_have_several(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    for pool in ("mean", "max"):
+        query = Query(direction(items[7]), "item", 3, pool)
+        assert collection.search_many([SearchRequest(query)])[0][0].id == items[7].id
+
+
+class TestFit:
+    """Weights are learned from the items themselves."""
+
+    def test_a_side_that_knows_nothing_gets_no_weight(self, collection: Collection) -> None:
+        collection.upsert(things(views=50.0))
+        model = collection.fit_evidence()
+        weights = dict(zip(NAMES, model.of("text").weights, strict=True))
+        assert weights["shape"] + weights["shape long"] < 0.2
+        assert weights["words"] > 0.3
+        assert "shape" in {leg for leg, quality in model.of("text").legs.items() if quality.off}
+
+    def test_the_model_is_stored_and_read_again(self, collection: Collection) -> None:
+        assert collection.evidence() is None
+        collection.upsert(things())
+        model = collection.fit_evidence()
+        stored = collection.evidence()
+        assert stored is not None
+        assert stored.to_json() == model.to_json()
+        assert stored.items == 100
+        assert set(stored.sides) == {"text", "shape"}
+
+    def test_a_model_of_other_rules_is_none(self) -> None:
+        note = EvidenceModel({"text": SideModel(prior_weights("text"))}).to_json()
+        assert EvidenceModel.from_json(note) is not None
+        assert EvidenceModel.from_json(note.replace('"rules": 1', '"rules": 0')) is None
+
+    def test_too_few_items_leave_what_holds_without_a_fit(self, collection: Collection) -> None:
+        collection.upsert(things()[:2])
+        assert collection.fit_evidence().sides == {}
+
+    def test_no_weight_is_negative_and_the_fit_repeats(self, collection: Collection) -> None:
+        collection.upsert(things())
+        first, second = collection.fit_evidence(), collection.fit_evidence()
+        assert first.to_json() == second.to_json()
+        assert all((side.weights >= 0).all() for side in first.sides.values())
+
+    def test_confidence_is_calibrated_on_other_items(self, collection: Collection) -> None:
+        """On average as many of the first hits are right as their confidence says."""
+        items = things(views=2.0)
+        collection.upsert(items)
+        model = collection.fit_evidence()
+        asked = [(item, item.observations[1]) for item in items]
+        chances, right = [], []
+        for item, one in asked:
+            vector = SPACE.vectors(item.observations[3].feature[None])[0]
+            hit = find(collection, vector, None, model, limit=1)[0]
+            chances.append(hit.confidence or 0.0)
+            right.append(hit.id == item.id)
+            assert one.text is not None
+        assert np.mean(chances) == pytest.approx(np.mean(right), abs=0.35)

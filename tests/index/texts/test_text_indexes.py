@@ -1,0 +1,209 @@
+"""The text indexes of a collection follow its store, on every database, and are there when it is opened."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.collection import Collection
+from index.contracts import CollectionLocation
+from index.maintenance.compact import compact_collection
+from index.texts import following
+from index.texts.following import TextIndexes
+from multifold.types import Item, LexicalQuery
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import caption, feature, query, view
+
+SPACE = Sphere(FEATURE)
+
+
+@pytest.fixture
+def reopen(tmp_path: Path, database: str | None) -> Iterator[Callable[[], Collection]]:
+    opened: list[Collection] = []
+
+    def again() -> Collection:
+        while opened:
+            opened.pop().close()
+        opened.append(Collection.open(tmp_path / "things", SPACE, database=database))
+        return opened[-1]
+
+    yield again
+    while opened:
+        opened.pop().close()
+
+
+def thing(name: str, text: str = "a red lamp", **payload: object) -> Item:
+    return Item(name, (view(0, feature(1)), caption(0, feature(1), text)), payload)
+
+
+def found(collection: Collection, text: str) -> list[str]:
+    hits = collection.search(query(feature(1), limit=50, words=LexicalQuery(text, only=True)))
+    return [hit.id for hit in hits]
+
+
+def test_they_follow_every_change(reopen: Callable[[], Collection]) -> None:
+    collection = reopen()
+    collection.upsert([thing(f"t{n}") for n in range(5)])
+    assert found(collection, "lamps") == [f"t{n}" for n in range(5)]
+    collection.upsert([thing("t1", "a blue box", colour="teal")])
+    assert found(collection, "boxes") == found(collection, "teal") == ["t1"]
+    assert found(collection, "lamp") == ["t0", "t2", "t3", "t4"]
+    collection.delete(["t0", "t2"])
+    assert found(collection, "lamp") == ["t3", "t4"]
+    assert collection.texts.version == collection.version
+    assert (collection.texts.words.count(), collection.texts.progress) == (3, None)
+    assert found(reopen(), "lamp") == ["t3", "t4"]
+
+
+def test_the_order_is_the_same_however_it_came(reopen: Callable[[], Collection], tmp_path: Path) -> None:
+    texts = [f"a {c} {k} with {n} legs" for n in range(3) for c in ("red", "blue") for k in ("chair", "lamp")]
+    collection = reopen()
+    collection.upsert([thing(f"t{n}", "an old text") for n in range(len(texts))])
+    for n, text in enumerate(texts):
+        collection.upsert([thing(f"t{n}", text)])
+    with Collection.open(tmp_path / "other", SPACE) as other:
+        other.upsert([thing(f"t{n}", text) for n, text in enumerate(texts)])
+        for asked in ("red chairs", "a lamp with 2 legs", "blue", '"red lamp"'):
+            assert found(collection, asked) == found(other, asked)
+
+
+def test_german_texts_have_german_stems(reopen: Callable[[], Collection]) -> None:
+    collection = reopen()
+    said = "der alte Stuhl steht auf dem Boden und ist nicht für den Garten"
+    for n in range(6):
+        collection.upsert([thing(f"t{n}", said)])
+    assert collection.texts.words.languages == ("german",)
+    collection.upsert([thing("viele", "zwei Häuser")])
+    assert found(collection, "Haus") == ["viele"]
+    assert reopen().texts.words.languages == ("german",)
+
+
+def test_a_reader_follows_another_process(tmp_path: Path, database: str | None) -> None:
+    with (
+        Collection.open(tmp_path, SPACE, database=database) as writer,
+        Collection.open(tmp_path, SPACE, database=database, read_only=True) as reader,
+    ):
+        writer.upsert([thing("one"), thing("two", "a box")])
+        assert found(reader, "lamp") == ["one"]
+        writer.delete(["one"])
+        writer.upsert([thing("three")])
+        assert found(reader, "lamp") == ["three"]
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A collection whose text indexes were saved when it was closed."""
+    monkeypatch.setattr(following, "WORTH_SAVING", 1)
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert([thing(f"t{n}") for n in range(9)])
+    return tmp_path
+
+
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Notes whenever indexes are built from the store."""
+    built: list[int] = []
+    build = TextIndexes._build
+
+    def noted(*args: Any) -> object:  # noqa: ANN401
+        built.append(1)
+        return build(*args)
+
+    monkeypatch.setattr(TextIndexes, "_build", noted)
+    return built
+
+
+def test_what_was_saved_is_loaded_and_goes_on(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = builds(monkeypatch)
+    for read_only in (True, False, False):
+        with Collection.open(saved, SPACE, read_only=read_only) as collection:
+            assert len(found(collection, "lamps")) == 9
+    with Collection.open(saved, SPACE) as collection:
+        collection.upsert([thing("new", "a box")])
+        collection.delete(["t3"])
+        assert (found(collection, "boxes"), len(found(collection, "lamp"))) == (["new"], 8)
+    with Collection.open(saved, SPACE) as collection:
+        assert (found(collection, "boxes"), len(found(collection, "lamp"))) == (["new"], 8)
+    assert built == []
+    assert len([one for one in (saved / "texts").iterdir() if one.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("damage", ["current", "array", "gone"])
+def test_a_damaged_save_is_built_again(saved: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    (folder,) = (one for one in (saved / "texts").iterdir() if one.is_dir())
+    if damage == "current":
+        (saved / "texts" / "current.json").write_text("{", "utf-8")
+    elif damage == "array":
+        (folder / "words" / "segment-tokens.npy").write_bytes(b"\x93NUMPY")
+    else:
+        (folder / "words" / "contents.json").unlink()
+    built = builds(monkeypatch)
+    with Collection.open(saved, SPACE) as collection:
+        assert len(found(collection, "lamps")) == 9
+    assert len(built) == 1
+
+
+def test_a_save_of_other_rules_or_a_log_cut_short_is_built_again(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = builds(monkeypatch)
+    monkeypatch.setattr(following, "WORTH_SAVING", 1_000)
+    with Collection.open(saved, SPACE) as collection:
+        collection.upsert([thing("new"), thing("newer")])
+    compact_collection(CollectionLocation(saved), kept=1)
+    with Collection.open(saved, SPACE) as collection:
+        assert len(found(collection, "lamps")) == 11
+    assert len(built) == 1
+    monkeypatch.setattr(following, "RULES", 99)
+    with Collection.open(saved, SPACE) as collection:
+        assert len(found(collection, "lamps")) == 11
+    assert len(built) == 2
+
+
+def test_a_large_collection_is_built_beside_its_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str | None
+) -> None:
+    with Collection.open(tmp_path, SPACE, database=database) as collection:
+        collection.upsert([thing(f"t{n}") for n in range(30)])
+    monkeypatch.setattr(following, "BACKGROUND", 10)
+    may_build: list[bool] = []
+    build = TextIndexes._build
+
+    def slow(*args: Any) -> object:  # noqa: ANN401
+        while not may_build:
+            time.sleep(0.01)
+        return build(*args)
+
+    monkeypatch.setattr(TextIndexes, "_build", slow)
+    with Collection.open(tmp_path, SPACE, database=database) as collection:
+        assert collection.texts.progress is not None
+        assert found(collection, "lamp") == []
+        assert len(collection.search(query(feature(1), words=LexicalQuery("t17")))) == 10
+        collection.upsert([thing("new", "a box")])
+        assert found(collection, "box") == []
+        may_build.append(True)
+        collection.texts.settle()
+        assert (found(collection, "box"), len(found(collection, "lamp"))) == (["new"], 30)
+        assert collection.texts.progress is None
+
+
+def test_a_collection_is_closed_while_its_texts_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert([thing(f"t{n}") for n in range(30)])
+    for name, value in (("BACKGROUND", 10), ("PAGES", 1)):
+        monkeypatch.setattr(following, name, value)
+    Collection.open(tmp_path, SPACE).close()
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.texts.settle()
+        assert len(found(collection, "lamp")) == 30
+
+
+def test_a_check_counts_the_items(tmp_path: Path) -> None:
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert([thing(f"t{n}") for n in range(3)])
+        assert collection.disagreements() == []
+        collection.texts.words.remove([2])
+        assert collection.disagreements() == ["The index of words has 2 items, and the store 3."]

@@ -1,0 +1,382 @@
+"""The index of words ranks like plain BM25F, whatever was added and removed before."""
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from index.contracts import Ids
+from index.texts import word_kernels, words
+from index.texts.analysis import Analyzer, chunks
+from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
+from index.texts.word_kernels import BEST, BLOCK, K, kernels
+from index.texts.words import LENGTH, WEIGHTS, WordIndex
+
+ANALYZER = Analyzer()
+
+
+def item(
+    edition: int, name: str = "x", *captions: str, path: str | None = None, values: str = ""
+) -> ItemTexts:
+    return ItemTexts(edition, name, path, captions, tuple(values.split(";")) if values else ())
+
+
+def ids(*editions: int) -> Ids:
+    return np.array(editions, np.int64)
+
+
+def index_of(*items: ItemTexts) -> WordIndex:
+    index = WordIndex()
+    index.add(items)
+    return index
+
+
+def found(index: WordIndex, query: str, limit: int = 10) -> list[int]:
+    return [int(edition) for edition in index.rank(query, limit)[0]]
+
+
+class PlainIndex:
+    """BM25F and the best text, as word_kernels.py says them."""
+
+    def __init__(self, items: Sequence[ItemTexts]) -> None:
+        self.items = {one.edition: list(self._texts(one)) for one in items}
+
+    def _texts(self, one: ItemTexts) -> Iterator[tuple[int, int, Counter[str]]]:
+        fields = [[one.name], [one.path] if one.path else [], one.values, one.captions]
+        for field, text in ((field, text) for field, texts in enumerate(fields) for text in texts):
+            cut = list(chunks(text))
+            counts = Counter(ANALYZER.terms(word for c in cut for word in (*c.pieces, *c.wholes)))
+            yield field, max(1, sum(len(c.pieces) for c in cut)), counts
+
+    def scores(self, terms: Sequence[str]) -> dict[int, float]:
+        texts = [text for every in self.items.values() for text in every]
+        single, whole = [], []
+        for field in range(4):
+            lengths = [length for one, length, _ in texts if one == field]
+            several = sum(any(one == field for one, _, _ in every) for every in self.items.values())
+            single.append(sum(lengths) / max(len(lengths), 1))
+            whole.append(sum(lengths) / max(several, 1))
+        rarity = {}
+        for term in terms:
+            having = sum(any(counts[term] for _, _, counts in every) for every in self.items.values())
+            rarity[term] = math.log(1 + (len(self.items) - having + 0.5) / (having + 0.5)) if having else 0.0
+
+        def saturated(x: float) -> float:
+            return x * (K + 1) / (K + x)
+
+        scores = {}
+        for edition, every in self.items.items():
+            lengths = [sum(length for one, length, _ in every if one == field) for field in range(4)]
+            total = sum(
+                rarity[term]
+                * saturated(
+                    sum(
+                        WEIGHTS[field] * counts[term]
+                        / (1 - LENGTH[field] + LENGTH[field] * lengths[field] / whole[field])
+                        for field, _, counts in every
+                    )
+                )
+                for term in terms
+            )  # fmt: skip
+            best = max(
+                sum(
+                    rarity[term]
+                    * saturated(
+                        WEIGHTS[field] * counts[term]
+                        / (1 - LENGTH[field] + LENGTH[field] * length / single[field])
+                    )
+                    for term in terms
+                )
+                for field, length, counts in every
+            )  # fmt: skip
+            scores[edition] = (1 - BEST) * total + BEST * best
+        return scores
+
+
+ItemParts: TypeAlias = tuple[str, str | None, list[str], list[str]]
+WORDS = ("red", "chair", "chairs", "table", "KX-42", "cafe", "Café", "x1", "lamp")
+TEXT = st.lists(st.sampled_from(WORDS), min_size=0, max_size=6).map(" ".join)
+ITEM = st.tuples(TEXT, st.none() | TEXT, st.lists(TEXT, max_size=3), st.lists(TEXT, max_size=4))
+STEPS = st.lists(st.tuples(st.lists(st.integers(1, 20), max_size=3), st.lists(ITEM, max_size=4)), max_size=5)
+EVERY = ItemTexts(0, "x", None, WORDS)  # so that no word is looked for by another one
+
+
+@pytest.mark.parametrize("small", [0, words.SMALL])
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
+def test_it_ranks_like_plain_bm25f(
+    small: int, steps: list[tuple[list[int], list[ItemParts]]], query: list[str]
+) -> None:
+    index, alive, last = index_of(EVERY), {0: EVERY}, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words, "SMALL", small)
+        for removed, added in steps:
+            new = [
+                ItemTexts(last + n, name, path, tuple(captions), tuple(values))
+                for n, (name, path, values, captions) in enumerate(added, 1)
+            ]
+            last += len(new)
+            index.remove(removed)
+            index.add(new)
+            alive = {edition: one for edition, one in alive.items() if edition not in removed}
+            alive |= {one.edition: one for one in new}
+    asked = " ".join(query)
+    terms = dict.fromkeys(ANALYZER.terms(w for one in chunks(asked) for w in (*one.pieces, *one.wholes)))
+    wanted = PlainIndex(list(alive.values())).scores(list(terms))
+    everyone = ids(*range(30))
+    assert index.count() == len(alive)
+    assert index.scores(asked, everyone) == pytest.approx([wanted.get(n, 0.0) for n in range(30)], rel=1e-5)
+    editions, scores = index.rank(asked, 100)
+    assert set(editions.tolist()) == {edition for edition, score in wanted.items() if score > 0}
+    assert scores.tolist() == index.scores(asked, editions).tolist()
+    assert sorted(zip(-scores, editions, strict=True)) == list(zip(-scores, editions, strict=True))
+    for limit in range(len(editions)):
+        assert index.rank(asked, limit)[0].tolist() == editions[:limit].tolist()
+    odd = everyone[everyone % 2 == 1]
+    assert index.rank(asked, 100, odd)[0].tolist() == editions[editions % 2 == 1].tolist()
+
+
+def test_numbers_worked_out_by_hand() -> None:
+    index = index_of(item(1, "mug", "a red mug"), item(2, "vase", "a red vase", "red"))
+    # both have "red": ln(1 + 0.5 / 2.5); one has "mug": ln(1 + 1.5 / 1.5)
+    red, mug = math.log(1.2), math.log(2)
+    assert index.most("red mug") == pytest.approx(red + mug)
+    # captions: on average (3 + 4) / 2 words an item, (3 + 3 + 1) / 3 a text
+    whole, text = (0.25 + 0.75 * 3 / n for n in (3.5, 7 / 3))
+    x, y = 1 / whole, 1 / text
+    in_all = red * 2.2 * x / (1.2 + x) + mug * 2.2 * (2 + x) / (1.2 + 2 + x)
+    in_one = max((red + mug) * 2.2 * y / (1.2 + y), mug * 2.2 * 2 / 3.2)
+    assert index.scores("a red mug", ids(1))[0] == pytest.approx(0.5 * in_all + 0.5 * in_one, rel=1e-6)
+
+
+def test_many_items_and_their_ties() -> None:
+    count = 2 * BLOCK + 17
+    index = index_of(*(item(n, "thing", "a lamp" if n % 3 else "a lamp, a green lamp") for n in range(count)))
+    assert found(index, "lamp", 4) == [0, 3, 6, 9]
+    assert found(index, "green", count) == list(range(0, count, 3))
+    assert found(index, "thing", 5) == [0, 1, 2, 3, 4]
+    half = np.arange(1, count, 2)
+    assert index.rank("green", 3, half)[0].tolist() == [3, 9, 15]
+    index.remove(range(9, count))
+    assert (index.count(), found(index, "green")) == (9, [0, 3, 6])
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("acoustic guitar", ["guitar"]),
+        ("pizzas", ["pizza"]),
+        ("Pizza!", ["pizza"]),
+        ("the a of", ["kitchenTable_A"]),
+        ("a guitar for the beach", ["guitar", "beach"]),
+        ("CAFE", ["café"]),
+        ("kx-42/7B", ["KX-42/7b", "x 7"]),
+        ("kx42", ["KX-42/7b"]),
+        ("bookshelves", ["book shelf"]),
+        ("shelf", ["book shelf"]),
+        ("kitchen table", ["kitchenTable_A"]),
+        ("head phone", ["headphones"]),
+        ("guit", ["guitar"]),
+        ("gutiar", ["guitar"]),
+        ("guitr", ["guitar"]),
+        ("bech", ["beach"]),
+        ("77", []),
+        ("zxqv 77 kllp", []),
+        ("", []),
+        ("\0\ud800", []),
+    ],
+)
+def test_queries_find_what_they_mean(query: str, names: list[str]) -> None:
+    every = [
+        "guitar",
+        "pizza",
+        "café",
+        "KX-42/7b",
+        "book shelf",
+        "kitchenTable_A",
+        "headphones",
+        "beach",
+        "x 7",
+    ]
+    index = index_of(*(item(n, name, "thing mine") for n, name in enumerate(every)))
+    assert [every[n] for n in found(index, query)] == names
+    assert index.knows(query) == bool(names)
+
+
+def test_a_guess_is_made_only_where_a_word_is_unknown() -> None:
+    index = index_of(item(1, "car"), item(2, "carpet"), item(3, "cart"))
+    assert found(index, "car") == [1]
+    index.remove([1])
+    assert found(index, "car") == [2, 3]
+
+
+def test_stop_words_count_only_alone() -> None:
+    index = index_of(
+        item(1, "x", "the lamp of the house"), item(2, "y", "the the the of of"), item(3, "z", "lamp")
+    )
+    assert set(found(index, "the lamp of")) == {1, 3}
+    assert set(found(index, "the of")) == {1, 2}
+
+
+def test_a_phrase_in_quotes_is_one() -> None:
+    index = index_of(
+        item(1, "a", "red chair and blue table"),
+        item(2, "b", "a blue chair", "a red table"),
+        item(3, "c", "chair, red"),
+        item(4, "KX-42 stand", "for a red chair"),
+    )
+    assert set(found(index, "red chair")) == {1, 2, 3, 4}
+    for query in ('"red chair"', "“Red chairs”", 'table "red chair"', '„red chair"'):
+        assert set(found(index, query)) == {1, 4}
+        assert (index.scores(query, ids(1, 2, 3, 4)) > 0).tolist() == [True, False, False, True]
+    assert found(index, '"kx-42 stand"') == [4]
+    assert found(index, '"for chair"') == found(index, '"blue moon"') == []
+    assert set(found(index, '19" red')) == {1, 2, 3, 4}
+
+
+def test_a_hundred_captions_drown_nobody() -> None:
+    colours = ("red", "blue", "green", "black", "white")
+    kinds = ("chair", "table", "lamp", "sofa", "shelf")
+    many = [f"a {colour} {kind} {n}" for n in range(4) for colour in colours for kind in kinds]
+    index = index_of(
+        item(0, "everything", *many),
+        *(item(n, f"n{n}", f"a {colours[n % 5]} {kinds[n // 5]}", "nice") for n in range(25) if n),
+    )
+    for n in range(1, 25):
+        assert found(index, f"{colours[n % 5]} {kinds[n // 5]}")[0] == n
+    assert found(index, "red chair 3")[0] == 0
+
+
+def test_the_best_caption_counts_more_than_the_sum() -> None:
+    index = index_of(item(1, "a", "red box", "blue lid", "old"), item(2, "b", "red lid", "blue box", "old"))
+    assert found(index, "blue box")[0] == 2
+    assert found(index, "red box")[0] == 1
+
+
+def test_it_says_what_matched() -> None:
+    index = index_of(
+        item(7, "KX-42", "a green lamp", "a red chair", path="store/old_chair.glb", values="oak;9.5")
+    )
+    assert [index.best_text(q, 7) for q in ("kx-42", "red chair", "green", "oak", "glb", "sofa")] == [
+        "name", 1, 0, "payload", "path", None,
+    ]  # fmt: skip
+    assert index.matched_words("A KX-42, green and round", 7) == ("KX-42", "green")
+    assert index.matched_words("green", 8) == ()
+    assert index.best_text("green", 8) is None
+
+
+def test_languages_of_the_texts() -> None:
+    german = [
+        item(n, f"n{n}", "der rote Stuhl steht auf dem Boden und ist nicht für den Garten") for n in range(9)
+    ]
+    assert index_of(*german).spoken() == ("german",)
+    index = WordIndex(("german",))
+    index.add([*german, item(20, "x", "zwei Stühle")])
+    assert 20 in found(index, "Stuhl", 20)
+    assert index.languages == ("german",)
+
+
+def test_an_edition_stands_once() -> None:
+    index = index_of(item(1), item(2))
+    for new in ([item(3), item(3)], [item(2), item(4)]):
+        with pytest.raises(TextIndexError, match="stands twice"):
+            index.add(new)
+    assert index.count() == 2
+    index.remove([2, 5])
+    index.add([item(2, "again")])
+    assert found(index, "again") == [2]
+    assert isinstance(index, TextIndex)
+
+
+def test_very_long_and_very_many_texts() -> None:
+    index = index_of(
+        item(1, "x", "word " * 70_000, "tail"), item(2, "y", *["lamp"] * 3_000), item(3, "z" * 5_000)
+    )
+    assert found(index, "word") == [1]
+    assert found(index, "lamp") == [2]
+    assert index.best_text("lamp", 2) == 0
+    assert len(found(index, " ".join(f"w{n}" for n in range(500)) + " lamp")) <= 1
+
+
+def test_what_is_saved_comes_back(tmp_path: Path) -> None:
+    index = index_of(*(item(n, f"part{n}", f"a red lamp {n % 7}") for n in range(600)))
+    index.remove(range(0, 600, 5))
+    index.save(tmp_path / "words")
+    again = WordIndex()
+    again.load(tmp_path / "words")
+    for one in (index, again):
+        assert one.count() == 480
+        one.add([item(1000, "new", "a red lamp")])
+        one.remove([1])
+    for query in ("red lamp", "part17", "lamp 3", "new"):
+        assert found(again, query, 50) == found(index, query, 50)
+    empty = WordIndex()
+    empty.save(tmp_path / "empty")
+    again.load(tmp_path / "empty")
+    assert (again.count(), found(again, "lamp")) == (0, [])
+
+
+def test_a_damaged_save_is_refused(tmp_path: Path) -> None:
+    index = index_of(*(item(n, f"part{n}") for n in range(50)))
+    index.save(tmp_path / "words")
+    for file in sorted((tmp_path / "words").iterdir()):
+        whole = file.read_bytes()
+        for broken in (whole[: len(whole) // 2], b"", whole[:-1] + bytes([whole[-1] ^ 1])):
+            file.write_bytes(broken)
+            with pytest.raises(TextIndexError):
+                WordIndex().load(tmp_path / "words")
+        file.write_bytes(whole)
+    WordIndex().load(tmp_path / "words")
+    with pytest.raises(TextIndexError):
+        WordIndex().load(tmp_path / "nothing")
+
+
+def test_questions_run_beside_changes() -> None:
+    index, stop, wrong = (
+        index_of(*(item(n, f"part{n}", "a red lamp") for n in range(300))),
+        threading.Event(),
+        [],
+    )
+
+    def ask() -> None:
+        while not stop.is_set():
+            editions, scores = index.rank("red lamp", 1000)
+            if not (290 <= len(editions) <= 310 and (scores > 0).all()):
+                wrong.append(len(editions))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for n in range(300, 420):
+        index.remove([n - 300])
+        index.add([item(n, f"part{n}", "a red lamp")])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert (wrong, index.count()) == ([], 300)
+
+
+def test_without_numba_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [item(n, f"part{n % 7}", f"a red lamp {n % 5}", "a blue lamp") for n in range(60)]
+    queries = ("red lamp 3", "part4", '"blue lamp" 2', "lamp")
+    compiled = index_of(*items)
+    wanted = [compiled.rank(query, 40) for query in queries]
+    kernels.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(word_kernels, "find_spec", lambda _: None)
+        plain = index_of(*items)
+        for query, (editions, scores) in zip(queries, wanted, strict=True):
+            ranked, same = plain.rank(query, 40)
+            assert ranked.tolist() == editions.tolist()
+            assert same == pytest.approx(scores, rel=1e-6)
+            assert plain.scores(query, editions) == pytest.approx(scores, rel=1e-6)
+        assert plain.having_all(["red", "part3"], 9) == compiled.having_all(["red", "part3"], 9)
+        assert kernels() is word_kernels
+    kernels.cache_clear()

@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from app.errors import ApiError
+from app.operations.logs import key_name
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 LONGEST_RETRY_SECONDS = 30
 SMOOTHING = 0.1
-OnBatch: TypeAlias = Callable[[int, float, float], None]  # how many, seconds waited, seconds worked
+KeyName: TypeAlias = str | None
+OnBatch: TypeAlias = Callable[[Sequence[KeyName], float, float], None]  # whose; seconds waited, worked
 
 
 class QueueFullError(ApiError):
@@ -36,10 +38,10 @@ class _Waiting(Generic[Request, Answer]):
 
     def __init__(self, request: Request, answer: "asyncio.Future[Answer]") -> None:
         self.request, self.answer = request, answer
-        self.since = time.perf_counter()
+        self.since, self.key = time.perf_counter(), key_name.get()
 
 
-def ignore_batch(_batch: int, _waited: float, _worked: float) -> None:
+def ignore_batch(_keys: Sequence[KeyName], _waited: float, _worked: float) -> None:
     """For callers that measure nothing."""
 
 
@@ -107,7 +109,7 @@ class Batcher(Generic[Request, Answer]):
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, batch, outcomes)
             self._each += SMOOTHING * (took / len(batch) - self._each)
-            self._watch(len(batch), start - batch[0].since, took)
+            self._watch([job.key for job in batch], start - batch[0].since, took)
 
     def _next(self) -> list[_Waiting[Request, Answer]]:
         """The waiting requests, once there are some; none when it is time to stop."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from app.concurrency.batching import OnBatch, QueueFullError, ignore_batch
+from app.concurrency.batching import KeyName, OnBatch, QueueFullError, ignore_batch
+from app.operations.logs import key_name
 from renderers.sandbox import RenderLane, SlowMeshError
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class ThreadPool:
             if self.waiting >= self.room:
                 raise QueueFullError(self.waiting, 1.0)
             self._accepted += 1
-            timed = partial(self._timed, work, since)
+            timed = partial(self._timed, work, since, key_name.get())
             heapq.heappush(self._pending, PoolTurn(since + delay, next(self._numbers), running, timed))
         self._executor.submit(self._run_next)
         return await asyncio.wrap_future(running)
@@ -68,12 +69,12 @@ class ThreadPool:
             except BaseException as error:  # noqa: BLE001 (it is the caller's)
                 turn.running.set_exception(error)
 
-    def _timed(self, work: Callable[[], T], since: float) -> T:
+    def _timed(self, work: Callable[[], T], since: float, key: KeyName) -> T:
         start = time.perf_counter()
         try:
             return work()
         finally:
-            self._watch(1, start - since, time.perf_counter() - start)
+            self._watch([key], start - since, time.perf_counter() - start)
 
     def _done(self, _: "Future[T]") -> None:
         with self._lock:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from app.collections.collections import Collections, CollectionService
-from app.concurrency.batching import OnBatch
+from app.concurrency.batching import KeyName, OnBatch
 from app.operations.logs import access_log, key_name
 from app.operations.probes import DriftMonitor, ProbeResult
 from index.engines.segments import SegmentReport
@@ -223,12 +223,15 @@ class Telemetry:
         self._works = MetricHistogram(SECOND_BUCKETS, "work")
         self.verdicts = MetricCounter("collection", "verdict")
         self._answers = MetricCounter("collection", "match")
+        self._key_requests, self._key_seconds = MetricCounter("key"), MetricCounter("key", "work")
         add = self.registry.add
         add("multifold_requests_total", "Requests answered.", self._requests)
         add("multifold_request_seconds", "From the first byte to the answer.", self._seconds)
         add("multifold_batch_size", "Requests that were worked on together.", self._sizes)
         add("multifold_wait_seconds", "How long the first of a batch waited.", self._waits)
         add("multifold_work_seconds", "How long a batch took, or one rescoring.", self._works)
+        add("multifold_key_requests_total", "Requests of each key.", self._key_requests)
+        add("multifold_key_work_seconds_total", "Work for each key, its share of batches.", self._key_seconds)
         add("multifold_feedback_total", "Verdicts on hits.", self.verdicts)
         add("multifold_answers_total", "Searches by how well their best hit matches.", self._answers)
         self._describe(collections)
@@ -236,6 +239,7 @@ class Telemetry:
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.add(method if method in KNOWN_METHODS else "other", route, str(status))
         self._seconds.observe(seconds, route)
+        self._key_requests.add(_key_label(key_name.get()))
         if self._log_all or status >= 500:
             fields = {"event": "request", "method": method, "route": route, "status": status}
             fields |= {"ms": round(1000 * seconds, 2), "key": key_name.get()}
@@ -246,10 +250,12 @@ class Telemetry:
         self._answers.add(collection, rate_match(hits))
 
     def watch(self, work: str) -> OnBatch:
-        def observe(size: int, waited: float, worked: float) -> None:
-            self._sizes.observe(size, work)
+        def observe(keys: Sequence[KeyName], waited: float, worked: float) -> None:
+            self._sizes.observe(len(keys), work)
             self._waits.observe(waited, work)
             self._works.observe(worked, work)
+            for key in keys:
+                self._key_seconds.add(_key_label(key), work, by=worked / len(keys))
 
         return observe
 
@@ -310,6 +316,10 @@ class Telemetry:
         self._show("multifold_disk_free_bytes", "What is free on it.", lambda: disk().free)
         self._show("multifold_resident_bytes", "Memory in use.", _resident_bytes)
         self._show("multifold_cpu_seconds_total", "Processor time used.", time.process_time, "counter")
+
+
+def _key_label(key: KeyName) -> str:
+    return key or "none"
 
 
 def rate_match(hits: Sequence[Hit]) -> str:

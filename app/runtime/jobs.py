@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 from starlette.concurrency import run_in_threadpool
 
+from app.operations.logs import key_name
 from index.jobs import JobList, JobProgress, JobRecord
 from index.store.database import StoreError
 from multifold.errors import MultifoldError
@@ -17,6 +19,7 @@ from multifold.types import JobState
 
 log = logging.getLogger("multifold.app")
 POLL_SECONDS, REPORT_SECONDS = 2.0, 1.0  # seconds between two polls for work, and between two reports
+KEY_FIELD = "key_name"  # of a job's spec: whose job it is
 JobHandler: TypeAlias = Callable[[JobRecord, JobProgress], Awaitable[None]]
 
 
@@ -30,6 +33,7 @@ class JobRunner:
         self._loop = asyncio.create_task(self._work())
 
     async def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
+        spec = {**spec, KEY_FIELD: key_name.get()}
         job = await run_in_threadpool(self._jobs.add, kind, collection, spec, total)
         self._added.set()
         return job
@@ -57,6 +61,8 @@ class JobRunner:
 
     async def _run(self, job: JobRecord) -> None:
         progress = job.progress
+        key_name.set(job.spec.get(KEY_FIELD))  # for the audit log and the metrics
+        job = replace(job, spec={name: value for name, value in job.spec.items() if name != KEY_FIELD})
         running = asyncio.ensure_future(self._handlers[job.kind](job, progress))
         try:
             while not running.done():

@@ -26,6 +26,7 @@ from app.settings import Settings
 from tests import tiny
 from tests.waiting import until
 
+LONGEST = 600.0  # seconds
 BOXES = ("red", "green", "blue", "yellow")
 
 
@@ -70,8 +71,9 @@ class House:
 
 @contextmanager
 def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa: ANN401 (any setting)
-    """Open it, run it in a thread, close it."""
-    settings = Settings(data=data, bundle=bundle, port=0, threads=1, **changes)
+    """Open it, run it in a thread, close it. Its limits are those of a busy machine."""
+    limits: dict[str, Any] = {"patience": LONGEST, "render_seconds": LONGEST / 4} | changes
+    settings = Settings(data=data, bundle=bundle, port=0, threads=1, **limits)
     with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
         with open_collections(settings) as shelf:
@@ -83,7 +85,7 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
             thread.start()
             try:
                 until(lambda: server.started, what="the service to start")
-                with httpx.Client(base_url=settings.url, trust_env=False, timeout=60) as client:
+                with httpx.Client(base_url=settings.url, trust_env=False, timeout=LONGEST) as client:
                     yield House(shelf, client, settings.url, server)
             finally:
                 server.should_exit = True

@@ -35,6 +35,6 @@ def run(language: str, text: str) -> None:
     if language == "python":
         exec(compile(text, "docs/api.md", "exec"), {})
         return
-    done = subprocess.run(["bash", "-euc", text], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-euc", text], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     assert '"error":{"code":"internal"' not in done.stdout

@@ -179,6 +179,34 @@ def test_changes_are_written_down_with_their_key(locked: House) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_what_a_key_costs_is_counted_also_in_its_jobs(locked: House) -> None:
+    def costs() -> dict[str, float]:
+        text = locked.client.get("/metrics", headers={"x-api-key": ADMIN}).text
+        lines = [line for line in text.splitlines() if line.startswith("multifold_key_")]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    def ask(path: str, **content: Any) -> httpx.Response:  # noqa: ANN401
+        return locked.client.post(path, headers={"x-api-key": WRITE}, **content)
+
+    searches = 'multifold_key_work_seconds_total{key="write-2",work="search"}'
+    requests = 'multifold_key_requests_total{key="write-2"}'
+    items = 'multifold_key_work_seconds_total{key="write-2",work="items"}'
+    before = costs()
+    assert ask("/v1/search", json={"text": "a lamp that no test asked for"}).status_code == 200
+    locked.settle()
+    middle = costs()
+    assert middle[searches] > before.get(searches, 0.0)
+    assert middle[requests] == before.get(requests, 0.0) + 1
+    job = ask("/v1/items/bulk", json={"items": [{"id": "by-job", "texts": ["a lamp"]}]}).json()
+    with Client(locked.url, api_key=WRITE) as client:
+        assert client.wait(job["job"]["id"]).state == "done"
+        client.delete("by-job")
+    assert costs()[items] > middle.get(items, 0.0)
+    lines = (locked.service.settings.data / "audit.jsonl").read_text().splitlines()
+    writers = [line["key"] for line in map(json.loads, lines) if line["ids"] == ["by-job"]]
+    assert writers == ["write-2", "write-2"]
+
+
 def test_no_page_elsewhere_may_ask_unless_it_is_named(locked: House, tmp_path: Path, bundle: Path) -> None:
     origin = {"origin": "https://shop.example", "access-control-request-method": "POST"}
     assert "access-control-allow-origin" not in locked.client.options("/v1/search", headers=origin).headers

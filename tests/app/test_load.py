@@ -53,7 +53,7 @@ def door(small: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
 
 
 def ask(shop: House, text: str) -> httpx.Response:
-    return httpx.post(f"{shop.url}/v1/search", json={"text": text}, timeout=30, trust_env=False)
+    return httpx.post(f"{shop.url}/v1/search", json={"text": text}, timeout=600, trust_env=False)
 
 
 def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: Door) -> None:

@@ -57,7 +57,7 @@ class Process:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and self.process.poll() is None:
             if found := re.search(r"ready at (\S+)", self.output):
-                return httpx.Client(base_url=found[1], trust_env=False, timeout=60)
+                return httpx.Client(base_url=found[1], trust_env=False, timeout=600)
             time.sleep(0.02)
         raise AssertionError(f"it never got ready: {self.output}")
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from multifold.errors import MultifoldError
-from tests.training.losses import DIRECTIONS, both
+from tests.training.losses import DIRECTIONS, all_inside, both
 from training.losses import LOSSES, Loss, build
 from training.losses.multifold import draw, weighted
 from training.losses.pairs import infonce
 from training.losses.plain import draw_places, repeated_hard
 from training.losses.rows import find_positives, summarize_rows
 
+SOFTENED = ("infonce", "infonce_mask", "all_positives", "sigmoid")
 GOLDEN = Path(__file__).parent.parent / "golden" / "losses.json"
 
 
@@ -49,6 +50,13 @@ def test_golden_numbers(name: str) -> None:
     groups = torch.tensor(golden["rows"]), torch.tensor(golden["columns"])
     found = build(name)(logits, *groups, teacher, progress=0.0).item()
     assert found == pytest.approx(golden["losses"][name], abs=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_positives_inside_the_log_equal_the_plain_computation(seed: int) -> None:
+    case = ragged(seed)
+    expected = both(all_inside, *(each.numpy() for each in case))
+    assert build("all_positives", inside=True)(*case).item() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -181,14 +189,14 @@ def test_evenness_moves_with_the_training(seed: int, progress: float, end: float
     """At any time it is MFH with that weight and a teacher to whom all columns are alike."""
     logits, rows_, columns, _ = ragged(seed)
     now, nobody = 0.7 + (end - 0.7) * progress, torch.zeros_like(logits)
-    for even, taught in (("mfh_even", "mfh"), ("infonce_even", "infonce_soft")):
+    for even, taught in (("mfh_even", "mfh"), *((f"{name}_even", f"{name}_soft") for name in SOFTENED)):
         found = build(even, alpha=0.7, alpha_end=end)(logits, rows_, columns, progress=progress)
         torch.testing.assert_close(found, build(taught, alpha=now)(logits, rows_, columns, nobody))
 
 
 def test_evenness_is_gone_in_the_end() -> None:
     case = ragged(6)[:3]
-    for even, plain in (("mfh_even", "hard"), ("infonce_even", "infonce")):
+    for even, plain in (("mfh_even", "hard"), *((f"{name}_even", name) for name in SOFTENED)):
         torch.testing.assert_close(build(even)(*case, progress=1.0), build(plain)(*case))
         assert build(even)(*case, progress=0.0).item() != pytest.approx(build(plain)(*case).item())
 

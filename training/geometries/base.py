@@ -47,9 +47,9 @@ class Geometry(nn.Module, ABC):
             return self.compare(self.index_vectors(query), self.index_vectors(gallery))
 
     def logits(self, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]) -> Float[Tensor, "q g"]:
-        """Similarity under the temperature."""
+        """Similarity under the temperature, and its bias where there is one."""
         scaled: Tensor = self.similarity(query, gallery) * self.temperature()
-        return scaled
+        return scaled if self.temperature.bias is None else scaled + self.temperature.bias
 
     def clamp(self) -> None:
         """Bring learned numbers back between their bounds; the loop calls it after every step."""
@@ -64,7 +64,8 @@ class Geometry(nn.Module, ABC):
 
     def learned(self) -> dict[str, float]:
         """The numbers that training has found, for logs and descriptions."""
-        return {"scale": self.temperature().item()}
+        bias = self.temperature.bias
+        return {"scale": self.temperature().item()} | ({} if bias is None else {"bias": bias.item()})
 
     def stated(self) -> dict[str, float | int]:
         """The numbers that a bundle states: those that were found, and those that its readers need."""

@@ -1,8 +1,7 @@
 """Losses by name: pure functions of logits and groups. A new one is a row loss and a line in the table."""
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -25,6 +24,7 @@ class Loss:
     row_loss: RowLoss
     target: Target | None = None  # whose probabilities it learns from, besides the groups
     forward: float = 0.5  # the weight of rows -> columns; the rest is columns -> rows
+    needs_bias: bool = False  # of the logits: it is no softmax, which an offset would not change
 
     def __call__(
         self,
@@ -66,19 +66,24 @@ class Loss:
         return probabilities(teacher.detach().to(logits.dtype))
 
 
-LOSSES: Mapping[str, Loss] = {
+LOSSES: dict[str, Loss] = {
     "infonce": Loss(pairs.infonce),
     "infonce_mask": Loss(pairs.infonce_mask),
-    "infonce_soft": Loss(multifold.infonce_soft, target="teacher"),
-    "infonce_even": Loss(multifold.infonce_even, target="even"),
     "robust_xr": Loss(pairs.robust_xr, target="swapped"),
     "all_positives": Loss(multifold.all_positives),
     "soft": Loss(multifold.soft, target="teacher"),
     "hard": Loss(multifold.hard),
     "mfh": Loss(multifold.mfh, target="teacher"),
     "mfh_even": Loss(multifold.mfh_even, target="even"),
+    "sigmoid": Loss(multifold.sigmoid, needs_bias=True),
     "tricolo": Loss(pairs.infonce, forward=0.25),  # rows are views: text -> shape has the weight 0.75
 }
+for _name in ("infonce", "infonce_mask", "all_positives", "sigmoid"):
+    _loss = LOSSES[_name]
+    LOSSES[f"{_name}_soft"] = replace(
+        _loss, row_loss=multifold.with_teacher(_loss.row_loss), target="teacher"
+    )
+    LOSSES[f"{_name}_even"] = replace(_loss, row_loss=multifold.with_even(_loss.row_loss), target="even")
 
 
 SHARES = ("alpha", "alpha_end", "most")  # parameters between 0 and 1
@@ -99,7 +104,7 @@ def build(name: str, **params: int | float) -> Loss:
             raise MultifoldError(f"the parameter {param!r} is a share between 0 and 1, not {value}")
         if param == "draws" and (value < 0 or value != int(value)):
             raise MultifoldError(f"'draws' is a whole number from 0, and 0 stands for the limit, not {value}")
-    return Loss(partial(loss.row_loss, **params), loss.target, loss.forward)
+    return replace(loss, row_loss=partial(loss.row_loss, **params))
 
 
 def probabilities(logits: Logits) -> Logits:

@@ -18,8 +18,7 @@ from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from training.losses.pairs import infonce
-from training.losses.rows import LossRows, LossTerms
+from training.losses.rows import LossRows, LossTerms, RowLoss
 
 LIMIT = 0  # draws: as if there were infinitely many
 ALPHA = 0.6
@@ -59,11 +58,6 @@ def mfh(rows: LossRows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positiv
     return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha)
 
 
-def infonce_soft(rows: LossRows, *, alpha: float = ALPHA) -> LossTerms:
-    """The papers' baseline: one-pair InfoNCE, softened in the same way."""
-    return _mixed(rows, infonce(rows), alpha, alpha)
-
-
 def mfh_even(
     rows: LossRows,
     *,
@@ -76,15 +70,39 @@ def mfh_even(
     return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha_end)
 
 
-def infonce_even(rows: LossRows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> LossTerms:
-    return _mixed(rows, infonce(rows), alpha, alpha_end)
-
-
-def all_positives(rows: LossRows) -> LossTerms:
-    """All positives of a row share one denominator with its negatives."""
+def all_positives(rows: LossRows, *, inside: bool = False) -> LossTerms:
+    """The positives of a row share one denominator; `inside` has their mean within the logarithm."""
     _, valid, counts = rows.positives
-    positive = (rows.own * valid).sum(1) / counts.clamp(min=1)
+    if inside:
+        own = rows.own.masked_fill(~valid, torch.finfo(rows.own.dtype).min)  # -inf would have no gradient
+        positive = own.logsumexp(1) - counts.clamp(min=1).to(own.dtype).log()
+    else:
+        positive = (rows.own * valid).sum(1) / counts.clamp(min=1)
     return LossTerms(rows.everyone - positive, counts > 0)
+
+
+def sigmoid(rows: LossRows) -> LossTerms:
+    """Each column on its own: log(1 + e^s) for all, less s for those of the row's own item."""
+    own = (rows.own * rows.positives.valid).sum(1)
+    return LossTerms(softplus(rows.logits).sum(1) - own, torch.ones_like(rows.groups, dtype=torch.bool))
+
+
+def with_teacher(right: RowLoss) -> RowLoss:
+    """Mixed with the soft term, at one weight."""
+
+    def mixed(rows: LossRows, *, alpha: float = ALPHA) -> LossTerms:
+        return _mixed(rows, right(rows), alpha, alpha)
+
+    return mixed
+
+
+def with_even(right: RowLoss) -> RowLoss:
+    """Mixed with the soft term, its weight on the way to none."""
+
+    def mixed(rows: LossRows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> LossTerms:
+        return _mixed(rows, right(rows), alpha, alpha_end)
+
+    return mixed
 
 
 def _mixed(rows: LossRows, right: LossTerms, start: float, end: float) -> LossTerms:

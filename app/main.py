@@ -15,7 +15,7 @@ from app.collections.collections import Collections, open_collections
 from app.http import middleware
 from app.http.dependencies import collection_name
 from app.http.job_handlers import job_handlers
-from app.http.openapi import describe_models, error_responses
+from app.http.openapi import TAGS, complete_description, error_responses, operation_name
 from app.http.routes import (
     bulk,
     collections,
@@ -61,13 +61,14 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
             async with Runtime.of(own, job_handlers) as app.state.runtime:
                 yield
 
-    # The interactive documentation pages would load code from other hosts; the schema itself stays.
     app = FastAPI(
         title="Multifold",
         description=ABOUT,
         version=version("multifold"),
         lifespan=lifespan,
-        docs_url=None,
+        openapi_tags=[{"name": name, "description": about} for name, about in TAGS.items()],
+        generate_unique_id_function=operation_name,
+        docs_url=None,  # its pages would load code from other hosts; ours are at the same address
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # we tell our own
     )
@@ -95,7 +96,8 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
             dependencies=[Depends(collection_name)],
             responses=error_responses(404, 422),
         )
+    app.mount("/web/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
     app.mount("/web", StaticFiles(directory=pages.WEB))
-    describe_models(app)
+    complete_description(app)
     list(iter_route_contexts(app.routes))  # made here, once; else by whoever asks first
     return app

@@ -4,8 +4,11 @@
     multifold pull siglip2-b16-small bundles/siglip2
     multifold pull OWNER/REPOSITORY bundles/mine --variant fp16 --revision COMMIT
     multifold pull clip-b32 bundles/clip --from downloads/clip-vit-base-patch32
+    multifold pull nllb-base --language cs
+    multifold pull --for photos --language cs
     multifold pull potion-base-8M bundles/clip
 
+`--for` pulls two or three encoders, asks each with the captions of your own pictures, and names the best.
 A text reader, such as potion-base-8M, becomes a part of the bundle that is named, or a folder of its own.
 NAME is one of the list, or a repository of the model hub in the layout of immich or of transformers.js.
 What a broken line has brought stays, and the next run goes on from there.
@@ -15,9 +18,14 @@ import argparse
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from app.pull.catalogue import PublishedEncoder, find_published_encoder, format_catalogue
+from app.pull.catalogue import PublishedEncoder, candidates, find_published_encoder, format_catalogue
+from app.pull.languages import flores_code
+from app.pull.lock import check_commit, lock_commit
 from app.pull.published_files import VARIANTS, PublishedFiles, PullError, Variant, open_published_folder
 from app.pull.readers import (
     WANTED_FILES,
@@ -27,8 +35,12 @@ from app.pull.readers import (
     write_reader,
 )
 
+if TYPE_CHECKING:
+    from multifold.bundle.encoder import Encoder
+
 MOST_BYTES = 8 * 10**9
 DOWNLOAD_SUFFIX = ".download"
+DESCRIPTION_FILE = "bundle.json"
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -37,6 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("name", nargs="?", metavar="NAME", help="of the list, or OWNER/REPOSITORY")
     add("bundle", nargs="?", type=Path, help="its folder (default: bundles/NAME, or readers/NAME)")
     add("--list", action="store_true", help="the encoders and text readers that are known")
+    add(
+        "--for",
+        dest="own",
+        type=Path,
+        metavar="FOLDER",
+        help="compare on captioned pictures",
+    )
+    add("--candidates", metavar="NAMES", help="with --for: which encoders, separated by commas")
+    add("--language", help="of the captions and queries: en, cs … (for --for, and for NLLB)")
+    add(
+        "--prefixes",
+        metavar="NUMBERS",
+        help="trained lengths of its vectors: 64,128",
+    )
     add("--reader", action="store_true", help="OWNER/REPOSITORY is a text reader")
     add("--from", dest="folder", type=Path, metavar="FOLDER", help="files already here: no network")
     add("--variant", choices=VARIANTS, help="of the graphs (default: the list's, else fp32)")
@@ -51,25 +77,73 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print(f"{format_catalogue()}\n\n{format_readers()}")
         return 0
+    if args.language is not None:
+        flores_code(args.language)  # refuses a language that it does not know
+    if args.own is not None:
+        return _compare(args)
     if args.name is None:
         raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
     reader = find_published_reader(args.name)
     if reader is not None or args.reader:
         return _pull_reader(args, reader or PublishedReader(args.name, args.name))
-    listed = find_published_encoder(args.name)
-    folder = args.bundle or Path("bundles") / args.name.split("/")[-1]
-    if listed is None and args.folder is None and not REPOSITORY.fullmatch(args.name):
-        raise PullError(f"{args.name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
-    entry = listed or PublishedEncoder(args.name, args.name)
+    folder = args.bundle or _default_folder(args.name, args.language)
+    _pull_encoder(args, args.name, folder)
+    print(f"serve it: make serve BUNDLE={folder}")
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    """Pull the candidates, each into a bundle of its name, and say which is best on the user's own things."""
+    from app.pull.choice import compare_candidates, read_captioned
+    from multifold.bundle.canary import open_encoder
+
+    if args.name is not None:
+        raise PullError("say NAME, or --for FOLDER with --candidates; not both")
+    names = [one.name for one in candidates(args.language or "en")]
+    if args.candidates is not None:
+        names = [name.strip() for name in args.candidates.split(",") if name.strip()]
+    if not names:
+        raise PullError("--candidates names no encoder")
+    things = read_captioned(args.own)
+    published = args.folder
+
+    def open_one(name: str) -> "Encoder":
+        folder = _default_folder(name, args.language)
+        if not (folder / DESCRIPTION_FILE).is_file():
+            if published is not None:
+                args.folder = published / name.split("/")[-1]
+            _pull_encoder(args, name, folder)
+        return open_encoder(folder)
+
+    choice = compare_candidates(names, things, open_one)
+    print("\n".join(choice.lines))
+    print(f"serve it: make serve BUNDLE={_default_folder(choice.best, args.language)}")
+    return 0
+
+
+def _default_folder(name: str, language: str | None) -> Path:
+    """bundles/NAME; towers that are told the language of texts are another bundle in each."""
+    plain = name.split("/")[-1]
+    return Path("bundles") / (f"{plain}-{language}" if language and "nllb" in plain else plain)
+
+
+def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
+    listed = find_published_encoder(name)
+    if listed is None and args.folder is None and not REPOSITORY.fullmatch(name):
+        raise PullError(f"{name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
+    entry = listed or PublishedEncoder(name, name)
     variant: Variant = args.variant or entry.variant
     downloads = folder.with_name(folder.name + DOWNLOAD_SUFFIX)
-    source = _fetch_source(args, entry, variant, downloads)
+    source = _fetch_source(args, entry, variant, downloads, lock=folder.parent)
     print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)
     from app.pull.build import BundleRequest, build_bundle
 
-    about = f"Published towers {args.name} ({variant})." if listed is None else entry.about
-    request = BundleRequest(args.name.split("/")[-1], about, variant, args.rig)
+    about = f"Published towers {name} ({variant})." if listed is None else entry.about
+    prefixes = _numbers(args.prefixes)
+    request = BundleRequest(name.split("/")[-1], about, variant, args.rig, args.language, prefixes)
     bundle = build_bundle(source, folder, request)
+    if (commit := source.origin.get("revision")) is not None:
+        lock_commit(folder.parent, entry.repository, commit)
     shutil.rmtree(downloads, ignore_errors=True)
     licence, image, text = bundle.provenance["licence"], bundle.image, bundle.text
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
@@ -77,8 +151,13 @@ def run(args: argparse.Namespace) -> int:
     print(f"  {bundle.variant}, {bundle.geometry.dim} numbers a vector; pictures of {size}")
     print(f"  texts of up to {text.context} tokens, cleaned as {text.cleaning}, length {text.length}")
     print(f"  licence: {licence}" + (" (see what the publisher says)" if licence == "unknown" else ""))
-    print(f"serve it: make serve BUNDLE={folder}")
-    return 0
+
+
+def _numbers(raw: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(int(one) for one in raw.split(","))) if raw else ()
+    except ValueError:
+        raise PullError(f"--prefixes takes numbers such as 64,128, not {raw!r}") from None
 
 
 def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> int:
@@ -100,7 +179,9 @@ def _fetch_source(
     variant: Variant,
     downloads: Path,
     wanted: Sequence[str] = (),
+    lock: Path | None = None,
 ) -> PublishedFiles:
+    """The files from a folder or the hub. Without a revision, a commit that was pulled before stays."""
     pins = entry.sha256 if args.revision in (None, entry.revision) else {}  # the list knows no other files
     licence = args.licence or entry.licence or None
     if args.folder is not None:
@@ -110,4 +191,6 @@ def _fetch_source(
     revision = args.revision or entry.revision or "main"
     print(f"fetching {entry.repository} at {revision}", flush=True)
     request = hub.HubRequest(entry.repository, revision, variant, licence, args.most)
+    if lock is not None and args.revision is None and entry.revision is None:
+        request = replace(request, check=partial(check_commit, lock, entry.repository))
     return hub.fetch_from_hub(request, downloads, pins, args.hub or hub.HUB_ADDRESS, wanted)

@@ -205,7 +205,7 @@ class BodyLimit(HttpMiddleware):
 
 
 COLLECTION_PREFIX = re.compile(r"/v1/collections/[^/]+(?=/)")
-OPEN_PATHS = re.compile(r"/|/healthz|/readyz|/openapi\.json|/web/.*")
+OPEN_PATHS = re.compile(r"/|/docs|/healthz|/readyz|/openapi\.json|/web/.*")
 READ_PATHS = re.compile(
     r"/v1/(search|search/batch|facets|embeddings|traverse|explain|items/scroll|items/count|items/.+/similar)",
     re.DOTALL,

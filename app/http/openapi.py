@@ -1,4 +1,4 @@
-"""What OpenAPI needs beside the routes: the shape of errors, and bodies that routes read themselves."""
+"""What OpenAPI needs beside the routes: names, tags, keys, errors, and bodies that routes read."""
 
 from typing import Any
 
@@ -7,13 +7,39 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from app.errors import CODES, STATUSES
+from app.http.middleware import required_scope
 
 BODIES_READ_BY_ROUTES: list[type[BaseModel]] = []
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 BINARY_FILE = {"type": "string", "format": "binary"}
+NAMED_COLLECTION = "/v1/collections/{collection}/"
+TAGS = {
+    "search": "Find items by texts, images, meshes, items and vectors.",
+    "items": "Write, read, change, list and remove items, and look at their pictures.",
+    "facets": "Count the values of payload keys.",
+    "feedback": "Keep verdicts on hits, and read them.",
+    "insight": "See why an item matches, and how general a query is.",
+    "embeddings": "Get index vectors of texts, images and meshes, in the shape of OpenAI's API.",
+    "snapshots": "Take, download and remove copies of a collection.",
+    "collections": "Create, rebuild, rename and drop collections, and see their bundles.",
+    "jobs": "Follow long operations, and cancel them.",
+    "info": "Read versions, the encoder, the collection and the limits.",
+    "health": "Watch the service.",
+}
+KEY = "A key of `multifold keys`. A service without keys asks for none."
+SECURITY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": KEY},
+    "key": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": KEY},
+}
+WITH_OR_WITHOUT_KEY: list[dict[str, list[str]]] = [{"bearer": []}, {"key": []}, {}]
 
 
 CODES_DESCRIPTION = "; ".join(f"`{code}`: {why}" for code, why in CODES.items())
+
+
+def operation_name(route: Any) -> str:  # noqa: ANN401 (a route, or its context in an application)
+    """The name of an operation: that of its function, and of the form that names its collection."""
+    return f"{route.name}_in_collection" if route.path.startswith(NAMED_COLLECTION) else route.name
 
 
 class ErrorDetail(BaseModel):
@@ -55,8 +81,8 @@ def body_route(model: type[BaseModel], *statuses: int, **others: dict[str, Any])
     }
 
 
-def describe_models(app: FastAPI) -> None:
-    """Give the application's description the models of the bodies that its routes read themselves."""
+def complete_description(app: FastAPI) -> None:
+    """Give the application's description the bodies that its routes read themselves, and keys."""
     describe = app.openapi
 
     def describe_all() -> dict[str, Any]:
@@ -65,6 +91,20 @@ def describe_models(app: FastAPI) -> None:
             [(model, "validation") for model in BODIES_READ_BY_ROUTES], ref_template=SCHEMA_REFERENCE
         )
         document["components"]["schemas"].update(schemas["$defs"])
+        document["components"]["securitySchemes"] = SECURITY_SCHEMES
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                _describe_key(operation, required_scope(method.upper(), path))
         return document
 
     app.openapi = describe_all  # type: ignore[method-assign]
+
+
+def _describe_key(operation: dict[str, Any], scope: str | None) -> None:
+    operation["security"] = [] if scope is None else WITH_OR_WITHOUT_KEY
+    if scope is not None:
+        operation["x-scope"] = scope  # of the key
+        answer = {"application/json": {"schema": {"$ref": SCHEMA_REFERENCE.format(model="ErrorAnswer")}}}
+        for status in (401, 403):
+            operation["responses"][str(status)] = {"description": STATUSES[status][1], "content": answer}
+        operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -29,6 +29,7 @@ def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAns
         calibrated_by=found.basis,
         matches_well=found.matches_well,
         warnings=found.warnings,
+        next=found.next,
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from app.pull import graphs, verification
 from app.pull.published_files import PublishedFiles, PullError, TowerLayout, Variant, recognise_layout
-from app.pull.specs import TextConfig, image_spec, read_text_config, text_spec
+from app.pull.specs import image_spec
+from app.pull.texts import RAW_TEXTS, PublishedTexts, TextConfig, read_text_config
 from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, ViewSpec, stage_bundle
@@ -34,6 +35,8 @@ class BundleRequest:
     about: str
     variant: Variant = "fp32"
     rig: str = "ring6"
+    language: str | None = None  # of the texts, where the towers have to be told
+    prefixes: tuple[int, ...] = ()  # lengths to which its vectors may be cut
 
 
 def build_bundle(source: PublishedFiles, folder: Path, request: BundleRequest) -> Bundle:
@@ -47,6 +50,8 @@ def build_bundle(source: PublishedFiles, folder: Path, request: BundleRequest) -
         probes = encoder.texts(verification.probe_texts()).features  # an index takes pictures from its items
         np.savez(draft.path("probe.npz"), text=probes)
         origin = {**source.origin, "layout": layout.kind, "files": files}
+        if request.language is not None:
+            origin["language"] = request.language
         licence = source.licence or "unknown"
         provenance = {"code": version("multifold"), "licence": licence, "source": origin}
         bundles.save(replace(draft, provenance=provenance))
@@ -76,6 +81,7 @@ class _BundleBuilder:
         ids, mask = graphs.ids_input(graphs.read_graph(self._text, weights=False))
         self._any_length = graphs.axis_lengths(ids)[1] is None
         self._config: TextConfig = read_text_config(source, layout, masked=mask is not None)
+        self._texts = PublishedTexts(source, layout, self._config, request.language)
         self._limit = verification.DIFFERENCE_LIMITS[request.variant]
 
     def write_graphs(self, folder: Path) -> Bundle:
@@ -92,7 +98,8 @@ class _BundleBuilder:
         if length != other:
             lengths = f"of different lengths, {(length, other)}: they do not compare"
             raise PullError(f"texts and pictures have features {lengths}")
-        return replace(draft, geometry=replace(draft.geometry, feature_dim=length, dim=length))
+        geometry = replace(draft.geometry, feature_dim=length, dim=length)
+        return replace(draft, geometry=geometry, prefixes=self._request.prefixes)
 
     def _describe(self, folder: Path) -> Bundle:
         """The description, as far as it is known before the graphs have answered; writes the tokenizer."""
@@ -106,7 +113,7 @@ class _BundleBuilder:
             about=request.about,
             geometry=GeometrySpec("clip", 1, 1, "ip"),
             image=image,
-            text=text_spec(source, layout, self._config, "fixed"),
+            text=self._texts.spec,
             views=ViewSpec(request.rig, image.size, "white", "auto", len(rig(request.rig)), LOOK),
             tolerances={f"{request.variant}/{CPU_PROVIDER}": on_cpu, f"{request.variant}/*": elsewhere},
             variant=request.variant,
@@ -126,7 +133,9 @@ class _BundleBuilder:
         output = graphs.feature_output(model, self._outputs("text_embeds"))
         graphs.write_graph(graphs.text_graph(model, draft.text, output), draft.path("text.onnx"))
         texts = verification.canary_texts()
-        verification.check_texts(Encoder(draft), self._text, output, texts, self._limit)
+        encoder = Encoder(draft)
+        verification.check_texts(encoder, self._text, output, texts, self._limit)
+        verification.check_raw_texts(encoder, self._text, output, RAW_TEXTS, self._texts.ids, self._limit)
         return draft
 
     def _outputs(self, projected: str) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """Files of a model hub: the revision is pinned, each file is listed, downloaded, resumed and verified."""
 
 import hashlib
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from multifold.bundle.bundle import file_hash
 DOWNLOAD_TRIES = 5  # without a single new byte
 PARTIAL_SUFFIX = ".partial"
 HUB_ADDRESS = "https://huggingface.co"
+COMMIT = re.compile("[0-9a-f]{40}")
 HUB_TIMEOUT = httpx.Timeout(30.0)
 
 
@@ -103,6 +105,7 @@ class HubRequest:
     variant: Variant
     licence: str | None  # where it is known; else what the hub says
     most: int
+    check: Callable[[str], None] = lambda _: None  # refuses a commit before anything is downloaded
 
 
 @dataclass(frozen=True)
@@ -176,12 +179,21 @@ def _read_repository(client: httpx.Client, request: HubRequest) -> _Repository:
     description = _get(client, f"/api/models/{request.repository}/revision/{revision}").json()
     try:
         commit, licence = str(description["sha"]), (description.get("cardData") or {}).get("license")
+        _check_commit(request, commit)
         files = _list_files(client, f"/api/models/{request.repository}/tree/{commit}?recursive=true")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         sentence = f"the hub describes {request.repository} in a way we do not understand: {error!r}"
         raise PullError(sentence) from error
     stated = licence if isinstance(licence, str) else None
     return _Repository(client, request.repository, commit, stated, files)
+
+
+def _check_commit(request: HubRequest, commit: str) -> None:
+    if COMMIT.fullmatch(request.revision) and commit != request.revision:
+        raise PullError(
+            f"the hub answers with commit {commit} of {request.repository}, not {request.revision}"
+        )
+    request.check(commit)
 
 
 def _list_files(client: httpx.Client, url: str | None) -> dict[str, ListedFile]:

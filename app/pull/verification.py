@@ -1,6 +1,6 @@
 """Sample pictures and texts, and the check that a bundle answers them as the published graphs do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw
 from app.pull.published_files import PullError, Variant
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import normalise, pixels
+from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Features
 
@@ -98,18 +99,39 @@ def check_texts(encoder: Encoder, graph: Path, output: str, texts: Sequence[str]
     published = []
     for text in texts:
         ids = encoder.tokenizer([text]).ids[0]
-        length = int((ids != spec.pad).sum())
-        if spec.pad == spec.end:
-            length = 1 + int(np.flatnonzero(ids == spec.end)[0])
         row = np.full((1, spec.context), spec.pad, np.int64)
         row[0, : len(ids)] = ids
-        mask = (np.arange(spec.context) < length)[None].astype(np.int64)
-        inputs = {one.name: mask if one.name == "attention_mask" else row for one in session.get_inputs()}
-        published.append(_run_graph(session, output, inputs))
+        published.append(_run_graph(session, output, _text_inputs(session, row, spec)))
     with _batch_errors("text"):
         _compare_features("text", encoder.texts(texts).features, np.concatenate(published), limit)
         one_by_one = [encoder.texts([text]).features for text in texts]
         _compare_features("text", np.concatenate(one_by_one), np.concatenate(published), limit)
+
+
+def check_raw_texts(
+    encoder: Encoder,
+    graph: Path,
+    output: str,
+    texts: Sequence[str],
+    read: Callable[[str], Sequence[int]],
+    limit: float,
+) -> None:
+    """Raw texts: the bundle's answers are those of the published graph and tokenizer."""
+    session, published = _session(graph), []
+    for text in texts:
+        row = np.array([read(text)], np.int64)
+        published.append(_run_graph(session, output, _text_inputs(session, row, encoder.bundle.text)))
+    with _batch_errors("text"):
+        _compare_features("text", encoder.texts(texts).features, np.concatenate(published), limit)
+
+
+def _text_inputs(session: Any, row: np.ndarray, spec: TextSpec) -> dict[str, np.ndarray]:  # noqa: ANN401 (untyped library)
+    """The inputs of a published text graph for the ids of one text, filled up to the context."""
+    length = int((row[0] != spec.pad).sum())
+    if spec.pad == spec.end:
+        length = 1 + int(np.flatnonzero(row[0] == spec.end)[0])
+    mask = (np.arange(spec.context) < length)[None].astype(np.int64)
+    return {one.name: mask if one.name == "attention_mask" else row for one in session.get_inputs()}
 
 
 @contextmanager

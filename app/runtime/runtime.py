@@ -30,6 +30,7 @@ from app.operations.telemetry import Telemetry
 from app.runtime.jobs import JobHandler, JobRunner
 from app.search import insight
 from app.search.duplicates import Deduplicator
+from app.search.pages import SearchPage
 from app.search.query import (
     CollectionQueryEncoder,
     QueryEncoder,
@@ -84,6 +85,8 @@ class CollectionRuntime:
         evidence = service.evidence.now() if whole else UNFITTED
         model = UNCALIBRATED if whole else service.confidence.now()
         check_confidence(model.curves, parts, options)
+        page = SearchPage.of(parts, options)
+        first, many = page.window
         self._searches.refuse_if_full()
         with span("encode", collection=name, clues=len(parts)):
             encode = self.query_encoder.encode
@@ -93,16 +96,21 @@ class CollectionRuntime:
                 encoded = await asyncio.gather(*(encode(part) for part, _ in parts))
         encode_end = time.perf_counter()
         vectors = [one.vector for one in encoded]
-        request = search_request(parts, vectors, options, where, model.curves, evidence, service.settings)
+        wide = options.model_copy(update={"offset": first, "limit": many})
+        request = search_request(parts, vectors, wide, where, model.curves, evidence, service.settings)
         version = self.service.collection.version
         with span("search", collection=name):
-            hits = await self._hits(request, fold=options.duplicates == "fold")
+            found = await self._hits(request, fold=options.duplicates == "fold")
+        hits, following = page.cut(found, first)
         search_end = time.perf_counter()
         if whole and side is None:  # a mix, an item or a vector, which no calibration covers
             hits = [replace(hit, confidence=None) for hit in hits]
-        if not options.offset:
+        if not page.place:
             self.parent.telemetry.answer(name, hits)
-        hits = [hit for hit in hits if passes_thresholds(hit, options)]
+        kept = [hit for hit in hits if passes_thresholds(hit, options)]
+        if kept[-1:] != hits[-1:]:  # what follows is no better
+            following = None
+        hits = kept
         if not whole:
             hits = [replace(hit, chance=model.chance(side, options.pool, hit)) for hit in hits]
         if options.explain:
@@ -111,9 +119,11 @@ class CollectionRuntime:
         warnings = tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings))
         times = encode_end - start, search_end - encode_end
         if not whole:
-            return SearchHits(hits, version, *times, warnings, model.basis if side else None)
+            return SearchHits(hits, version, *times, warnings, model.basis if side else None, next=following)
         basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
-        return SearchHits(hits, version, *times, warnings, basis if side else None, matches_well(hits))
+        return SearchHits(
+            hits, version, *times, warnings, basis if side else None, matches_well(hits), following
+        )
 
     async def _hits(self, request: SearchRequest, *, fold: bool) -> list[Hit]:
         """The hits of the index; to fold duplicates, so many more that a page is left."""

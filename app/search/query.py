@@ -354,3 +354,4 @@ class SearchHits:
     warnings: tuple[str, ...] = ()
     basis: ConfidenceBasis | None = None  # of their confidence
     matches_well: bool | None = None  # whether anything stands out, where the target is the item
+    next: str | None = None  # the cursor of the following page

@@ -21,7 +21,7 @@ from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import ORIGIN_FILE, READER_FILES, TOKENIZER_FILE, open_text_reader
 from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError
-from multifold.types import SIDES, Features, Metric, Side
+from multifold.types import SIDES, Features, Metric, Side, Vectors
 
 FORMAT = 1
 DESCRIPTION_FILE = "bundle.json"
@@ -107,7 +107,23 @@ class Bundle:
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     calibration: Mapping[str, Any] = field(default_factory=dict)
     serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
+    prefixes: tuple[int, ...] = ()  # lengths to which index vectors may be cut, where it was trained so
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
+
+    def __post_init__(self) -> None:
+        geometry = self.geometry
+        cuts = geometry.metric == "ip" and geometry.query_signs is None and geometry.tokens == 1
+        if self.prefixes and not (cuts and all(0 < one < geometry.dim for one in self.prefixes)):
+            raise ValueError(f"vectors of {geometry.name} cannot be cut to {list(self.prefixes)} numbers")
+
+    def shorten(self, vectors: Vectors, length: int) -> Vectors:
+        """Index vectors cut to one of the prefixes, as unit vectors."""
+        if length not in self.prefixes:
+            raise BundleError(f"bundle {self.name} was not trained for vectors of {length} numbers")
+        cut = vectors[:, :length]
+        lengths = np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        shortened: Vectors = cut / lengths
+        return shortened
 
     @property
     def vector_id(self) -> str:
@@ -258,6 +274,7 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         views=ViewSpec(**raw["views"]),
         tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
         serves=raw.get("serves", {}),  # only of variants
+        prefixes=tuple(raw.get("prefixes", ())),
         **{key: raw[key] for key in plain},
     )
 
@@ -267,7 +284,7 @@ def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
-    left_out = ("folder",) if bundle.serves else ("folder", "serves")
+    left_out = {"folder", *(name for name in ("serves", "prefixes") if not getattr(bundle, name))}
     return {name: value for name, value in asdict(bundle).items() if name not in left_out}
 
 

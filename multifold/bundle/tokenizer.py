@@ -16,11 +16,11 @@ import ftfy
 import numpy as np
 import tokenizers
 from jaxtyping import Int64
-from tokenizers.normalizers import BertNormalizer
+from tokenizers.normalizers import BertNormalizer, Lowercase
 
 from multifold.errors import MultifoldError
 
-Cleaning: TypeAlias = Literal["clip", "canonicalize", "whitespace", "bert", "none"]
+Cleaning: TypeAlias = Literal["clip", "canonicalize", "lowercase", "whitespace", "bert", "none"]
 
 _NO_PUNCTUATION = str.maketrans("_", " ", string.punctuation.replace("_", ""))
 
@@ -101,9 +101,11 @@ class Tokenizer:
 
 def clean(text: str, how: Cleaning) -> str:
     """A text as its encoder was given texts in training."""
-    if how in ("bert", "none"):
+    if how in ("bert", "lowercase", "none"):
         # half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes the replacement character
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if how == "lowercase":  # as SigLIP 2 was trained: punctuation stays
+            return Lowercase().normalize_str(text)
         return text if how == "none" else _collapse_spaces(BertNormalizer().normalize_str(text))
     # broken encodings and HTML entities (some are escaped twice) become the characters they stood for
     text = html.unescape(html.unescape(ftfy.fix_text(text)))

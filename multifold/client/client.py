@@ -173,13 +173,21 @@ class Client(AdminClient):
         return self._ask(item_wire.RemovalAnswer, "POST", f"{self._at}/items/delete", json=body).removed
 
     def embed(
-        self, inputs: Sequence[str | Picture | File], modality: Side = "text", mesh_format: str | None = None
+        self,
+        inputs: Sequence[str | Picture | File],
+        modality: Side = "text",
+        mesh_format: str | None = None,
+        dimensions: int | None = None,
     ) -> Vectors:
-        """Index vectors of texts, pictures or meshes; meshes need their format where GLB is not meant."""
+        """Index vectors of texts, pictures or meshes; meshes need their format where GLB is not meant.
+
+        `dimensions` is one of the `prefixes` of the model, for shorter vectors.
+        """
         if isinstance(inputs, str):
             raise MultifoldError("inputs is a list; a single one goes into a list of its own")
         data = [embedding_input(one, modality) for one in inputs]
-        body = given(input=data, modality=modality, encoding_format="base64", mesh_format=mesh_format)
+        options = given(modality=modality, mesh_format=mesh_format, dimensions=dimensions)
+        body = {"input": data, "encoding_format": "base64", **options}
         answer = self._ask(search_wire.EmbeddingsAnswer, "POST", f"{self._at}/embeddings", json=body)
         rows = [np.frombuffer(base64.b64decode(str(one.embedding)), np.dtype("<f4")) for one in answer.data]
         return np.stack(rows).astype(np.float32)

@@ -24,7 +24,17 @@ Lexical: TypeAlias = Literal["auto", "off", "only"]
 # field, (file name, content, type)
 FormPart: TypeAlias = tuple[str, tuple[str | None, str | bytes, str | None]]
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector", "mix")
-OPTION_FIELDS = ("target", "limit", "pool", "filter", "min_score", "min_confidence", "lexical", "duplicates")
+OPTION_FIELDS = (
+    "target",
+    "limit",
+    "pool",
+    "filter",
+    "min_score",
+    "min_confidence",
+    "lexical",
+    "duplicates",
+    "after",
+)
 FLAGS = ("offset", "exact", "explain")  # sent if they are set
 
 
@@ -120,6 +130,7 @@ class Search(QueryInput):
     target: Target = "item"
     limit: int = 10
     offset: int = 0
+    after: str | None = None  # the `next` of the page before
     filter: Filter | None = None
     pool: Pooling = "mean"
     min_score: float | None = None

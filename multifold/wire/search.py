@@ -61,6 +61,7 @@ class SearchAnswer(Answer, kw_only=True):
         "with the target 'item': false where nothing stands out", default=None
     )
     warnings: tuple[str, ...] = ()
+    next: str | None = described("the `after` of the following page; null after the last", default=None)
 
 
 class BatchSearchOutcome(Answer):
@@ -131,6 +132,7 @@ class ServedModel(Answer, kw_only=True):
     owned_by: Literal["multifold"] = "multifold"
     modalities: tuple[Side, ...]
     dimensions: int
+    prefixes: tuple[int, ...] = described("shorter lengths that embeddings may have", default=())
 
 
 class ModelsAnswer(Answer, kw_only=True):

@@ -257,7 +257,7 @@ class TestItems:
 
 
 @pytest.mark.parametrize(
-    "path", ["/nothing", "/v1", "/v1/nothing", "/web/nothing.js", "/web/../main.py", "/docs"]
+    "path", ["/nothing", "/v1", "/v1/nothing", "/web/nothing.js", "/web/../main.py", "/redoc"]
 )
 def test_what_is_not_there_is_not_found(shop: House, path: str) -> None:
     refused(shop.client.get(path), 404, "not_found")

@@ -1,14 +1,16 @@
 """Embeddings and models, as clients of OpenAI's API expect them."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from multifold.client import Client
 from tests import tiny
-from tests.app.house import House, box, png
+from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused, uri
 
 
@@ -57,7 +59,7 @@ def test_an_embedding_is_a_query(shop: House) -> None:
         ({"input": ""}, 422, "bad_text"),
         ({"input": [1, 2]}, 422, "bad_request"),
         ({"input": ["red"], "model": "gpt"}, 404, "no_such_model"),
-        ({"input": ["red"], "dimensions": 4}, 422, "bad_dimensions"),
+        ({"input": ["red"], "dimensions": 4}, 400, "bad_dimensions"),
         ({"input": ["red"], "modality": "smell"}, 422, "bad_request"),
         ({"input": ["red"], "modality": "image"}, 422, "bad_image"),
         ({"input": ["red"] * 257}, 422, "too_many"),
@@ -78,3 +80,23 @@ def test_the_bundle_is_the_model(shop: House) -> None:
     assert [one["id"] for one in models["data"]] == ["tiny"]
     assert shop.client.get("/v1/models/tiny").json() == models["data"][0]
     refused(shop.client.get("/v1/models/gpt"), 404, "no_such_model")
+
+
+def test_vectors_are_cut_where_the_bundle_was_trained_so(tmp_path: Path) -> None:
+    tiny.build(tmp_path / "bundle", prefixes=(2, 3))
+    with house(tmp_path / "data", tmp_path / "bundle") as opened:
+        (model,) = opened.client.get("/v1/models").json()["data"]
+        assert (model["dimensions"], model["prefixes"]) == (tiny.FEATURE, [2, 3])
+        whole = expected(opened, "a red box", "blue")[:, :2]
+        answer = post(opened, input=["a red box", "blue"], dimensions=2).json()
+        got = np.array([one["embedding"] for one in answer["data"]])
+        np.testing.assert_allclose(got, whole / np.linalg.norm(whole, axis=1, keepdims=True), atol=1e-6)
+        with Client(opened.url) as client:
+            np.testing.assert_allclose(client.embed(["a red box", "blue"], dimensions=2), got, atol=1e-6)
+        refused(post(opened, input=["blue"], dimensions=1), 400, "bad_dimensions", "2 or 3 or")
+        assert post(opened, input=[], dimensions=2).json()["data"] == []
+
+
+def test_prefixes_that_no_geometry_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be cut"):
+        tiny.build(tmp_path / "bundle", prefixes=(tiny.FEATURE,))

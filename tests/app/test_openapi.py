@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from app.http import openapi
+from app.http.schemas import collections, items, search
 from app.openapi import openapi_document
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -119,3 +122,43 @@ def test_errors_have_one_shape_everywhere(described: dict[str, Any]) -> None:
                         operation["operationId"],
                         status,
                     )
+
+
+def test_operations_are_named_as_methods(described: dict[str, Any]) -> None:
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            name = operation["operationId"]
+            assert re.fullmatch(r"[a-z]+(_[a-z]+)*", name), name
+            assert name.endswith("_in_collection") == path.startswith(openapi.NAMED_COLLECTION), name
+
+
+def test_every_tag_has_a_sentence(described: dict[str, Any]) -> None:
+    used = {tag for methods in described["paths"].values() for one in methods.values() for tag in one["tags"]}
+    told = {tag["name"]: tag["description"] for tag in described["tags"]}
+    assert set(told) == used
+    assert all(sentence.endswith(".") for sentence in told.values())
+
+
+def test_every_body_has_an_example_that_it_takes(described: dict[str, Any]) -> None:
+    models = {name: one for module in (collections, items, search) for name, one in vars(module).items()}
+    seen = 0
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = content["schema"]
+                name = schema.get("$ref", "").rpartition("/")[2]
+                (example,) = (described["components"]["schemas"][name] if name else schema)["examples"]
+                assert example, path
+                seen += bool(name)
+                if name:
+                    TypeAdapter(models[name]).validate_python(example)
+    assert seen > 20
+
+
+def test_keys_are_described(described: dict[str, Any]) -> None:
+    assert set(described["components"]["securitySchemes"]) == {"bearer", "key"}
+    search_, health = (described["paths"][path] for path in ("/v1/search", "/healthz"))
+    assert search_["post"]["security"] == [{"bearer": []}, {"key": []}, {}]
+    assert (search_["post"]["x-scope"], health["get"]["security"]) == ("read", [])
+    assert {"401", "403"} <= set(search_["post"]["responses"])
+    assert not {"401", "403"} & set(health["get"]["responses"])

@@ -121,6 +121,8 @@ def test_dynamic_is_fixed_without_the_padding(batch: list[str]) -> None:
         ("clip", "&lt;b&gt;&amp;eacute;", "<b>é"),
         ("canonicalize", "Hello, World! snake_case; it's &amp;amp; co.", "hello world snake case its co"),
         ("whitespace", "  A&amp;amp;B \n It\u2019s  schÃ¶n ", "A&B It's schön"),
+        ("lowercase", "L-shaped two-seat SOFA, 2.5 m ", "l-shaped two-seat sofa, 2.5 m "),
+        ("lowercase", "half \ud800 PAIR", "half \ufffd pair"),
         ("bert", "Caf\u00e9\u0000\t ÉCOLE  红椅", "cafe ecole 红 椅"),
         ("none", "  As It Is &amp; ", "  As It Is &amp; "),
         ("none", "half \ud800 pair \ud83d\ude00", "half \ufffd pair \U0001f600"),
@@ -140,7 +142,7 @@ def test_cleaning_equals_open_clip(how: Cleaning, name: str) -> None:
         assert clean(text, how) == expected(text)
 
 
-@pytest.mark.parametrize("how", ["clip", "canonicalize", "whitespace", "bert", "none"])
+@pytest.mark.parametrize("how", ["clip", "canonicalize", "lowercase", "whitespace", "bert", "none"])
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(st.characters(), max_size=40))
 def test_any_text_can_be_read(how: Cleaning, text: str) -> None:

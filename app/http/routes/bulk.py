@@ -23,7 +23,7 @@ router = APIRouter(prefix="/items", tags=["items"])
 
 
 @router.post("", **body_route(BulkBody))
-async def write(request: Request, runtime: CollectionDep) -> BulkAnswer:
+async def write_items(request: Request, runtime: CollectionDep) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
     body = await read_body(request, BulkBody, runtime.run)
     runtime.check_many(len(body.items), "items")
@@ -37,7 +37,7 @@ async def write(request: Request, runtime: CollectionDep) -> BulkAnswer:
 
 
 @router.post("/bulk", status_code=202, **body_route(BulkBody))
-async def write_later(request: Request, runtime: CollectionDep) -> JobAnswer:
+async def write_items_later(request: Request, runtime: CollectionDep) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
     body = await read_body(request, BulkBody, runtime.run)
     spec = {"items": body.items}
@@ -46,7 +46,7 @@ async def write_later(request: Request, runtime: CollectionDep) -> JobAnswer:
 
 
 @router.post("/delete", responses=error_responses(400, 413, 422, 429, 503))
-async def delete(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
+async def delete_items(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
     """Remove the items of these ids, or those that a filter lets through."""
     chosen = parse_filter(body.filter)
     if (body.ids is None) == (chosen is None):
@@ -60,14 +60,14 @@ async def delete(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
 
 
 @router.post("/scroll", responses=error_responses(400, 413, 422, 429, 503))
-async def scroll(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
+async def list_items(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
     items, after = await runtime.run(lambda: _page(runtime.service.collection, body))
     return ItemPage(tuple(serialization.serialize_item(item, runtime.address) for item in items), after)
 
 
 @router.post("/count", responses=error_responses(400, 413, 422, 429, 503))
-async def count(runtime: CollectionDep, body: ItemFilterBody) -> ItemCount:
+async def count_items(runtime: CollectionDep, body: ItemFilterBody) -> ItemCount:
     """How many items there are, or how many of them a filter lets through."""
     chosen = parse_filter(body.filter)
     return ItemCount(count=await runtime.run(lambda: runtime.service.collection.count(chosen)))

@@ -25,7 +25,7 @@ CHANGE_ERRORS = error_responses(400, 404, 409, 413, 422, 429, 503)
 
 
 @router.post("/collections", status_code=201, responses=CHANGE_ERRORS)
-async def create(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
+async def create_collection(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
     service = await runtime.quick.run(lambda: runtime.collections.create(body.name, body.bundle, plan))
@@ -34,7 +34,7 @@ async def create(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
 
 
 @router.get("/collections", responses=error_responses(429))
-async def collections(runtime: ServiceDep) -> wire.CollectionsAnswer:
+async def list_collections(runtime: ServiceDep) -> wire.CollectionsAnswer:
     """All collections."""
 
     def describe_all() -> tuple[CollectionStatus, ...]:
@@ -45,13 +45,13 @@ async def collections(runtime: ServiceDep) -> wire.CollectionsAnswer:
 
 
 @router.get("/collections/{name}", responses=error_responses(404, 422, 429))
-async def collection(runtime: ServiceDep, name: str) -> CollectionStatus:
+async def get_collection(runtime: ServiceDep, name: str) -> CollectionStatus:
     """One collection, by its name or an alias."""
     return await runtime.quick.run(lambda: _one(runtime.collections, name))
 
 
 @router.delete("/collections/{name}", responses=error_responses(404, 409, 422, 429))
-async def drop(runtime: ServiceDep, name: str) -> NameRemoval:
+async def drop_collection(runtime: ServiceDep, name: str) -> NameRemoval:
     """Remove a collection with all that it holds. What it is also called must be moved or removed first."""
     await runtime.drop(name)
     runtime.audit.record("drop collection", name, [], 1, 0)
@@ -59,7 +59,7 @@ async def drop(runtime: ServiceDep, name: str) -> NameRemoval:
 
 
 @router.post("/collections/{name}/rebuild", status_code=202, responses=CHANGE_ERRORS)
-async def rebuild(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswer:
+async def rebuild_collection(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswer:
     """Write a collection again into another, from originals and with another bundle, and move an alias there.
 
     The job that does it follows what is written meanwhile, and verifies before it moves anything.
@@ -81,7 +81,7 @@ async def rebuild(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswe
 @router.post(
     "/collections/{name}/reindex", status_code=202, responses=error_responses(400, 404, 413, 422, 429, 503)
 )
-async def reindex(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
+async def reindex_collection(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
     """Build another index of what is stored, without encoding anything again; a job does it.
 
     The present index is searched until the new one finds what is asked of it.
@@ -93,7 +93,7 @@ async def reindex(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
 
 
 @router.get("/bundles", responses=error_responses(429))
-async def bundles(runtime: ServiceDep) -> wire.BundlesAnswer:
+async def list_bundles(runtime: ServiceDep) -> wire.BundlesAnswer:
     """The bundles at hand: the service's own, and those of its folder of bundles."""
     collections = runtime.collections
     pairs = await runtime.quick.run(lambda: list(collections.encoders.at_hand()))
@@ -101,7 +101,7 @@ async def bundles(runtime: ServiceDep) -> wire.BundlesAnswer:
 
 
 @router.post("/bundles/reload", responses=error_responses(409, 413, 422, 429))
-async def reload(runtime: ServiceDep) -> wire.BundleReloadAnswer:
+async def reload_bundles(runtime: ServiceDep) -> wire.BundleReloadAnswer:
     """Read the bundles in use again: calibration, explanations and words of the same vectors.
 
     They are verified first; requests that are under way end as they began. All are replaced, or none.
@@ -114,7 +114,7 @@ async def reload(runtime: ServiceDep) -> wire.BundleReloadAnswer:
 
 
 @router.get("/aliases", responses=error_responses(429))
-async def aliases(runtime: ServiceDep) -> wire.AliasesAnswer:
+async def list_aliases(runtime: ServiceDep) -> wire.AliasesAnswer:
     """The collection of each alias; `default` is the one where none is named."""
     listing = await runtime.quick.run(runtime.collections.listing)
     return wire.AliasesAnswer({DEFAULT: MAIN, **listing.aliases})

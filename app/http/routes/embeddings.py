@@ -3,6 +3,7 @@
 import asyncio
 import base64
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
@@ -19,37 +20,40 @@ router = APIRouter(tags=["embeddings"])
 EMBEDDINGS_ANSWER = TypeAdapter(EmbeddingsAnswer)
 
 
-@router.post("/embeddings", response_model=EmbeddingsAnswer, **body_route(EmbeddingsBody, 404))
-async def embeddings(request: Request, runtime: CollectionDep) -> Response:
+@router.post("/embeddings", response_model=EmbeddingsAnswer, **body_route(EmbeddingsBody, 400, 404))
+async def embed(request: Request, runtime: CollectionDep) -> Response:
     """The index vectors of texts, or of images or meshes as data URIs."""
     body = await read_body(request, EmbeddingsBody, runtime.run)
-    dim = runtime.service.encoder.dim
-    _model(runtime, body.model)
-    if body.dimensions not in (None, dim):
-        raise ApiError(422, "bad_dimensions", f"vectors have {dim} numbers here, and cannot be shortened")
+    bundle, served = runtime.service.encoder.bundle, _model(runtime, body.model)
+    length = served.dimensions if body.dimensions is None else body.dimensions
+    if length != served.dimensions and length not in served.prefixes:
+        lengths = " or ".join(map(str, (*served.prefixes, served.dimensions)))
+        raise ApiError(400, "bad_dimensions", f"vectors of this bundle have {lengths} numbers, not {length}")
     inputs = [body.input] if isinstance(body.input, str) else body.input
     runtime.check_many(len(inputs), "inputs")
     kind, max_text = "mesh" if body.modality == "shape" else body.modality, runtime.service.settings.max_text
     parts = [parse_content(kind, one, body.mesh_format, max_text) for one in inputs]
     encoded = await asyncio.gather(*(runtime.query_encoder.encode(part) for part in parts))
+    vectors = [one.vector for one in encoded]
+    if vectors and length != served.dimensions:
+        vectors = [*bundle.shorten(np.stack(vectors), length)]
     data = tuple(
-        EmbeddingInfo(index=index, embedding=_serialize_vector(one.vector, body.encoding_format))
-        for index, one in enumerate(encoded)
+        EmbeddingInfo(index=index, embedding=_serialize_vector(vector, body.encoding_format))
+        for index, vector in enumerate(vectors)
     )
     tokens = await runtime.run(lambda: runtime.service.tokens(inputs)) if body.modality == "text" else 0
-    model, usage = runtime.service.encoder.bundle.name, TokenUsage(tokens, tokens)
-    answer = EmbeddingsAnswer(data=data, model=model, usage=usage)
+    answer = EmbeddingsAnswer(data=data, model=bundle.name, usage=TokenUsage(tokens, tokens))
     return Response(EMBEDDINGS_ANSWER.dump_json(answer), media_type="application/json")
 
 
 @router.get("/models")
-async def models(runtime: CollectionDep) -> ModelsAnswer:
+async def list_models(runtime: CollectionDep) -> ModelsAnswer:
     """The bundle that is loaded."""
     return ModelsAnswer(data=(_model(runtime, None),))
 
 
 @router.get("/models/{name}", responses=error_responses(404, 422))
-async def model(runtime: CollectionDep, name: str) -> ServedModel:
+async def get_model(runtime: CollectionDep, name: str) -> ServedModel:
     """One bundle."""
     return _model(runtime, name)
 
@@ -57,10 +61,10 @@ async def model(runtime: CollectionDep, name: str) -> ServedModel:
 def _model(runtime: CollectionRuntime, name: str | None) -> ServedModel:
     """The bundle that is loaded, if it is meant."""
     encoder = runtime.service.encoder
-    loaded = encoder.bundle.name
+    loaded, prefixes = encoder.bundle.name, encoder.bundle.prefixes
     if name not in (None, loaded):
         raise ApiError(404, "no_such_model", f"there is no model {name!r}; the one here is {loaded!r}")
-    return ServedModel(id=loaded, modalities=SIDES, dimensions=encoder.dim)
+    return ServedModel(id=loaded, modalities=SIDES, dimensions=encoder.dim, prefixes=prefixes)
 
 
 def _serialize_vector(vector: Vector, encoding: str) -> list[float] | str:

@@ -13,7 +13,7 @@ router = APIRouter(tags=["facets"])
 
 
 @router.post("/facets", responses=error_responses(400, 404, 413, 422, 429, 503))
-async def facets(runtime: CollectionDep, body: FacetsBody) -> FacetsAnswer:
+async def count_facets(runtime: CollectionDep, body: FacetsBody) -> FacetsAnswer:
     """Count values of payload keys: of all items, of those a filter lets through, or of a query's hits."""
     chosen, collection = parse_filter(body.filter), runtime.service.collection
     where: Choice = chosen

@@ -22,7 +22,7 @@ router = APIRouter(prefix="/feedback", tags=["feedback"])
 
 
 @router.post("", **body_route(FeedbackBody, 403, 404))
-async def write(request: Request, runtime: CollectionDep) -> FeedbackEntry:
+async def judge_hit(request: Request, runtime: CollectionDep) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
     body = await read_body(request, FeedbackBody, runtime.run)
     parts = parse_parts(body.query, runtime.service.settings.max_text)
@@ -33,7 +33,7 @@ async def write(request: Request, runtime: CollectionDep) -> FeedbackEntry:
 
 
 @router.get("", responses=error_responses(422, 503))
-async def scroll(
+async def list_verdicts(
     runtime: CollectionDep,
     after: str | None = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
@@ -48,7 +48,7 @@ async def scroll(
 
 
 @router.get("/{feedback_id}/files/{index}", **FILE)
-async def file(runtime: CollectionDep, feedback_id: str, index: int) -> Response:
+async def get_verdict_file(runtime: CollectionDep, feedback_id: str, index: int) -> Response:
     """The picture or mesh that was asked with, where it is kept; parts of a mix are counted from 0."""
     judgement = await runtime.run(lambda: runtime.service.collection.judgement(feedback_id))
     parts = judgement.query if judgement else ()
@@ -61,7 +61,7 @@ async def file(runtime: CollectionDep, feedback_id: str, index: int) -> Response
 
 
 @router.delete("/{feedback_id}", responses=error_responses(422, 503))
-async def remove(runtime: CollectionDep, feedback_id: str) -> RemovalAnswer:
+async def delete_verdict(runtime: CollectionDep, feedback_id: str) -> RemovalAnswer:
     """Forget a verdict. Removing one that is not there removes 0."""
     removed = await runtime.run(lambda: runtime.service.collection.withdraw(feedback_id))
     runtime.audit("remove feedback", [feedback_id], removed)

@@ -26,13 +26,13 @@ TEXT: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/healthz")
-async def healthz() -> HealthAnswer:
+async def get_health() -> HealthAnswer:
     """The process is alive."""
     return HealthAnswer(status="ok")
 
 
 @router.get("/readyz", responses=error_responses(503))
-async def readyz(runtime: ServiceDep) -> HealthAnswer:
+async def get_readiness(runtime: ServiceDep) -> HealthAnswer:
     """The encoder answers its canaries, and a known item is found where it belongs.
 
     Where services share a database or a cluster that is away, each of them is ready and says `store_away`:
@@ -60,7 +60,7 @@ async def _check(runtime: Runtime) -> None:
 
 
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})
-async def metrics(runtime: CollectionDep) -> Response:
+async def get_metrics(runtime: CollectionDep) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
     text = await runtime.run(runtime.parent.telemetry.registry.text)
     return Response(text, media_type=MEDIA_TYPE)

@@ -25,7 +25,7 @@ router = APIRouter(tags=["info"])
 
 
 @router.get("/info")
-async def info(runtime: CollectionDep) -> InfoAnswer:
+async def get_info(runtime: CollectionDep) -> InfoAnswer:
     """Versions, the encoder, the collection and the limits."""
     return await runtime.run(lambda: describe(runtime.service))
 

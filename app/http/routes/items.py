@@ -18,6 +18,7 @@ from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
 from app.runtime.runtime import CollectionRuntime
+from app.search.pages import SearchPage
 from app.search.query import ItemQueryPart
 from multifold.errors import MultifoldError
 from multifold.types import Kind
@@ -48,6 +49,7 @@ BODY: dict[str, Any] = {
         "mesh_format": {"type": "string", "description": "where the file name does not tell, such as glb"},
         "payload": {"type": "string", "description": "your own JSON object, kept with the item"},
     },
+    "examples": [{"texts": ["a red chair with four legs"], "payload": '{"colour": "red"}'}],
 }
 PUT_ERRORS = error_responses(400, 404, 413, 415, 422, 429, 503)
 PUT = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}}
@@ -55,7 +57,7 @@ PICTURE = file_route("image/*", "the picture")
 
 
 @router.get("/{item_id:path}/views/{index:int}", **PICTURE)
-async def view(
+async def get_view(
     request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "", small: bool = False
 ) -> Response:
     """A rendered view of an item, or `small` for grids. With `v`, as search gives it, it may be kept."""
@@ -63,7 +65,7 @@ async def view(
 
 
 @router.get("/{item_id:path}/photos/{index:int}", **PICTURE)
-async def photo(
+async def get_photo(
     request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "", small: bool = False
 ) -> Response:
     """A photo of an item as it was handed in, or `small`, as WebP of at most 256 pixels, for grids."""
@@ -71,7 +73,7 @@ async def photo(
 
 
 @router.get("/{item_id:path}/thumbnail", **PICTURE)
-async def thumbnail(request: Request, runtime: CollectionDep, item_id: str) -> Response:
+async def get_thumbnail(request: Request, runtime: CollectionDep, item_id: str) -> Response:
     """The picture that stands for an item, small: its first photo, else the first view of its mesh."""
     item = await runtime.item(item_id)
     pictures = item.pictures("photo") or item.pictures("view")
@@ -81,7 +83,9 @@ async def thumbnail(request: Request, runtime: CollectionDep, item_id: str) -> R
 
 
 @router.get("/{item_id:path}/files/{index:int}", **FILE)
-async def file(request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "") -> Response:
+async def get_file(
+    request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = ""
+) -> Response:
     """The mesh of an item as it was handed in, to be saved."""
     files = (await runtime.item(item_id)).files
     if index >= len(files):
@@ -93,7 +97,7 @@ async def file(request: Request, runtime: CollectionDep, item_id: str, index: in
 
 
 @router.put("/{item_id:path}", responses=PUT_ERRORS, openapi_extra=PUT)
-async def put(request: Request, runtime: CollectionDep, item_id: str) -> ItemWriteAnswer:
+async def write_item(request: Request, runtime: CollectionDep, item_id: str) -> ItemWriteAnswer:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
     settings = runtime.service.settings
     if media_type(request.headers) != "multipart/form-data":
@@ -110,7 +114,7 @@ async def put(request: Request, runtime: CollectionDep, item_id: str) -> ItemWri
 
 
 @router.patch("/{item_id:path}", responses=error_responses(400, 404, 413, 422, 429, 503))
-async def patch(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
+async def change_item(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
     """Change the payload or the captions of an item; its pictures stay."""
     if body.payload is None and body.texts is None:
         raise ApiError(422, "bad_request", "say what to change: 'payload', 'texts' or both")
@@ -121,24 +125,24 @@ async def patch(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> It
 
 
 @router.post("/{item_id:path}/similar", responses=error_responses(400, 404, 413, 422, 429, 503))
-async def similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> SearchAnswer:
+async def find_similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> SearchAnswer:
     """Items that are like this one, which itself is left out."""
     part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
-    one_more = body.model_copy(update={"offset": 0, "limit": body.offset + body.limit + 1})
+    page = SearchPage.of(((part, 1.0),), body)
+    one_more = body.model_copy(update={"offset": 0, "after": None, "limit": sum(page.window) + 1})
     found = await runtime.search(((part, 1.0),), one_more)
-    others = [hit for hit in found.hits if hit.id != item_id]
-    page = replace(found, hits=others[body.offset : body.offset + body.limit])
-    return serialization.serialize_answer(page, runtime)
+    hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
+    return serialization.serialize_answer(replace(found, hits=hits, next=following), runtime)
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
-async def get(runtime: CollectionDep, item_id: str) -> StoredItem:
+async def get_item(runtime: CollectionDep, item_id: str) -> StoredItem:
     """An item with its payload and all its observations."""
     return serialization.serialize_item(await runtime.item(item_id), runtime.address)
 
 
 @router.delete("/{item_id:path}", responses=error_responses(404, 422))
-async def delete(runtime: CollectionDep, item_id: str) -> RemovalAnswer:
+async def delete_item(runtime: CollectionDep, item_id: str) -> RemovalAnswer:
     """Remove an item. Removing one that is not there removes 0."""
     removed = await runtime.run(lambda: runtime.service.delete([item_id]))
     runtime.audit("delete", [item_id], removed)

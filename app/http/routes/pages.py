@@ -1,4 +1,4 @@
-"""The search page at /, and the files it is made of."""
+"""The search page at /, the pages of the API at /docs, and the files they are made of."""
 
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,12 @@ router = APIRouter(include_in_schema=False)
 async def page() -> FileResponse:
     """The search page."""
     return FileResponse(WEB / "index.html", headers={"cache-control": "no-cache", "link": modules()})
+
+
+@router.get("/docs")
+async def docs() -> FileResponse:
+    """The API, to be read and tried."""
+    return FileResponse(WEB / "docs" / "index.html", headers={"cache-control": "no-cache"})
 
 
 @cache

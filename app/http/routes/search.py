@@ -36,6 +36,7 @@ def _form() -> dict[str, Any]:
         "properties": {**query, **options},
         "oneOf": ways,
         "additionalProperties": False,
+        "examples": [{"text": "a red chair", "limit": 5}],
     }
 
 
@@ -51,7 +52,7 @@ async def search(request: Request, runtime: CollectionDep) -> Response:
 
 
 @router.post("/search/batch", **body_route(BatchSearchBody))
-async def batch(request: Request, runtime: CollectionDep) -> BatchSearchAnswer:
+async def search_many(request: Request, runtime: CollectionDep) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
     body = await read_body(request, BatchSearchBody, runtime.run)
     runtime.check_many(len(body.searches), "searches")

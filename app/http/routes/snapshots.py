@@ -20,7 +20,7 @@ Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
 
 
 @router.post("", responses=error_responses(422, 429, 503))
-async def take(runtime: CollectionDep) -> SnapshotAnswer:
+async def take_snapshot(runtime: CollectionDep) -> SnapshotAnswer:
     """Take a snapshot as things are now; writes go on meanwhile."""
     path = _folder(runtime) / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.tar"
     await runtime.run(lambda: make_folder(path.parent))
@@ -31,19 +31,19 @@ async def take(runtime: CollectionDep) -> SnapshotAnswer:
 
 
 @router.get("")
-async def snapshots(runtime: CollectionDep) -> SnapshotsAnswer:
+async def list_snapshots(runtime: CollectionDep) -> SnapshotsAnswer:
     """The snapshots that are here."""
     return await runtime.run(lambda: _all(runtime))
 
 
 @router.get("/{name}", **FILE)
-async def download(runtime: CollectionDep, name: Name) -> Response:
+async def download_snapshot(runtime: CollectionDep, name: Name) -> Response:
     """One snapshot, as a file."""
     return FileResponse(_there(runtime, name), media_type="application/octet-stream", filename=name)
 
 
 @router.delete("/{name}", responses=error_responses(404, 422))
-async def remove(runtime: CollectionDep, name: Name) -> SnapshotsAnswer:
+async def delete_snapshot(runtime: CollectionDep, name: Name) -> SnapshotsAnswer:
     """Remove a snapshot; gives those that stay."""
     path = _there(runtime, name)
     await runtime.run(lambda: path.unlink(missing_ok=True))

@@ -4,12 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.http.schemas.request import RequestBody, optional
+from app.http.schemas.request import RequestBody, example, optional
 from index.contracts import AUTO, Device, IndexPlan
 
 
 class IndexBody(RequestBody):
     """The index that a collection asks for."""
+
+    model_config = example(type="auto", recall=0.95)
 
     type: str = Field(AUTO, max_length=64, description="auto, exact, or a FAISS factory string")
     device: Device = "auto"
@@ -21,6 +23,8 @@ class IndexBody(RequestBody):
 class CollectionBody(RequestBody):
     """A collection to be made."""
 
+    model_config = example(name="shoes")
+
     name: str = Field(description="lower-case letters, digits, - and _; at most 40")
     bundle: str | None = optional("a bundle at hand, by its name; else the service's own")
     index: IndexBody | None = optional("the index that it asks for; else it chooses itself")
@@ -28,6 +32,8 @@ class CollectionBody(RequestBody):
 
 class RebuildBody(RequestBody):
     """A collection to be made anew in another."""
+
+    model_config = example(to="shoes-2", bundle="siglip2-b16-small", alias="default")
 
     to: str = Field(description="the other collection; it is made if it is not there")
     bundle: str | None = optional("the bundle of a new one, by name; else the service's own")
@@ -41,5 +47,7 @@ class RebuildBody(RequestBody):
 
 class AliasBody(RequestBody):
     """What an alias stands for."""
+
+    model_config = example(collection="shoes-2")
 
     collection: str

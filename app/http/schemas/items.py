@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from app.http.schemas.request import MeshFormat, RequestBody, given, optional
+from app.http.schemas.request import MeshFormat, RequestBody, example, given, optional
 
 MAX_PAGE = 1000
 
@@ -23,13 +23,17 @@ class ItemBody(RequestBody):
 class BulkBody(RequestBody):
     """Items to write, each on its own: one that is refused does not keep the others out."""
 
+    model_config = example(
+        items=[{"id": "chair-1", "texts": ["a red chair with four legs"], "payload": {"colour": "red"}}]
+    )
+
     items: list[dict[str, Any]] = Field(min_length=1)
 
 
 class ItemPatchBody(RequestBody):
     """What to change of an item; the rest of it stays."""
 
-    model_config = given("payload", "texts", exactly_one=False)
+    model_config = given("payload", "texts", exactly_one=False, like={"payload": {"price": 49}})
 
     payload: dict[str, Any] | None = optional("a JSON merge patch: null takes a key away (RFC 7396)")
     texts: list[str] | None = optional("captions in place of the former ones")
@@ -38,19 +42,23 @@ class ItemPatchBody(RequestBody):
 class ItemFilterBody(RequestBody):
     """Which items."""
 
+    model_config = example(filter={"colour": "red"})
+
     filter: dict[str, Any] | None = optional('what the payload must be: {"colour": "red"}')
 
 
 class ItemDeleteBody(ItemFilterBody):
     """Which items to remove: by ids or by a filter."""
 
-    model_config = given("ids", "filter")
+    model_config = given("ids", "filter", like={"ids": ["chair-1"]})
 
     ids: list[str] | None = None
 
 
 class ItemScrollBody(ItemFilterBody):
     """A page of items, in the order of their ids unless another one is asked for."""
+
+    model_config = example(filter={"colour": "red"}, sort="-payload.price", limit=50)
 
     sort: str = Field(
         "id",

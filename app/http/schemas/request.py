@@ -21,9 +21,14 @@ MeshFormat = Annotated[
 ]
 
 
-def given(*names: str, exactly_one: bool = True) -> ConfigDict:
-    """For a body in which one of these fields must be given; else at least one."""
+def example(**fields: Any) -> ConfigDict:  # noqa: ANN401 (any JSON)
+    """For a body: a request as somebody would send it."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+def given(*names: str, exactly_one: bool = True, like: dict[str, Any]) -> ConfigDict:
+    """For a body in which one of these fields must be given; else at least one. `like` is an example."""
     ways: list[Any] = [
         {"required": [name], "properties": {name: {"not": {"enum": [None, {}]}}}} for name in names
     ]
-    return ConfigDict(json_schema_extra={"oneOf" if exactly_one else "anyOf": ways})
+    return ConfigDict(json_schema_extra={"oneOf" if exactly_one else "anyOf": ways, "examples": [like]})

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from app.http.schemas.request import MeshFormat, RequestBody, given, optional
+from app.http.schemas.request import MeshFormat, RequestBody, example, given, optional
 from index.store.schema import LONGEST_WHO
 from multifold.analysis.traversal import STEPS
 from multifold.types import ExplanationMethod, Kind, Pooling, Side, Target, Verdict
@@ -14,6 +14,7 @@ DuplicateMode: TypeAlias = Literal["show", "fold"]
 
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
+MAX_CURSOR = 4_096
 MAX_QUERY_PARTS = 32
 MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
@@ -31,6 +32,7 @@ class SearchOptions(RequestBody):
     )
     limit: int = Field(10, ge=1, le=MAX_LIMIT, description="most items in the answer")
     offset: int = Field(0, ge=0, le=MAX_OFFSET, description="items to pass over first")
+    after: str | None = optional("the `next` of the page before, instead of an offset", max_length=MAX_CURSOR)
     filter: dict[str, Any] | None = optional('what the payload must be: {"colour": "red"}')
     pool: Pooling = Field("mean", description="an item is the mean of its observations, or its best one")
     min_score: FiniteFloat | None = optional("no items that score less")
@@ -52,7 +54,7 @@ class SearchOptions(RequestBody):
 class QueryBody(RequestBody):
     """What can be asked with; exactly one of text, image, mesh, id and vector."""
 
-    model_config = given("text", "image", "mesh", "id", "vector")
+    model_config = given("text", "image", "mesh", "id", "vector", like={"text": "a red chair"})
 
     text: str | None = optional("words")
     image: str | None = optional("a picture as data URI: data:image/png;base64,…")
@@ -72,7 +74,15 @@ class WeightedQueryBody(QueryBody):
 class SearchBody(SearchOptions, QueryBody):
     """A search in JSON: exactly one of text, image, mesh, id, vector and mix."""
 
-    model_config = given("text", "image", "mesh", "id", "vector", "mix")
+    model_config = given(
+        "text",
+        "image",
+        "mesh",
+        "id",
+        "vector",
+        "mix",
+        like={"text": "a red chair", "filter": {"price": {"lt": 100}}, "limit": 5},
+    )
 
     mix: list[WeightedQueryBody] | None = optional(
         "several, each with a weight", min_length=1, max_length=MAX_QUERY_PARTS
@@ -82,17 +92,23 @@ class SearchBody(SearchOptions, QueryBody):
 class SimilarBody(SearchOptions):
     """How to look for what is like an item."""
 
+    model_config = example(target="shape", limit=5)
+
     side: Side | None = optional("which side of the item to go by; else the target's, if it has it")
 
 
 class BatchSearchBody(RequestBody):
     """Several searches at once; each is one of /v1/search in JSON."""
 
+    model_config = example(searches=[{"text": "a red chair"}, {"text": "a lamp", "limit": 3}])
+
     searches: list[dict[str, Any]] = Field(min_length=1)
 
 
 class FacetsBody(RequestBody):
     """Which values to count."""
+
+    model_config = example(keys=["colour", "price"], query={"text": "a chair"})
 
     keys: list[str] = Field(min_length=1, max_length=64, description="keys of the payload; dots lead inwards")
     filter: dict[str, Any] | None = optional("only items that it lets through")
@@ -108,6 +124,8 @@ class FacetsBody(RequestBody):
 class TraverseBody(QueryBody):
     """What to walk from: exactly one of text, image, mesh and id."""
 
+    model_config = given("text", "image", "mesh", "id", "vector", like={"text": "a red chair", "steps": 20})
+
     steps: int = Field(STEPS, ge=2, le=MOST_STEPS, description="steps to the root, both ends counted")
     widths: list[FiniteFloat] = Field(
         [],
@@ -120,6 +138,10 @@ class TraverseBody(QueryBody):
 class ExplainBody(QueryBody):
     """Why an item matches: the query, exactly one of text, image, mesh, id and vector, and the item."""
 
+    model_config = given(
+        "text", "image", "mesh", "id", "vector", like={"text": "a red chair", "item": "chair-1"}
+    )
+
     item: str = Field(description="the item that was found")
     kind: Kind | None = optional("of the observation to explain; else the best one")
     index: int | None = optional("its place; needs the kind", ge=0)
@@ -131,11 +153,13 @@ class ExplainBody(QueryBody):
 class EmbeddingsBody(BaseModel):
     """What to embed, as OpenAI's API has it, and of which modality."""
 
+    model_config = example(input=["a red chair", "a lamp"])
+
     input: str | list[str] = Field(description="texts; or images or meshes as data URIs")
     model: str | None = optional("the name of the bundle, or nothing")
     modality: Side = "text"
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = optional("nothing but the length that the vectors have")
+    dimensions: int | None = optional("the length of the vectors, or one of the `prefixes` of /v1/models")
     mesh_format: str | None = optional("format of the meshes, if nothing else tells")
     user: str | None = optional("passed over")
 
@@ -149,6 +173,8 @@ class ShownObservation(RequestBody):
 
 class FeedbackBody(RequestBody):
     """A verdict on a hit: whether the item is what the query meant."""
+
+    model_config = example(query={"text": "a red chair"}, item="chair-1", verdict="good")
 
     query: SearchBody = Field(description="what was searched, as /v1/search takes it")
     item: str = Field(description="the item that is judged")

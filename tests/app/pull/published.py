@@ -13,6 +13,8 @@ SIZE, WIDTH, FEATURES, CONTEXT = 24, 12, 8, 16
 WORDS = ("a", "red", "blue", "chair", "table", "circle", "photo", "of", "two")
 CLIP = ["[UNK]", *WORDS, "<|startoftext|>", "<|endoftext|>"]  # the end id is the largest, as CLIP's is
 SIGLIP = ["[UNK]", "</s>", *WORDS]
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
+NLLB = ["<pad>", "[UNK]", *WORDS, "eng_Latn", "ces_Latn", "</s>"]
 XLM = ["<s>", "<pad>", "</s>", "[UNK]", *WORDS]
 MEAN, STD = [0.48, 0.45, 0.40], [0.26, 0.25, 0.27]
 Axes = Sequence[int | str | None]
@@ -40,7 +42,42 @@ def siglip(folder: Path) -> Path:
     say(folder / "config.json", {"model_type": "siglip", "text_config": {"max_position_embeddings": CONTEXT}})
     square = {"size": {"height": SIZE, "width": SIZE}, "resample": 2, "do_convert_rgb": None}
     say(folder / "preprocessor_config.json", {**square, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})
-    tokenizer(folder, SIGLIP, "$A </s>", "</s>")
+    tokenizer(folder, SIGLIP, "$A </s>", "</s>", "SiglipTokenizer")
+    return folder
+
+
+def siglip2(folder: Path) -> Path:
+    """SigLIP 2: the same towers, whose texts keep their punctuation."""
+    siglip(folder)
+    say(
+        folder / "config.json", {"model_type": "siglip2", "text_config": {"max_position_embeddings": CONTEXT}}
+    )
+    tokenizer(folder, SIGLIP, "$A </s>", "</s>", "GemmaTokenizer", normalizer=None)
+    return folder
+
+
+def jina(folder: Path) -> Path:
+    """Jina's CLIP: configured in open_clip's words; its graph tells texts from their padding."""
+    save(vision(["b", 3, SIZE, SIZE], "pixel_values", "image_embeds"), folder / "onnx/vision_model.onnx")
+    save(unpadded_text(), folder / "onnx/text_model.onnx")
+    texts = {"hf_model_name_or_path": "jinaai/jina-bert-flash-implementation", "pooler_type": "mean_pooler"}
+    say(folder / "config.json", {"model_type": "jina_clip", "text_config": texts})
+    seeing = {"size": SIZE, "mean": MEAN, "std": STD, "resize_mode": "shortest", "interpolation": "bicubic"}
+    kind = {"image_processor_type": "JinaCLIPImageProcessor", "fill_color": 0}
+    say(folder / "preprocessor_config.json", {**kind, **seeing})
+    tokenizer(folder, BERT, "[CLS] $A [SEP]", "[PAD]", "BertTokenizer")
+    return folder
+
+
+def nllb(folder: Path) -> Path:
+    """NLLB in immich's layout: the first token of a text says its language."""
+    immich(folder, hf_tokenizer_name="visheratin/nllb", hf_model_name="facebook/nllb-200-distilled-600M")
+    text = clip_text([1, CONTEXT], "text", "embedding", ids=TensorProto.INT32)
+    table = numpy_helper.from_array(text_weights(len(NLLB))["words"].astype(np.float32), "words")
+    stored = next(one for one in text.graph.initializer if one.name == "words")
+    stored.CopyFrom(table)
+    save(text, folder / "textual/model.onnx")
+    tokenizer(folder / "textual", NLLB, "eng_Latn $A </s>", "<pad>", "NllbTokenizer")
     return folder
 
 
@@ -174,6 +211,23 @@ def siglip_text() -> onnx.ModelProto:
     return model(nodes, given, {"last_hidden_state": ["b", WIDTH], "pooler_output": ["b", FEATURES]}, weights)
 
 
+def unpadded_text() -> onnx.ModelProto:
+    """The mean of the words that are no padding."""
+    nodes = [
+        helper.make_node("Gather", ["words", "input_ids"], ["said"]),
+        helper.make_node("Cast", ["input_ids"], ["ids"], to=TensorProto.FLOAT),
+        helper.make_node("Sign", ["ids"], ["weight"]),
+        helper.make_node("Unsqueeze", ["weight", "axis"], ["row"]),
+        helper.make_node("MatMul", ["row", "said"], ["sum"]),
+        helper.make_node("Squeeze", ["sum", "axis"], ["heard"]),
+        helper.make_node("ReduceSum", ["weight", "axis"], ["count"], keepdims=1),
+        helper.make_node("Div", ["heard", "count"], ["mean"]),
+        helper.make_node("MatMul", ["mean", "project"], ["text_embeds"]),
+    ]
+    given = [value("input_ids", TensorProto.INT64, ["b", "t"])]
+    return model(nodes, given, {"text_embeds": ["b", FEATURES]}, text_weights(len(BERT)))
+
+
 def masked_text() -> onnx.ModelProto:
     """The mean of what is attended to, one text at a time."""
     nodes = [
@@ -225,7 +279,14 @@ def value(name: str, kind: int, axes: Axes) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, list(axes))
 
 
-def tokenizer(folder: Path, words: Sequence[str], template: str, pad: str) -> None:
+def tokenizer(
+    folder: Path,
+    words: Sequence[str],
+    template: str,
+    pad: str,
+    kind: str | None = None,
+    normalizer: str | None = "Lowercase",
+) -> None:
     """A word-level tokenizer with its framing, and what is said beside it."""
     special = [token for token in template.split() if token != "$A"]
     parts = [
@@ -236,7 +297,7 @@ def tokenizer(folder: Path, words: Sequence[str], template: str, pad: str) -> No
     definition: dict[str, Any] = {
         "version": "1.0",
         "added_tokens": [],
-        "normalizer": {"type": "Lowercase"},
+        "normalizer": normalizer and {"type": normalizer},
         "pre_tokenizer": {"type": "Whitespace"},
         "post_processor": {
             "type": "TemplateProcessing",
@@ -248,7 +309,8 @@ def tokenizer(folder: Path, words: Sequence[str], template: str, pad: str) -> No
         "model": {"type": "WordLevel", "vocab": {w: i for i, w in enumerate(words)}, "unk_token": "[UNK]"},
     }
     say(folder / "tokenizer.json", definition)
-    say(folder / "tokenizer_config.json", {"pad_token": {"content": pad}, "padding_side": "right"})
+    said = {"pad_token": {"content": pad}, "padding_side": "right", "tokenizer_class": kind}
+    say(folder / "tokenizer_config.json", said)
 
 
 def say(path: Path, what: dict[str, Any]) -> None:

@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.main import create_app
-from app.pull.catalogue import PUBLISHED_ENCODERS, RECOMMENDED, find_published_encoder
+from app.pull.catalogue import PUBLISHED_ENCODERS, RECOMMENDED, candidates, find_published_encoder
+from app.pull.languages import FLORES_CODES
 from app.settings import Settings
 from multifold.bundle import bundle as bundles
 from multifold.cli import main
@@ -35,7 +36,16 @@ def test_what_is_listed_is_well_formed() -> None:
         assert one.repository.count("/") == 1
         assert one.revision is None or re.fullmatch("[0-9a-f]{40}", one.revision)
         assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in one.sha256.values())
-        assert bool(one.sha256) == (one.revision is not None)
+        assert one.revision is not None or not one.sha256
+        assert {*one.recall} <= {*FLORES_CODES}
+        assert all(0 < recall < 100 for recall in one.recall.values())
+
+
+@pytest.mark.parametrize("language", ["en", "cs", "fr"])
+def test_candidates_are_the_best_that_are_known_in_a_language(language: str) -> None:
+    names = [one.name for one in candidates(language)]
+    known = sorted((one.recall[language], one.name) for one in PUBLISHED_ENCODERS if language in one.recall)
+    assert {*names} == {RECOMMENDED, *(name for _, name in known[-2:])}
 
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])
@@ -97,6 +107,8 @@ def test_files_of_a_listed_encoder_must_be_those_that_are_known(
         (["clip-b-32"], "is not in `multifold pull --list`, and no OWNER/REPOSITORY either"),
         (["own/../tiny"], "no OWNER/REPOSITORY either"),
         (["mine", "bundle", "--from", "nowhere"], "there is no folder nowhere"),
+        (["mine", "--language", "xx"], "'xx' is no language that we know"),
+        (["mine", "--from", ".", "--prefixes", "a"], "--prefixes takes numbers"),
     ],
 )
 def test_mistakes_are_told(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

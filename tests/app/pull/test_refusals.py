@@ -173,7 +173,7 @@ def test_what_can_be_seen_is_mapped(said: dict[str, Any], expected: ImageSpec, t
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"hf_model_name": "facebook/nllb-200-distilled-600M"}, "language of each text"),
+        ({"hf_model_name": "facebook/nllb-200-distilled-600M"}, "say --language"),
         ({"tokenizer_kwargs": {"clean": "scrub"}}, "clean = 'scrub'"),
         ({"tokenizer_kwargs": {"strip_sep_token": True}}, "strip_sep_token"),
     ],

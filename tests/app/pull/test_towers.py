@@ -15,7 +15,7 @@ from onnxruntime.quantization import quantize_dynamic
 from PIL import Image
 
 from app.pull.build import BundleRequest, build_bundle
-from app.pull.published_files import Variant, open_published_folder
+from app.pull.published_files import PullError, Variant, open_published_folder
 from multifold.bundle.bundle import Bundle
 from multifold.bundle.canary import open_encoder
 from tests.app.pull import published
@@ -40,6 +40,8 @@ CASES: dict[str, tuple[Callable[[Path], Path], Variant, str, float]] = {
     "clip fp16": (lambda f: published.clip(f, "_fp16", TensorProto.FLOAT16), "fp16", "dynamic", 5e-3),
     "clip int8": (int8, "int8", "fixed", 1e-5),
     "siglip": (published.siglip, "fp32", "fixed", 1e-5),
+    "siglip 2": (published.siglip2, "fp32", "fixed", 1e-5),
+    "jina": (published.jina, "fp32", "dynamic", 1e-5),
     "immich": (published.immich, "fp32", "fixed", 1e-5),
     "immich, bytes": (lambda folder: published.immich(folder, "bytes"), "fp32", "fixed", 1e-5),
     "m-clip": (published.m_clip, "fp32", "fixed", 1e-5),
@@ -56,7 +58,7 @@ def pictures() -> list[Image.Image]:
 
 def seen_by_hand(folder: Path, picture: Image.Image) -> np.ndarray:
     """Resize, cut and scale as the configuration of the towers says; [h, w, 3] between 0 and 255."""
-    if (folder / "config.json").read_text().find("siglip") >= 0:
+    if "siglip" in (folder / "config.json").read_text():
         return np.asarray(picture.resize((SIZE, SIZE), Image.Resampling.BILINEAR), np.float32)
     width, height = picture.size
     scale = SIZE / min(picture.size)
@@ -94,12 +96,16 @@ def texts_by_hand(folder: Path, graph: Path) -> np.ndarray:
     definition = next(folder.rglob("tokenizer.json"))
     reader = tokenizers.Tokenizer.from_file(str(definition))
     said = json.loads(definition.with_name("tokenizer_config.json").read_text())["pad_token"]["content"]
-    reader.enable_truncation(CONTEXT)
-    reader.enable_padding(length=CONTEXT, pad_id=reader.token_to_id(said), pad_token=said)
+    words = json.loads((folder / "config.json").read_text()).get("text_config", {})
+    context = 512 if "pooler_type" in words else CONTEXT
+    reader.enable_truncation(context)
+    reader.enable_padding(length=context, pad_id=reader.token_to_id(said), pad_token=said)
     session, found = ort.InferenceSession(graph), []
     for text in TEXTS:
-        siglip = (folder / "config.json").read_text().find("siglip") >= 0
-        plain = text.lower().translate(str.maketrans("", "", string.punctuation)) if siglip else text
+        family = json.loads((folder / "config.json").read_text()).get("model_type")
+        plain = text.lower() if family == "siglip2" else text
+        if family == "siglip":
+            plain = text.lower().translate(str.maketrans("", "", string.punctuation))
         read = reader.encode(plain)
         given = {"attention_mask": np.array([read.attention_mask])}
         found.append(
@@ -177,3 +183,62 @@ def test_large_weights_lie_beside_the_graph(tmp_path: Path, monkeypatch: pytest.
     expected = texts_by_hand(folder, graph)
     features = open_encoder(tmp_path / "bundle").texts(TEXTS).features
     np.testing.assert_allclose(features, expected, atol=1e-5)
+
+
+def test_siglip_2_keeps_the_punctuation_of_its_texts(tmp_path: Path) -> None:
+    published.siglip2(tmp_path / "published")
+    bundle = pulled(tmp_path / "published", tmp_path / "bundle")
+    tokenizer = open_encoder(tmp_path / "bundle").tokenizer
+    assert bundle.text.cleaning == "lowercase"
+    assert len(tokenizer.words("A two-red, chair")) == 3
+    assert (tokenizer(["A red, chair"]).ids != tokenizer(["a red chair"]).ids).any()
+    assert (tokenizer(["A RED chair"]).ids == tokenizer(["a red chair"]).ids).all()
+
+
+@pytest.mark.parametrize("kind", ["siglip", "siglip2"])
+def test_another_cleaning_than_the_published_one_is_refused(kind: str, tmp_path: Path) -> None:
+    """Raw texts tell: punctuation that is taken away, or left."""
+    folder = {"siglip": published.siglip2, "siglip2": published.siglip}[kind](tmp_path / "published")
+    published.say(
+        folder / "config.json", {"model_type": kind, "text_config": {"max_position_embeddings": CONTEXT}}
+    )
+    with pytest.raises(PullError, match=r"reads 'L-shaped two-seat sofa, 2\.5 m' as"):
+        pulled(folder, tmp_path / "bundle")
+
+
+def test_open_clips_siglip_2_reads_as_siglip_2_was_trained(tmp_path: Path) -> None:
+    said = {"hf_tokenizer_name": "timm/ViT-B-16-SigLIP2", "tokenizer_kwargs": {"clean": "canonicalize"}}
+    folder = published.immich(tmp_path / "published", **said)
+    kind = ("<|startoftext|> $A <|endoftext|>", "<|endoftext|>", "GemmaTokenizer")
+    published.tokenizer(folder / "textual", published.CLIP, *kind, normalizer=None)
+    assert pulled(folder, tmp_path / "bundle").text.cleaning == "lowercase"
+
+
+def test_nllb_is_told_the_language_of_its_texts(tmp_path: Path) -> None:
+    folder = published.nllb(tmp_path / "published")
+    source, names = open_published_folder(folder, None, {}), published.NLLB
+    english, czech = (
+        build_bundle(source, tmp_path / one, BundleRequest("tiny", "Nothing.", language=one))
+        for one in ("en", "cs")
+    )
+    assert (english.text.start, czech.text.start) == (names.index("eng_Latn"), names.index("ces_Latn"))
+    assert english.vector_id != czech.vector_id
+    assert czech.provenance["source"]["language"] == "cs"
+    session = ort.InferenceSession(folder / "textual/model.onnx")
+    ids = [names.index(word) for word in ("ces_Latn", "a", "red", "chair", "</s>")]
+    row = np.array([ids + [0] * (CONTEXT - len(ids))], np.int32)
+    expected = session.run(None, {"text": row})[0]
+    features = open_encoder(tmp_path / "cs").texts(["a red chair"]).features
+    np.testing.assert_allclose(features, expected, rtol=0, atol=1e-5)
+    with pytest.raises(PullError, match="no token for the language 'de'"):
+        build_bundle(source, tmp_path / "de", BundleRequest("tiny", "Nothing.", language="de"))
+
+
+def test_a_bundle_states_the_lengths_it_was_trained_for(tmp_path: Path) -> None:
+    folder = published.clip(tmp_path / "published")
+    request = BundleRequest("tiny", "Nothing.", prefixes=(2, 4))
+    build_bundle(open_published_folder(folder, None, {}), tmp_path / "bundle", request)
+    encoder = open_encoder(tmp_path / "bundle")
+    vectors = encoder.vectors(encoder.texts(["a red chair"]).features)
+    cut = encoder.bundle.shorten(vectors, 4)
+    np.testing.assert_allclose(cut, vectors[:, :4] / np.linalg.norm(vectors[:, :4]), atol=1e-6)

@@ -139,11 +139,12 @@ class TrialMaker:
                 known = self._space.vectors(pool_mean(np.stack(question.known))[None])
                 of_side[place] = similarities(self._space, vector[None], known)[0, 0]
         if question.texts is not None and question.text is not None:
-            for leg, index in (("words", scorer.words), ("reader", scorer.reader)):
-                if index is not None:
-                    scores.scores[leg][place] = index.scores_of(question.text, [question.texts])[0]
             if scorer.words is not None:
-                scores.coverage[place] = scorer.words.coverage_of(question.text, [question.texts])[0]
+                weighed = scorer.words.weigh_texts(question.text, [question.texts])
+                scores.scores["words"][place], scores.coverage[place] = weighed[0][0], weighed[1][0]
+            if scorer.reader is not None:
+                read = scorer.reader.scores_of(question.text, [question.texts])[0]
+                scores.scores["reader"][place] = read or np.float32(np.nan)
 
     def _equal(self, question: Question, editions: Ids, now: Connection) -> Bool[np.ndarray, " n"]:
         """Which items have the question's text too, as a caption or, if it is a name, as their name."""

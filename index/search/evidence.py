@@ -50,7 +50,7 @@ Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
-RULES = 1  # another number fits every stored model again
+RULES = 2  # another number fits every stored model again
 RING = 200  # candidates that each leg gives at first
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
@@ -92,6 +92,7 @@ class SideModel:
     queries: int = 0  # that it was fitted on
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
+    judgements: int = 0  # of people, that are among them
 
     def chances(
         self, evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
@@ -152,6 +153,7 @@ class EvidenceModel:
                 one["queries"],
                 one["recall"],
                 {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
+                one["judgements"],
             )
             for side, one in fields["sides"].items()
         }
@@ -277,6 +279,11 @@ class RankedRing:
         rows = rows[np.argsort(-evidence[rows], kind="stable")]
         return cls(table.editions[rows], ratios[rows], table.present[rows], table.whole[rows], evidence[rows])
 
+    def everything(self, items: int) -> float:
+        """The evidence of all items of a collection together; that of others than these is nothing."""
+        others = np.log(max(items - len(self.editions), 1))
+        return float(np.logaddexp.reduce(np.append(self.evidence, others)))
+
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
         ratios = self.ratios[place]
@@ -330,14 +337,9 @@ class EvidenceScorer:
                 new = np.setdiff1d(new, ranked)
             if not len(new):
                 break
-            editions = sort_unique(np.concatenate([new, self.strangers]))
-            strangers = np.zeros(len(editions), np.bool_)
-            strangers[np.searchsorted(editions, self.strangers)] = True
-            table = self.scores(query, editions, sizes(editions)).table(strangers)
-            ring = RankedRing.of(table, np.searchsorted(editions, new), model)
+            ring = RankedRing.of(*self.table(query, new, sizes), model)
             if not len(ranked):  # further rings change nothing that was said before
-                others = np.log(max(items - len(new), 1))
-                everything = float(np.logaddexp.reduce(np.append(ring.evidence, others)))
+                everything = ring.everything(items)
                 gain = everything - float(np.log(max(items, 1)))
             chances = model.chances(ring.evidence, ring.whole, everything, items)
             chances = np.minimum(np.minimum.accumulate(chances), least)
@@ -346,6 +348,16 @@ class EvidenceScorer:
             ranked, least = np.union1d(ranked, new), float(chances[-1])
             reach *= WIDER
         return hits
+
+    def table(
+        self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes
+    ) -> tuple[EvidenceTable, Ids]:
+        """What is weighted of candidates, which rise, and of the strangers, and the rows of the candidates."""
+        editions = sort_unique(np.concatenate([candidates, self.strangers]))
+        strangers = np.zeros(len(editions), np.bool_)
+        strangers[np.searchsorted(editions, self.strangers)] = True
+        scores = self.scores(query, editions, sizes(editions))
+        return scores.table(strangers), np.searchsorted(editions, candidates)
 
     def candidates(self, query: EvidenceQuery, reach: int, among: Candidates | None = None) -> Ids:
         """The best editions of every leg, rising."""

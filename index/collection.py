@@ -318,10 +318,10 @@ class Collection(AbstractContextManager["Collection"]):
     def fit_evidence(self, encode: TextEncoder | None = None) -> EvidenceModel:
         """Fit how the evidence of all legs is weighted, and store it. Short queries need an encoder."""
         writes = not self._read_only
-        return fit_collection(self._readable(), self._space, self._scoring, encode, writes=writes)
+        return fit_collection(self._readable(), self._space, self.scoring, encode, writes=writes)
 
     @contextmanager
-    def _scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
+    def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
         """What scores items on all legs, for a moment in which nothing changes."""
         with self._derived.gate.reading(), self._readable().moment() as now:
             yield self._searcher().scorer(now), now

@@ -12,7 +12,7 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.feedback.export import MANIFEST_FILE, export_feedback, open_store, read_judgements
+from app.feedback.export import MANIFEST_FILE, export_feedback, open_store
 from app.settings import read_settings
 from index.registry import DEFAULT
 from index.store.feedback import FeedbackQueryPart, Judgement
@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = read_settings({"data": args.data, "config": args.config})
     if args.action == "list":
-        with open_store(settings, args.collection) as (store, _):
-            for judgement in read_judgements(store):
+        with open_store(settings, args.collection) as (store, _), store.moment() as now:
+            for judgement in every_judgement(now):
                 print(format_judgement(judgement))
         return 0
     if args.out is None:

@@ -6,11 +6,11 @@ the hardest negatives. The majority of verdicts counts; a tie is left out.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from app.ingest.sources import find_original_mesh
 from app.settings import Settings
@@ -18,7 +18,7 @@ from index.contracts import CollectionLocation
 from index.registry import locate_collection
 from index.store import browse, feedback
 from index.store.blobs import BlobError, Blobs
-from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
+from index.store.feedback import FeedbackQuery, Judgement
 from index.store.store import Store, open_blobs
 from multifold import manifest
 from multifold.durable import make_folder, write_file
@@ -28,8 +28,6 @@ from multifold.types import Item
 
 PAGE_SIZE = 500
 MANIFEST_FILE = "manifest.jsonl"
-T = TypeVar("T", Item, Judgement)
-FeedbackQuery = tuple[str, str]  # text or image, and the text or the key of the picture
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,9 @@ def open_store(settings: Settings, name: str) -> Iterator[tuple[Store, Collectio
         store.close()
 
 
-def read_judgements(store: Store) -> Iterator[Judgement]:
-    with store.moment() as now:
-        every = FeedbackFilter()
-        yield from _read_pages(lambda after: feedback.page_of_judgements(now, after, PAGE_SIZE, every))
-
-
-def _read_pages(read: Callable[[str | None], Sequence[T]]) -> Iterator[T]:
+def _every_item(now: Connection) -> Iterator[Item]:
     after: str | None = None
-    while page := read(after):
+    while page := browse.page_by_id(now, after, PAGE_SIZE):
         yield from page
         after = page[-1].id
 
@@ -81,7 +73,7 @@ def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
     make_folder(out)
     report = ExportReport()
     with open_store(settings, name) as (store, place), store.moment() as now:
-        opinions = weigh_judgements(read_judgements(store), report)
+        opinions = weigh_judgements(feedback.every_judgement(now), report)
         files = ExportFiles(open_blobs(place.folder, place.bucket), place.folder, out / "files")
         rivals = find_rivals(opinions)
         ids = set(browse.list_ids(now))
@@ -92,8 +84,7 @@ def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
             opinion, bad = opinions.get(item.id, ItemOpinion()), sorted(rivals.get(item.id, set()) & ids)
             return _manifest_entry(item, opinion, bad, files, report)
 
-        items = _read_pages(lambda after: browse.page_by_id(now, after, PAGE_SIZE))
-        manifest.write(out / MANIFEST_FILE, filter(None, map(describe, items)))
+        manifest.write(out / MANIFEST_FILE, filter(None, map(describe, _every_item(now))))
     return report
 
 
@@ -101,7 +92,7 @@ def weigh_judgements(judgements: Iterable[Judgement], report: ExportReport) -> d
     """The majority opinion of each item, for each query that can be trained on."""
     votes: dict[tuple[str, FeedbackQuery], int] = defaultdict(int)
     for judgement in judgements:
-        query = _feedback_query(judgement.query)
+        query = feedback.text_or_picture(judgement.query)
         if query is None:
             report.left_out["whose query is no single text or picture that is kept"] += 1
         else:
@@ -123,15 +114,6 @@ def find_rivals(opinions: Mapping[str, ItemOpinion]) -> Mapping[str, set[str]]:
             bad[query].add(item)
     rivals = {item: set().union(*(bad[query] for query in one.good)) for item, one in opinions.items()}
     return {item: others for item, others in rivals.items() if others}
-
-
-def _feedback_query(parts: Sequence[FeedbackQueryPart]) -> FeedbackQuery | None:
-    match parts:
-        case [FeedbackQueryPart(means="text", weight=weight, text=str(text))] if weight > 0:
-            return "text", text
-        case [FeedbackQueryPart(means="image", weight=weight, blob=str(key))] if weight > 0:
-            return "image", key
-    return None
 
 
 class ExportFiles:

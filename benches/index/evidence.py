@@ -1,78 +1,88 @@
 """What the evidence of all sides finds, beside each leg by itself: the default target of a search.
 
     multifold bench evidence --data data/furniture --known 0 1 2 4
+    multifold bench evidence --data data/furniture --known 4 --pictures
+    multifold bench evidence --data data/furniture --times 100000 --scratch data/large
 
 The collection is not changed. Its items are written into a new one with so many of their captions (all with
 --known all); one caption that is not stored asks, and so do some words of it, some words of a stored one, and
-the name. Weights are fitted on what is stored, never on what asks.
+the name. Weights are fitted on what is stored. No item asks that they were fitted on, where others are there.
 """
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
+from benches.index.evidence_times import print_times
+from benches.index.evidence_worlds import AskingPart, WorldOptions, make_world
+from benches.index.translations import LANGUAGES
 from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
-from index.search.evidence import COLUMNS, LEGS, NAMES, UNFITTED, EvidenceModel, SideModel
-from index.search.evidence_questions import common_words, cut_words, fold_caption, readable_name
-from index.search.search import SearchRequest
-from index.texts.item_texts import item_texts
+from index.contracts import Ids
+from index.search.evidence import COLUMNS, LEGS, NAMES, RING, EvidenceQuery, EvidenceTable, RankedRing, SideModel
+from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
+from index.search.evidence_questions import questions, read_known_items
+from index.search.search import engine_query
+from index.store.item_rows import read_summaries
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.metrics import bootstrap
-from multifold.types import Item, LexicalQuery, Observation, Query, Side
+from multifold.types import Item, Leg, Side
 
 DEPTH = 10
-CAPTION_KINDS = ("another caption", "words of it", "words of a stored one")
-SHOWN = ("asked with", "queries", "ranked by", "R@1", "R@5", "R@10", "NDCG@10", "beside the best leg")
+SHOWN = ("asked with", "queries", "ranked by", "R@1", "R@5", "R@10", "NDCG@10", "beside the best leg", "beside the pair")
 ALL = "all"
+BINS = 10  # of confidences
 PerQuery = Float64[np.ndarray, " q"]
-Ranking = Callable[[Query], SearchRequest]
-
-
-@dataclass(frozen=True)
-class AskingText:
-    """A text that asks for an item, and all that it may find."""
-
-    text: str
-    owner: int  # the item's place
-    right: frozenset[str]
+Places = Sequence[Sequence[int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of a collection of the bundle")
     add_bundle(parser)
     parser.add_argument("--known", nargs="+", default=[ALL], metavar="N", help="captions stored, or all")
-    parser.add_argument("--items", type=int, default=450, help="at most so many ask; %(default)s")
+    parser.add_argument("--items", type=int, default=250, help="at most so many ask; %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of captions and words")
-    parser.add_argument("--wrong", type=float, default=0.0, help="share of stored captions of another item")
+    parser.add_argument("--pictures", action="store_true", help="photos and views ask")
+    parser.add_argument("--wrong", type=float, default=0.0, help="share of items with captions of another one")
     parser.add_argument("--plain-names", action="store_true", help="all names alike, without payloads")
+    parser.add_argument("--language", choices=LANGUAGES, help="of the stored captions, word by word")
+    parser.add_argument("--stuffed", type=int, default=0, help="items with a hundred captions of others")
+    parser.add_argument("--times", type=int, metavar="N", help="measure times, with so many items like these")
+    parser.add_argument("--scratch", type=Path, help="folder of those items, kept; default: thrown away")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8], help="at once, for the times")
+    parser.add_argument("--rounds", type=int, default=8, help="of 64 searches for each target, for the times")
 
 
 def run(args: argparse.Namespace) -> int:
     encoder = open_encoder(args.bundle)
     with Collection.open(args.data, encoder, read_only=True) as collection:
-        items = _read_items(collection)
-    if args.plain_names:
-        items = [replace(item, id=f"final_v{place}", payload={}) for place, item in enumerate(items)]
+        items = [item for name in collection.ids() if (item := collection.get(name)) is not None]
+    if args.times is not None:
+        with tempfile.TemporaryDirectory(prefix="multifold-evidence-") as folder:
+            print_times(encoder, items, args.times, args.scratch or Path(folder), args.clients, args.rounds)
+        return 0
     for known in args.known:
-        stored, asking = _split(items, None if known == ALL else int(known), args.wrong, args.seed)
-        with _collection_of(encoder, stored) as collection:
-            _print_world(encoder, collection, known, asking, args.items)
+        options = WorldOptions(
+            None if known == ALL else int(known),
+            args.pictures,
+            args.wrong,
+            args.plain_names,
+            args.language,
+            args.stuffed,
+            args.seed,
+        )
+        _print_world(encoder, items, options, args.items)
     return 0
-
-
-def _read_items(collection: Collection) -> list[Item]:
-    ids = collection.ids()
-    return [item for name in ids if (item := collection.get(name)) is not None]
 
 
 @contextmanager
@@ -85,141 +95,136 @@ def _collection_of(encoder: Encoder, items: Sequence[Item]) -> Iterator[Collecti
         yield collection
 
 
-def _split(
-    items: Sequence[Item], known: int | None, wrong: float, seed: int
-) -> tuple[list[Item], dict[str, list[AskingText]]]:
-    """The items with so many captions, and what asks for them: one more caption, words of texts, names."""
-    random = np.random.default_rng(seed)
-    captions = [[one for one in item.observations if one.kind == "caption"] for item in items]
-    hidden, stored = [], []
-    for of_item in captions:
-        order = random.permutation(len(of_item)).tolist()
-        count = len(of_item) if known is None else known
-        hidden.append([of_item[place] for place in order[count : count + 1]])
-        stored.append([of_item[place] for place in sorted(order[:count])])
-    common = common_words(one.text or "" for of_item in captions for one in of_item)
+@dataclass(frozen=True, eq=False)
+class ScoredQuery:
+    """What is weighted of the candidates of one query, and which of them are right."""
 
-    def right(text: str) -> frozenset[str]:
-        wanted = fold_caption(text)
-        return frozenset(
-            item.id
-            for item, of_item in zip(items, captions, strict=True)
-            if any(fold_caption(one.text or "") == wanted for one in of_item)
-        )
+    table: EvidenceTable
+    rows: Ids
+    right: Bool[np.ndarray, " n"]
+    items: int
+    expected: int  # right items, found or not
 
-    kinds: dict[str, list[AskingText]] = {
-        "another caption": [],
-        "words of it": [],
-        "words of a stored one": [],
-    }
-    for place, (unseen, seen) in enumerate(zip(hidden, stored, strict=True)):
-        for one in unseen:
-            text = one.text or ""
-            for kind, asking in zip(CAPTION_KINDS, (text, cut_words(text, common, random)), strict=False):
-                kinds[kind].append(AskingText(asking, place, right(text)))
-        if seen:
-            text = seen[int(random.integers(len(seen)))].text or ""
-            kinds["words of a stored one"].append(
-                AskingText(cut_words(text, common, random), place, right(text))
-            )
-    kinds["name"] = _names(items)
-    for place in np.flatnonzero(random.random(len(items)) < wrong).tolist():
-        stored[place] = stored[(place + 1) % len(items)]
-    written = [_with_captions(item, some) for item, some in zip(items, stored, strict=True)]
-    there = [place for place, item in enumerate(written) if item.observations]
-    return [written[place] for place in there], {name: asks for name, asks in kinds.items() if asks}
+    def ranked(self, model: SideModel) -> tuple[list[int], RankedRing]:
+        """The places of the right items among the first ten."""
+        ring = RankedRing.of(self.table, self.rows, model)
+        right = self.right[np.searchsorted(self.table.editions, ring.editions[:DEPTH])]
+        return (np.flatnonzero(right) + 1).tolist(), ring
+
+    def chances(self, model: SideModel) -> tuple[Float64[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """The confidence of the first ten, and which of them are right."""
+        ring = self.ranked(model)[1]
+        chances = model.chances(ring.evidence, ring.whole, ring.everything(self.items), self.items)
+        right = self.right[np.searchsorted(self.table.editions, ring.editions)]
+        return np.minimum.accumulate(chances)[:DEPTH], right[:DEPTH]
 
 
-def _names(items: Sequence[Item]) -> list[AskingText]:
-    """The readable names, each with all items of that name; none if nearly all are alike."""
-    names = [fold_caption(readable_name(item_texts(0, item.id, (), item.payload))) for item in items]
-    owners: dict[str, set[str]] = {}
-    for name, item in zip(names, items, strict=True):
-        owners.setdefault(name, set()).add(item.id)
-    return [
-        AskingText(name, place, frozenset(owners[name]))
-        for place, name in enumerate(names)
-        if name and len(owners[name]) * 10 < len(items)
-    ]
+def _print_world(encoder: Encoder, items: Sequence[Item], options: WorldOptions, most: int) -> None:
+    world = make_world(items, options, lambda texts: encoder.texts(texts).features)
+    if not world.asking:
+        raise MultifoldError("nothing asks: the collection needs items with captions, names or pictures")
+    with _collection_of(encoder, world.items) as collection:
+        with collection.scoring() as (_, now):
+            known = read_known_items(now)
+            names = {one.item.id for one in known}
+        asked = questions(known, lambda texts: encoder.texts(texts).features)
+        trials = TrialMaker(encoder, collection.scoring).trials(asked)
+        fitted = fit_evidence(trials, len(known), collection.version)
+        print(f"\n{collection.count()} items, {options}, fitted on {len(known)}\n")
+        print(head(*SHOWN))
+        sure = []
+        for kind, every in world.asking.items():
+            strange = [one for one in every if not one.right & names]
+            chosen = strange if len(strange) * 5 > len(every) else every
+            some = [chosen[place] for place in np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(int)]
+            side = some[0].side
+            scored = _scored(encoder, collection, some)
+            models = _models(side, trials[side], fitted.of(side), scored)
+            _print_kind(kind, some, {name: [one.ranked(model)[0] for one in scored] for name, model in models.items()})
+            sure.append((kind, [one.chances(fitted.of(side)) for one in scored]))
+        _print_confidence(sure)
 
 
-def _with_captions(item: Item, captions: Sequence[Observation]) -> Item:
-    numbered = tuple(replace(one, index=place) for place, one in enumerate(captions))
-    return replace(item, observations=numbered + tuple(o for o in item.observations if o.kind != "caption"))
+def _scored(encoder: Encoder, collection: Collection, asked: Sequence[AskingPart]) -> list[ScoredQuery]:
+    texts = [one.text for one in asked if one.text is not None]
+    features = iter(encoder.texts(texts).features if texts else ())
+    scored = []
+    for one in asked:
+        feature = next(features) if one.feature is None else one.feature
+        vector = encoder.vectors(feature[None])[0]
+        with collection.scoring() as (scorer, now):
+            query = EvidenceQuery(engine_query(encoder, vector), one.side, one.text)
+            table, rows = scorer.table(query, scorer.candidates(query, RING))
+            ids = {edition: found.id for edition, found in read_summaries(now, table.editions.tolist()).items()}
+            items = scorer.engines.size()
+        right = np.array([ids[edition] in one.right for edition in table.editions.tolist()])
+        scored.append(ScoredQuery(table, rows, right, items, len(one.right)))
+    return scored
 
 
-def _print_world(
-    encoder: Encoder, collection: Collection, known: str, kinds: Mapping[str, list[AskingText]], most: int
-) -> None:
-    fitted = collection.fit_evidence(lambda texts: encoder.texts(texts).features)
-    print(f"\n{collection.count()} items, captions stored: {known}\n")
-    print(
-        head("asked with", "queries", "ranked by", "R@1", "R@5", "R@10", "NDCG@10", "R@1 beside the best leg")
-    )
-    for kind, every in kinds.items():
-        asked = [every[place] for place in np.linspace(0, len(every) - 1, min(most, len(every))).astype(int)]
-        vectors = encoder.vectors(encoder.texts([one.text for one in asked]).features)
-        found = {
-            name: _positions(collection, asked, vectors, ranking)
-            for name, ranking in _rankings(collection, fitted, reads=encoder.reader is not None).items()
-        }
-        legs = {name: ranks for name, ranks in found.items() if name.endswith(" alone")}
-        best = max(legs, key=lambda name: (_recall(legs[name], 1).mean(), _recall(legs[name], DEPTH).mean()))
-        for name, ranks in found.items():
-            gain = "" if name in legs else _difference(_recall(ranks, 1) - _recall(found[best], 1), asked)
-            recalls = [f"{_recall(ranks, depth).mean():.3f}" for depth in (1, 5, DEPTH)]
-            print(
-                row(kind, len(asked), name, *recalls, f"{_ndcg(ranks, asked).mean():.3f}", gain), flush=True
-            )
+def _models(
+    side: Side, trials: Sequence[Trial], fitted: SideModel, scored: Sequence[ScoredQuery]
+) -> dict[str, SideModel]:
+    """Each leg by itself, the pair that the fit finds best, and all of them."""
+    heard = [leg for place, leg in enumerate(LEGS) if any(one.table.present[:, place].any() for one in scored)]
+    heard += ["words"] if any(one.table.whole.any() for one in scored) and "words" not in heard else []
+    alone = {f"{leg} alone": SideModel(np.isin(NAMES, COLUMNS[leg][:1]).astype(np.float64)) for leg in heard}
+    models = dict(alone)
+    if len(heard) > 2 and trials:
+        pair = min(combinations(heard, 2), key=lambda legs: _pair_loss(side, trials, legs))
+        models[f"pair {' + '.join(pair)}"] = SideModel(fit_weights(side, teaching(trials), pair))
+    unfitted = SideModel(fit_weights(side, [], LEGS))
+    return models | {"all, not fitted": unfitted, "all, fitted": fitted}
 
 
-def _rankings(collection: Collection, fitted: EvidenceModel, *, reads: bool) -> dict[str, Ranking]:
-    """A side as before, each leg by itself, and all of them."""
-    sides = {side for item in collection.scroll(limit=50) for side in _sides_of(item)}
-    heard = [leg for leg in LEGS if leg in sides or leg == "words" or (leg == "reader" and reads)]
-
-    def by(model: EvidenceModel) -> Ranking:
-        return lambda query: SearchRequest(query, evidence=model)
-
-    target: Side = "shape" if "shape" in sides else "image"
-    rankings: dict[str, Ranking] = {
-        f"{target} (target)": lambda query: SearchRequest(replace(query, target=target))
-    }
-    for leg in heard:
-        weights = np.isin(NAMES, COLUMNS[leg][:1]).astype(np.float64)
-        rankings[f"{leg} alone"] = by(EvidenceModel({"text": SideModel(weights)}))
-    return rankings | {"all, not fitted": by(UNFITTED), "all, fitted": by(fitted)}
+def _pair_loss(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> float:
+    weights = fit_weights(side, teaching(trials), legs)
+    return loss_of([trial.table.by_leg(weights).sum(axis=1) for trial in trials], trials)
 
 
-def _sides_of(item: Item) -> set[str]:
-    names = {"caption": "text", "photo": "image", "view": "shape"}
-    return {names[one.kind] for one in item.observations}
+def _print_kind(kind: str, asked: Sequence[AskingPart], found: Mapping[str, Places]) -> None:
+    legs = [name for name in found if name.endswith(" alone")]
+    best = max(legs, key=lambda name: (_recall(found[name], 1).mean(), _recall(found[name], DEPTH).mean()))
+    pair = next((name for name in found if name.startswith("pair ")), best)
+    for name, places in found.items():
+        recalls = [f"{_recall(places, depth).mean():.3f}" for depth in (1, 5, DEPTH)]
+        gains = [
+            "" if name in legs else _difference(_recall(places, 1) - _recall(found[other], 1), asked)
+            for other in (best, pair)
+        ]
+        print(row(kind, len(asked), name, *recalls, f"{_ndcg(places, asked).mean():.3f}", *gains), flush=True)
 
 
-def _positions(
-    collection: Collection, asked: Sequence[AskingText], vectors: np.ndarray, ranking: Ranking
-) -> list[list[int]]:
-    """The places of the right items among the first ten, for each query."""
-    places = []
-    for one, vector in zip(asked, vectors, strict=True):
-        query = Query(vector, "item", DEPTH, words=LexicalQuery(one.text))
-        hits = collection.search_many([ranking(query)])[0]
-        places.append([place for place, hit in enumerate(hits, 1) if hit.id in one.right])
-    if not places:
-        raise MultifoldError("nothing asks: the collection needs items with captions or names")
-    return places
+def _print_confidence(sure: Sequence[tuple[str, Sequence[tuple[np.ndarray, np.ndarray]]]]) -> None:
+    """The expected calibration error of the first hit and of the first ten, by kind and of all kinds."""
+    print("\n" + head("confidence of", "first hits", "sure", "right", "ECE", "ECE of the first ten"))
+    every = [("all", [one for _, some in sure for one in some])]
+    for kind, some in [*sure, *every]:
+        first = np.array([chances[0] for chances, _ in some]), np.array([right[0] for _, right in some])
+        ten = tuple(np.concatenate(arrays) for arrays in zip(*some, strict=True))
+        means = f"{first[0].mean():.3f}", f"{first[1].mean():.3f}"
+        print(row(kind, len(some), *means, f"{_ece(*first):.3f}", f"{_ece(*ten):.3f}"), flush=True)
 
 
-def _recall(places: Sequence[Sequence[int]], depth: int) -> PerQuery:
+def _ece(chances: np.ndarray, right: np.ndarray) -> float:
+    """How far confidence is from the share that is right, in bins of equally many."""
+    order = np.argsort(chances, kind="stable")
+    parts = np.array_split(order, min(BINS, len(order)))
+    return float(sum(abs(chances[part].mean() - right[part].mean()) * len(part) for part in parts) / len(order))
+
+
+def _recall(places: Places, depth: int) -> PerQuery:
     return np.array([float(bool(one) and one[0] <= depth) for one in places])
 
 
-def _ndcg(places: Sequence[Sequence[int]], asked: Sequence[AskingText]) -> PerQuery:
+def _ndcg(places: Places, asked: Sequence[AskingPart]) -> PerQuery:
     ideal = np.cumsum(1 / np.log2(1.0 + np.arange(1, DEPTH + 1)))
     gains = [sum(1 / np.log2(1.0 + place) for place in one) for one in places]
     return np.array([g / ideal[min(len(a.right), DEPTH) - 1] for g, a in zip(gains, asked, strict=True)])
 
 
-def _difference(values: PerQuery, asked: Sequence[AskingText]) -> str:
-    low, high = bootstrap(values, groups=np.array([one.owner for one in asked]))
+def _difference(values: PerQuery, asked: Sequence[AskingPart]) -> str:
+    """In points, with the interval of a paired bootstrap over items."""
+    groups = np.unique([min(one.right) for one in asked], return_inverse=True)[1]
+    low, high = bootstrap(values, groups=groups)
     return f"{100 * values.mean():+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"

@@ -210,15 +210,26 @@ def nearest_rows(
     positions = view.positions(allowed)
     scores = np.full((len(queries), limit), -np.inf, np.float32)
     ids = np.full((len(queries), limit), NO_ROW, np.int64)
+    for row, candidates in enumerate(_candidates(metric, view, queries, limit, positions)):
+        exact, names = _rank(metric, view, queries[row], candidates, positions)
+        count = min(limit, len(names))
+        scores[row, :count], ids[row, :count] = exact[:count], names[:count]
+    return scores, ids
+
+
+def _candidates(
+    metric: Metric, view: RowView, queries: Vectors, limit: int, positions: Ids | None
+) -> Iterator[Ids]:
+    """For each query the places of rows that may be among the best."""
+    count = len(view.ids) if positions is None else len(positions)
+    if limit >= count:
+        yield from [np.arange(count)] * len(queries)
+        return
     step = max(1, MAX_SCORES // max(1, len(view.ids)))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
         for row, fast in enumerate(_fast(metric, view, block, positions), start):
-            candidates = _may_be_best(fast, limit, 2 * score_slack(metric, queries[row], view.longest))
-            exact, names = _rank(metric, view, queries[row], candidates, positions)
-            count = min(limit, len(names))
-            scores[row, :count], ids[row, :count] = exact[:count], names[:count]
-    return scores, ids
+            yield _may_be_best(fast, limit, 2 * score_slack(metric, queries[row], view.longest))
 
 
 def rows_within(

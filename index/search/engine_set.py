@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float32
 
-from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, PairedIds, RowRanking, Space
+from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, PairedIds, RowKind, RowRanking, Space
 from index.engines.faiss_engine import FaissEngine
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SegmentReport
@@ -76,6 +76,7 @@ class ReadWriteGate:
                 self._condition.notify_all()
 
 
+Values: TypeAlias = Float32[np.ndarray, " n"]
 MAX_NUMBER = 1e15  # squares of such numbers, summed, still fit in float32
 ProgressCallback: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
@@ -278,10 +279,24 @@ class EngineSet:
         exact: bool = False,
     ) -> list[tuple[int, float]]:
         """Editions with their scores, best first; `limit` of them when so many exist."""
+        editions, scores = self.ranked(query, side, limit, pool, among, exact=exact)
+        return list(zip(editions.tolist(), scores.tolist(), strict=True))
+
+    def ranked(
+        self,
+        query: EngineQuery,
+        side: Side,
+        limit: int,
+        pool: Pooling,
+        among: Candidates | None = None,
+        *,
+        exact: bool = False,
+    ) -> tuple[Ids, Values]:
+        """The same in arrays."""
         if pool == "mean":
             allowed = None if among is None else among.pooled(side)
             scores, rows = self._search((side, "pooled"), query, limit, allowed, exact=exact)
-            return list(zip(edition_of(rows).tolist(), scores.tolist(), strict=True))
+            return edition_of(rows), scores
         allowed = None if among is None else among.observed
         reach = limit
         while True:
@@ -290,7 +305,16 @@ class EngineSet:
             editions, firsts = np.unique(edition_of(rows), return_index=True)
             if len(editions) >= limit or len(rows) < reach:
                 order = np.argsort(firsts)[:limit]
-                return list(zip(editions[order].tolist(), scores[firsts[order]].tolist(), strict=True))
+                return editions[order], scores[firsts[order]]
+
+    def scores(self, query: EngineQuery, side: Side, pool: Pooling, among: Candidates) -> Values:
+        """The score of each of these editions on one side; NaN where it has none."""
+        scores = np.full(len(among), np.nan, np.float32)
+        kind: RowKind = "pooled" if pool == "mean" else "observation"
+        rows = among.pooled(side) if pool == "mean" else among.observed
+        values, found = self._search((side, kind), query, len(rows), rows, exact=True)
+        np.fmax.at(scores, np.searchsorted(among.editions, edition_of(found)), values)
+        return scores
 
     def best_rows(self, query: EngineQuery, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
         """The row that scores best in each of these editions, given how many observations each has."""

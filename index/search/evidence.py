@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from index.contracts import Ids
+from index.engines.exact_engine import sort_unique
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
 from index.store.browse import sample_editions
 from index.texts.contracts import TextIndex
@@ -49,7 +50,7 @@ Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
-RULES = 1  # another number fits every stored model again
+RULES = 2  # another number fits every stored model again
 RING = 200  # candidates that each leg gives at first
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
@@ -91,6 +92,7 @@ class SideModel:
     queries: int = 0  # that it was fitted on
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
+    judgements: int = 0  # of people, that are among them
 
     def chances(
         self, evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
@@ -151,6 +153,7 @@ class EvidenceModel:
                 one["queries"],
                 one["recall"],
                 {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
+                one["judgements"],
             )
             for side, one in fields["sides"].items()
         }
@@ -206,14 +209,22 @@ class LegScores:
 
 def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:
     """How many standard deviations of strangers each score lies above their median; 0 where it is missing."""
-    known = scores[strangers & ~np.isnan(scores)]
+    known = scores[strangers]
+    known = known[~np.isnan(known)]
     if len(known) < 2:
         return np.zeros(len(scores), np.float32)
-    middle = np.median(known)
+    middle = _median(known)
     # a few look-alikes among the strangers must not widen what is usual
-    spread = max(1.4826 * float(np.median(np.abs(known - middle))), float(known.std()) / 2, 1e-9)
-    standard: Values = np.nan_to_num(np.clip((scores - middle) / spread, LOWEST, HIGHEST)).astype(np.float32)
+    spread = max(1.4826 * _median(np.abs(known - middle)), float(known.std()) / 2, 1e-9)
+    standard = np.clip((scores - np.float32(middle)) / np.float32(spread), LOWEST, HIGHEST)
+    standard[np.isnan(standard)] = 0.0
     return standard
+
+
+def _median(values: Values) -> float:
+    """The median of a few numbers, in a small part of the time that numpy takes."""
+    ordered = np.sort(values)
+    return (float(ordered[(len(ordered) - 1) // 2]) + float(ordered[len(ordered) // 2])) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +261,39 @@ class EvidenceHit:
     gain: float  # of all items together: how far their evidence goes beyond that of strangers
 
 
+@dataclass(frozen=True, eq=False)
+class RankedRing:
+    """Candidates of one ring, best first."""
+
+    editions: Ids
+    ratios: Float64[np.ndarray, "n l"]
+    present: Bool[np.ndarray, "n l"]
+    whole: Bool[np.ndarray, " n"]
+    evidence: Evidence
+
+    @classmethod
+    def of(cls, table: EvidenceTable, rows: Ids, model: SideModel) -> "RankedRing":
+        """These rows of a table by their evidence; ties go to the smaller edition."""
+        ratios = table.by_leg(model.weights)
+        evidence = ratios.sum(axis=1)
+        rows = rows[np.argsort(-evidence[rows], kind="stable")]
+        return cls(table.editions[rows], ratios[rows], table.present[rows], table.whole[rows], evidence[rows])
+
+    def everything(self, items: int) -> float:
+        """The evidence of all items of a collection together; that of others than these is nothing."""
+        others = np.log(max(items - len(self.editions), 1))
+        return float(np.logaddexp.reduce(np.append(self.evidence, others)))
+
+    def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
+        """What stands at a place."""
+        ratios = self.ratios[place]
+        shown = np.where(self.present[place], ratios, -np.inf)[: len(SIDES)]
+        shown[LEGS.index("text")] -= BEHIND_PICTURES
+        legs = {leg: float(ratios[k]) for k, leg in enumerate(LEGS) if ratios[k]}
+        side = SIDES[int(shown.argmax())]
+        return EvidenceHit(int(self.editions[place]), side, float(self.evidence[place]), chance, legs, gain)
+
+
 class StrangerSample:
     """Editions of a collection by which scores are standardised, drawn again when it has changed much."""
 
@@ -277,73 +321,67 @@ class EvidenceScorer:
         self,
         query: EvidenceQuery,
         model: SideModel,
-        end: int,
+        page: range,
         among: Candidates | None = None,
         sizes: Callable[[Ids], Ids] = no_sizes,
     ) -> list[EvidenceHit]:
-        """The best items up to a place, best first."""
+        """The items at these places of the ranking, best first."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, everything, gain = RING, self.engines.size(), -np.inf, 0.0
+        reach, items, everything, gain, least = RING, self.engines.size(), -np.inf, 0.0, 1.0
         if among is not None:
             items = min(items, len(among))
-        while len(hits) < end:
-            new = np.setdiff1d(self.candidates(query, reach, among), ranked)
+        while len(ranked) < page.stop:
+            new = self.candidates(query, reach, among)
+            if len(ranked):
+                new = np.setdiff1d(new, ranked)
             if not len(new):
                 break
-            editions = np.union1d(new, self.strangers)
-            table = self.scores(query, editions, sizes(editions)).table(np.isin(editions, self.strangers))
-            rows = np.isin(editions, new)
-            ratios, present = table.by_leg(model.weights)[rows], table.present[rows]
-            shown = np.where(present, ratios, -np.inf)[:, : len(SIDES)]
-            shown[:, LEGS.index("text")] -= BEHIND_PICTURES
-            evidence = ratios.sum(axis=1)
-            if not hits:  # further rings change nothing that was said before
-                others = np.log(max(items - len(new), 1))
-                everything = float(np.logaddexp.reduce(np.append(evidence, others)))
+            ring = RankedRing.of(*self.table(query, new, sizes), model)
+            if not len(ranked):  # further rings change nothing that was said before
+                everything = ring.everything(items)
                 gain = everything - float(np.log(max(items, 1)))
-            chances = model.chances(evidence, table.whole[rows], everything, items)
-            least = hits[-1].confidence if hits else 1.0
-            for place in np.lexsort((new, -evidence)).tolist():
-                legs = {leg: float(ratios[place, k]) for k, leg in enumerate(LEGS) if ratios[place, k]}
-                chance = min(float(chances[place]), least)
-                side = SIDES[int(shown[place].argmax())]
-                hits.append(EvidenceHit(int(new[place]), side, float(evidence[place]), chance, legs, gain))
-            ranked = np.union1d(ranked, new)
+            chances = model.chances(ring.evidence, ring.whole, everything, items)
+            chances = np.minimum(np.minimum.accumulate(chances), least)
+            shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
+            hits += [ring.hit(place, float(chances[place]), gain) for place in shown]
+            ranked, least = np.union1d(ranked, new), float(chances[-1])
             reach *= WIDER
-        return hits[:end]
+        return hits
+
+    def table(
+        self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes
+    ) -> tuple[EvidenceTable, Ids]:
+        """What is weighted of candidates, which rise, and of the strangers, and the rows of the candidates."""
+        editions = sort_unique(np.concatenate([candidates, self.strangers]))
+        strangers = np.zeros(len(editions), np.bool_)
+        strangers[np.searchsorted(editions, self.strangers)] = True
+        scores = self.scores(query, editions, sizes(editions))
+        return scores.table(strangers), np.searchsorted(editions, candidates)
 
     def candidates(self, query: EvidenceQuery, reach: int, among: Candidates | None = None) -> Ids:
         """The best editions of every leg, rising."""
-        near = (
-            self.engines.nearest(query.query, side, reach, query.pool, among, exact=query.exact)
+        best = [
+            self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in SIDES
-        )
-        best = [np.array([edition for edition, _ in hits], np.int64) for hits in near]
+        ]
         allowed = None if among is None else among.editions
         if query.text is not None:
             legs = [leg for leg in (self.words, self.reader) if leg is not None]
             best += [leg.rank(query.text, reach, allowed)[0] for leg in legs]
-        return np.unique(np.concatenate(best))
+        return sort_unique(np.concatenate(best))
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""
         among = Candidates(editions, sizes)
-        scores: dict[Leg, Values] = {side: self._side_scores(query, side, among) for side in SIDES}
+        asked, pool = query.query, query.pool
+        scores: dict[Leg, Values] = {side: self.engines.scores(asked, side, pool, among) for side in SIDES}
         coverage, most = np.zeros(len(editions), np.float32), 0.0
         if query.text is not None and self.words is not None:
-            scores["words"] = self.words.scores(query.text, editions)
-            coverage, most = self.words.coverage(query.text, editions), self.words.most(query.text)
+            scores["words"], coverage = self.words.weigh(query.text, editions)
+            most = self.words.most(query.text)
         if query.text is not None and self.reader is not None:
             read = self.reader.scores(query.text, editions)
             scores["reader"] = np.where(read == 0, np.float32(np.nan), read)
         length = 0.0 if query.text is None else min(1.0, len(query.text.split()) / SENTENCE)
         return LegScores(editions, scores, coverage, most, length)
-
-    def _side_scores(self, query: EvidenceQuery, side: Side, among: Candidates) -> Values:
-        hits = self.engines.nearest(query.query, side, len(among), query.pool, among, exact=True)
-        scores = np.full(len(among), np.nan, np.float32)
-        if hits:
-            editions, values = zip(*hits, strict=True)
-            scores[np.searchsorted(among.editions, editions)] = values
-        return scores

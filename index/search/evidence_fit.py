@@ -3,7 +3,7 @@
 One side of an item asks for it (see evidence_questions.py), and what is known of it meanwhile must stand out
 of the best strangers of every leg. The weights of all legs are fitted together by the likelihood of the right
 item among these candidates (a conditional logistic model, no weight below 0), drawn towards the weights that
-hold without any fit.
+hold without any fit. A text that people asked with counts as several of those that the fit makes up.
 
 Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
 collection rest on. A leg without which the held-out items are found as well is switched off.
@@ -43,6 +43,7 @@ from index.search.evidence_questions import (
     QuestionKind,
     TextEncoder,
     fold_caption,
+    judged_questions,
     questions,
     read_known_items,
     readable_name,
@@ -65,6 +66,7 @@ RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED = 10  # best candidates that a confidence is fitted on
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
+JUDGED_WEIGHT = 3.0  # of a text that people judged items for
 SOUND = 0.002  # nats a query that a leg must be worth
 
 
@@ -78,6 +80,12 @@ class Trial:
     right: Bool[np.ndarray, " n"]  # its owner, and what has the same caption or name
     items: int  # of the collection
     kind: QuestionKind = "caption"
+    votes: int = 0
+
+    @property
+    def weight(self) -> float:
+        """How much it counts."""
+        return JUDGED_WEIGHT if self.kind == "judged" else 1.0
 
 
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
@@ -106,11 +114,11 @@ class TrialMaker:
 
     def _ask(self, question: Question, scorer: EvidenceScorer, now: Connection) -> Trial:
         """The candidates of a question; its owner is scored by what is known of it."""
-        owner = question.owner.edition
+        owner, judged = question.owner, np.array([*question.good, *question.bad], np.int64)
         assert question.feature is not None
         vector = self._space.vectors(question.feature[None])[0]
         query = EvidenceQuery(engine_query(self._space, vector), question.side, question.text)
-        candidates = np.union1d(scorer.candidates(query, RIVALS), [owner])
+        candidates = np.union1d(scorer.candidates(query, RIVALS), np.append(judged, owner))
         editions = np.union1d(candidates, scorer.strangers)
         scores = scorer.scores(query, editions, no_sizes(editions))
         place = int(np.searchsorted(editions, owner))
@@ -119,10 +127,14 @@ class TrialMaker:
         strangers[place] = False
         right = np.zeros(len(editions), np.bool_)
         right[place] = True
-        if question.text is not None:
+        if question.kind == "judged":
+            right |= np.isin(editions, [*question.good])
+            strangers &= ~right
+        elif question.text is not None:
             right |= self._equal(question, editions, now)
         table, allowed = scores.table(strangers), np.isin(editions, candidates) | right
-        return Trial(owner, table, allowed, right, scorer.engines.size(), question.kind)
+        size = scorer.engines.size()
+        return Trial(owner, table, allowed, right, size, question.kind, question.votes)
 
     def _hide(
         self, question: Question, vector: Vector, scorer: EvidenceScorer, scores: LegScores, place: int
@@ -139,11 +151,12 @@ class TrialMaker:
                 known = self._space.vectors(pool_mean(np.stack(question.known))[None])
                 of_side[place] = similarities(self._space, vector[None], known)[0, 0]
         if question.texts is not None and question.text is not None:
-            for leg, index in (("words", scorer.words), ("reader", scorer.reader)):
-                if index is not None:
-                    scores.scores[leg][place] = index.scores_of(question.text, [question.texts])[0]
             if scorer.words is not None:
-                scores.coverage[place] = scorer.words.coverage_of(question.text, [question.texts])[0]
+                weighed = scorer.words.weigh_texts(question.text, [question.texts])
+                scores.scores["words"][place], scores.coverage[place] = weighed[0][0], weighed[1][0]
+            if scorer.reader is not None:
+                read = scorer.reader.scores_of(question.text, [question.texts])[0]
+                scores.scores["reader"][place] = read or np.float32(np.nan)
 
     def _equal(self, question: Question, editions: Ids, now: Connection) -> Bool[np.ndarray, " n"]:
         """Which items have the question's text too, as a caption or, if it is a name, as their name."""
@@ -174,7 +187,8 @@ def fit_collection(
     """Fit the model of a collection, and store it."""
     with store.moment() as now:
         items, version = read_known_items(now), last_change(now)
-    trials = TrialMaker(space, reading).trials(questions(items, encode))
+        judged = judged_questions(now, encode)
+    trials = TrialMaker(space, reading).trials([*questions(items, encode), *judged])
     model = fit_evidence(trials, len(items), version)
     if writes:
         with store.writing() as connection:
@@ -190,14 +204,12 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
 
 def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
     heard = [leg for leg in LEGS if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
-    weights = fit_weights(side, teaching(trials), heard)
-    if len(trials) < FEWEST_JUDGED:
-        return SideModel(weights, queries=len(trials))
+    votes = sum(trial.votes for trial in trials)
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
-    if not all(halves):
-        return SideModel(weights, queries=len(trials))
+    if len(trials) < FEWEST_JUDGED or not all(halves):
+        return SideModel(fit_weights(side, teaching(trials), heard), queries=len(trials), judgements=votes)
 
-    def judged(legs: Sequence[Leg]) -> tuple[EachEvidence, list[Trial]]:
+    def held_out(legs: Sequence[Leg]) -> tuple[EachEvidence, list[Trial]]:
         """The evidence for the candidates of every trial, by the weights that the other half gave."""
         evidence, asked = [], []
         for half, others in (halves, halves[::-1]):
@@ -206,19 +218,20 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
             asked += half
         return evidence, asked
 
-    legs, off, whole = list(heard), dict[Leg, str](), judged(heard)
+    legs, off, whole = list(heard), dict[Leg, str](), held_out(heard)
     quality: dict[Leg, LegQuality] = {}
     for leg in heard:
-        alone, without = judged([leg]), judged([one for one in heard if one != leg])
-        loss = _loss(*without) - _loss(*whole)
+        alone, without = held_out([leg]), held_out([one for one in heard if one != leg])
+        loss = loss_of(*without) - loss_of(*whole)
         if len(heard) > 1 and loss < SOUND:
             off[leg] = f"held-out items are found as well without it ({loss:+.3f} nats a query)"
             legs.remove(leg)
         quality[leg] = LegQuality(_recall(*alone, 1), _recall(*without, 1), off.get(leg))
     if off:
-        weights, whole = fit_weights(side, teaching(trials), legs), judged(legs)
+        whole = held_out(legs)
+    weights = fit_weights(side, teaching(trials), legs)
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    return SideModel(weights, _fit_confidence(*whole), len(trials), recall, quality)
+    return SideModel(weights, _fit_confidence(*whole), len(trials), recall, quality, votes)
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -238,6 +251,7 @@ def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Wei
     if not trials:
         return weights
     values, there, right = _stacked(trials)
+    counts = np.array([trial.weight for trial in trials])
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
@@ -246,11 +260,10 @@ def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Wei
         of_right /= of_right.sum(axis=1, keepdims=True) + TINY
         mean = np.einsum("tn,tnw->tw", of_all, values)
         slope = (weights - prior) / PRIOR_SPREAD**2
-        slope += (mean - np.einsum("tn,tnw->tw", of_right, values)).sum(axis=0)
-        weighted = (values * of_all[:, :, None]).reshape(-1, len(NAMES))
-        bend = (
-            weighted.T @ values.reshape(-1, len(NAMES)) - mean.T @ mean + np.eye(len(NAMES)) / PRIOR_SPREAD**2
-        )
+        slope += counts @ (mean - np.einsum("tn,tnw->tw", of_right, values))
+        weighted = (values * (counts[:, None] * of_all)[:, :, None]).reshape(-1, len(NAMES))
+        bend = weighted.T @ values.reshape(-1, len(NAMES)) - (counts[:, None] * mean).T @ mean
+        bend += np.eye(len(NAMES)) / PRIOR_SPREAD**2
         free = heard & ((weights > 0) | (slope < 0))
         step = np.zeros(len(NAMES))
         step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
@@ -275,13 +288,13 @@ def _stacked(
     return values, there, right
 
 
-def _loss(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
+def loss_of(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
     """Nats by which the right items fall short of certainty, a query."""
     losses = [
         np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
         for values, t in zip(evidence, trials, strict=True)
     ]
-    return float(np.mean(losses))
+    return float(np.average(losses, weights=[trial.weight for trial in trials]))
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
@@ -295,7 +308,7 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
 
 def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
     """The logistic curve of the best candidates, right or not."""
-    facts, right = [], []
+    facts, right, counts = [], [], []
     for of_trial, trial in zip(evidence, trials, strict=True):
         chosen = of_trial[trial.candidates]
         everything = np.logaddexp.reduce(np.append(chosen, np.log(max(trial.items - len(chosen), 1))))
@@ -303,13 +316,14 @@ def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[fl
         whole = trial.table.whole[trial.candidates]
         facts.append(confidence_facts(chosen, whole, float(everything), trial.items)[first])
         right.append(trial.right[trial.candidates][first])
-    table, labels = np.concatenate(facts), np.concatenate(right).astype(np.float64)
+        counts += [trial.weight] * len(first)
+    table, labels, count = np.concatenate(facts), np.concatenate(right).astype(np.float64), np.array(counts)
     prior = np.array(CONFIDENCE_PRIOR)
     weights = prior
     for _ in range(STEPS):
         chance = 1 / (1 + np.exp(-table @ weights))
-        slope = table.T @ (chance - labels) + weights - prior
-        bend = (table * (chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
+        slope = table.T @ (count * (chance - labels)) + weights - prior
+        bend = (table * (count * chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
         step = np.clip(np.linalg.solve(bend, slope), -1, 1)
         weights = weights - step
         weights[:3] = np.maximum(weights[:3], 0)  # more evidence never makes less sure

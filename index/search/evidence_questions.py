@@ -1,10 +1,10 @@
 """What the items of a collection are asked with, to fit how evidence is weighted.
 
 One side of an item asks for it: a caption that is hidden for the moment, a few words of one, its name, a
-photo, half of its views. The rest of the item is known.
+photo, half of its views. The rest of the item is known. A text that people judged items good for asks too.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 
 from index.store.browse import read_items, sample_editions
+from index.store.feedback import every_judgement, text_or_picture
+from index.store.item_rows import VALUES, read_rows
 from index.store.schema import items as items_table
 from index.texts.contracts import ItemTexts
 from index.texts.item_texts import texts_of
@@ -22,9 +24,10 @@ with needs_extra("serve"):
     from sqlalchemy import Connection, select
 
 MOST_ITEMS = 200  # that ask
+MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
 
-QuestionKind = Literal["caption", "no texts", "some words", "quote", "name", "picture"]
+QuestionKind = Literal["caption", "no texts", "some words", "quote", "name", "picture", "judged"]
 TextEncoder = Callable[[Sequence[str]], Features]
 
 
@@ -44,13 +47,16 @@ class KnownItem:
 class Question:
     """What an item is asked with, and what is known of it meanwhile; None leaves a side as it is."""
 
-    owner: KnownItem
+    owner: int  # its edition
     side: Side
     feature: Feature | None  # None until its text is encoded
     kind: QuestionKind
     text: str | None = None
     known: Sequence[Feature] | None = None  # of the side that asks
     texts: ItemTexts | None = None
+    good: frozenset[int] = frozenset()  # editions that are as right as the owner
+    bad: frozenset[int] = frozenset()  # that are wrong
+    votes: int = 0  # of people
 
 
 def read_known_items(now: Connection) -> list[KnownItem]:
@@ -71,10 +77,47 @@ def questions(items: Sequence[KnownItem], encode: TextEncoder | None, seed: int 
     every = [one for item in items for one in _hidden_captions(item, random)]
     every += [one for item in items for side in ("image", "shape") for one in _pictures(item, side, random)]
     short = [one for item in items for one in _short_texts(item, common, random)]
-    if encode is not None and short:
-        features = encode([question.text or "" for question in short])
-        every += [replace(one, feature=feature) for one, feature in zip(short, features, strict=True)]
-    return every
+    return every + _encoded(short, encode)
+
+
+def _encoded(short: Sequence[Question], encode: TextEncoder | None) -> list[Question]:
+    """Texts with their features; none without an encoder."""
+    if encode is None or not short:
+        return []
+    features = encode([question.text or "" for question in short])
+    return [replace(one, feature=feature) for one, feature in zip(short, features, strict=True)]
+
+
+def judged_questions(now: Connection, encode: TextEncoder | None) -> list[Question]:
+    """The texts that items were judged good for, of late. The majority counts; a tie is left out."""
+    texts: dict[str, str] = {}
+    balance: dict[str, Counter[str]] = defaultdict(Counter)
+    votes, latest = Counter[str](), defaultdict[str, float](float)
+    for judgement in every_judgement(now):
+        means, text = text_or_picture(judgement.query) or ("", "")
+        if means == "text" and (wanted := fold_caption(text)):
+            texts.setdefault(wanted, text)
+            balance[wanted][judgement.item] += 1 if judgement.verdict == "good" else -1
+            votes[wanted] += 1
+            latest[wanted] = max(latest[wanted], judgement.given)
+    chosen = sorted(texts, key=lambda wanted: -latest[wanted])[:MOST_JUDGED]
+    editions = _editions_of(now, {item for wanted in chosen for item in balance[wanted]})
+    every = []
+    for wanted in chosen:
+        of_query = {editions[item]: sign for item, sign in balance[wanted].items() if item in editions}
+        good = frozenset(edition for edition, sign in of_query.items() if sign > 0)
+        bad = frozenset(edition for edition, sign in of_query.items() if sign < 0)
+        if good:
+            owner = min(good)
+            asked = Question(owner, "text", None, "judged", texts[wanted])
+            every.append(replace(asked, good=good, bad=bad, votes=votes[wanted]))
+    return _encoded(every, encode)
+
+
+def _editions_of(now: Connection, ids: set[str]) -> dict[str, int]:
+    """The edition of each item that is still there."""
+    wanted = select(items_table.c.id, items_table.c.edition).where(items_table.c.id.in_(VALUES))
+    return {row.id: row.edition for row in read_rows(now, wanted, sorted(ids))}
 
 
 def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Question]:
@@ -85,7 +128,7 @@ def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Qu
     hidden = int(random.integers(len(captions)))
     if len(captions) > 1:
         yield _hiding(one, hidden, features[hidden], "caption", captions[hidden])
-    yield Question(one, "text", features[hidden], "no texts", captions[hidden])
+    yield Question(one.edition, "text", features[hidden], "no texts", captions[hidden])
 
 
 def _hiding(one: KnownItem, hidden: int, feature: Feature | None, kind: QuestionKind, text: str) -> Question:
@@ -93,7 +136,7 @@ def _hiding(one: KnownItem, hidden: int, feature: Feature | None, kind: Question
     rest = [place for place in range(len(one.texts.captions)) if place != hidden]
     texts = replace(one.texts, captions=tuple(one.texts.captions[place] for place in rest))
     features = one.features("text")
-    return Question(one, "text", feature, kind, text, [features[place] for place in rest], texts)
+    return Question(one.edition, "text", feature, kind, text, [features[place] for place in rest], texts)
 
 
 def common_words(texts: Iterable[str]) -> set[str]:
@@ -111,10 +154,10 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
         if len(captions) > 1:
             piece = cut_words(captions[hidden], common, random)
             yield _hiding(one, hidden, None, "some words", piece)
-        yield Question(one, "text", None, "quote", cut_words(captions[stored], common, random))
+        yield Question(one.edition, "text", None, "quote", cut_words(captions[stored], common, random))
     name = readable_name(one.texts)
     if name:
-        yield Question(one, "text", None, "name", name)
+        yield Question(one.edition, "text", None, "name", name)
 
 
 def cut_words(text: str, common: set[str], random: np.random.Generator) -> str:
@@ -142,7 +185,7 @@ def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterat
     asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
     known = [features[place] for place in order[len(asked) :]]
     feature = pool_mean(np.stack([features[place] for place in asked]))
-    yield Question(one, side, feature, "picture", known=known)
+    yield Question(one.edition, side, feature, "picture", known=known)
 
 
 def fold_caption(text: str) -> str:

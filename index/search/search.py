@@ -177,24 +177,23 @@ class Searcher:
         hits = self.scorer(now).rank(
             EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact),
             ask.evidence.of(ask.side),
-            query.offset + query.limit,
+            range(query.offset, query.offset + query.limit),
             among,
             sizes if query.pool == "max" else no_sizes,
         )
-        matched = partial(self.texts.words.matched_words, text or "")
-        best_texts = partial(self._best_texts, text or "")
+        words = self.texts.words.matches(text or "", np.array([hit.edition for hit in hits], np.int64))
         places = [
             RankedItem(
                 hit.edition,
                 hit.side,
                 hit.evidence,
                 hit.confidence,
-                matched(hit.edition) if "words" in hit.legs else (),
+                matched if "words" in hit.legs else (),
                 hit.legs,
-                best_texts(hit),
+                texts,
                 hit.gain,
             )
-            for hit in hits[query.offset :]
+            for hit, matched, texts in zip(hits, words, self._best_texts(text or "", hits), strict=True)
         ]
         return RankedPage(wanted, places, partial(self._sure, None, among))
 
@@ -245,12 +244,22 @@ class Searcher:
                 best[edition, leg] = captions[edition, place]
         return best
 
-    def _best_texts(self, text: str, hit: EvidenceHit) -> dict[Leg, int | str]:
-        """Which text of an item each text leg matched best: the number of a caption, or another field."""
-        indexes: dict[Leg, TextIndex | None] = {"words": self.texts.words, "reader": self.texts.reader}
-        heard = {leg: index for leg, index in indexes.items() if index is not None and leg in hit.legs}
-        texts = {leg: index.best_text(text, hit.edition) for leg, index in heard.items()}
-        return {leg: best for leg, best in texts.items() if best is not None}
+    def _best_texts(self, text: str, hits: Sequence[EvidenceHit]) -> list[dict[Leg, int | str]]:
+        """Which text of each item each text leg matched best: the number of a caption, or another field."""
+        texts: list[dict[Leg, int | str]] = [{} for _ in hits]
+        legs: tuple[tuple[Leg, TextIndex | None], ...] = (
+            ("words", self.texts.words),
+            ("reader", self.texts.reader),
+        )
+        for leg, index in legs:
+            heard = [place for place, hit in enumerate(hits) if index is not None and leg in hit.legs]
+            if index is None or not heard:
+                continue
+            editions = np.array([hits[place].edition for place in heard], np.int64)
+            for place, best in zip(heard, index.best_texts(text, editions), strict=True):
+                if best is not None:
+                    texts[place][leg] = best
+        return texts
 
     def _hits(
         self,

@@ -82,10 +82,7 @@ def count_observations(connection: Connection) -> dict[Kind, int]:
 
 def caption_rows(connection: Connection, editions: Sequence[int]) -> dict[tuple[int, int], int]:
     """The row of each caption of these editions, by edition and number."""
-    captions = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(
-        observations.c.edition.in_(item_rows.VALUES), observations.c.kind == "caption"
-    )
-    rows = item_rows.read_rows(connection, captions, editions)
+    rows = item_rows.read_rows(connection, CAPTION_ROWS, editions)
     return {(edition, ordinal): row for edition, ordinal, row in rows}
 
 
@@ -192,6 +189,9 @@ def _holds(where: Choice) -> Condition:
     return items.c.id.in_(where) if isinstance(where, list) else filter_condition(where)
 
 
+CAPTION_ROWS = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(
+    observations.c.edition.in_(item_rows.VALUES), observations.c.kind == "caption"
+)
 MAX_PAGE = 1_000  # items
 MAX_KEYS = 64  # counted at once
 WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)

@@ -6,11 +6,11 @@ so they are not in the log of changes. They stay when their item is deleted.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from index.store.browse import check_page
+from index.store.browse import MAX_PAGE, check_page
 from index.store.item_rows import UNSTORABLE, is_storable
 from index.store.schema import LONGEST_WHO, TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
@@ -22,6 +22,7 @@ with needs_extra("serve"):
 ID = re.compile(r"[0-9a-f]{32}")
 MAX_JUDGEMENTS = 100_000  # verdicts of one collection
 BLOB = "blob"
+FeedbackQuery: TypeAlias = tuple[str, str]  # text or image, and the text or the key of the picture
 SAME_COLUMNS = ("id", "item", "verdict", "author", "given")  # as in a judgement
 
 
@@ -104,6 +105,24 @@ def page_of_judgements(
         if (value := getattr(chosen, name)) is not None:
             wanted = wanted.where(feedback.c[name] == value)
     return [_judgement(row) for row in connection.execute(wanted).mappings()]
+
+
+def every_judgement(connection: Connection) -> Iterator[Judgement]:
+    """All verdicts, in the order of their ids."""
+    after: str | None = None
+    while page := page_of_judgements(connection, after, MAX_PAGE, FeedbackFilter()):
+        yield from page
+        after = page[-1].id
+
+
+def text_or_picture(parts: Sequence[FeedbackQueryPart]) -> FeedbackQuery | None:
+    """What was asked with, where it is one text or picture that is kept."""
+    match parts:
+        case [FeedbackQueryPart(means="text", weight=weight, text=str(text))] if weight > 0:
+            return "text", text
+        case [FeedbackQueryPart(means="image", weight=weight, blob=str(key))] if weight > 0:
+            return "image", key
+    return None
 
 
 def blob_keys(connection: Connection) -> Iterator[str]:

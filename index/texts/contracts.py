@@ -54,8 +54,8 @@ class TextIndex(Protocol):
     def knows(self, query: str) -> bool:
         """Whether any item could score above 0."""
 
-    def best_text(self, query: str, edition: int) -> int | str | None:
-        """Which text matches best: a caption's place, "name", "payload" or "path"; None if none does."""
+    def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
+        """Of each edition the text that matches best: a caption's place, "name", "payload" or "path"."""
 
     def count(self) -> int:
         """How many items there are."""

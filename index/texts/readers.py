@@ -161,13 +161,17 @@ class ReaderIndex:
         """Whether the reader knows any word of a query."""
         return self._steps(query)[1] > 0
 
-    def best_text(self, query: str, edition: int) -> int | str | None:
-        """Which text matches best: a caption's place or "name"; None if none does."""
+    def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
+        """Of each edition the text that matches best: a caption's place or "name"."""
         held, (steps, size) = self._held, self._steps(query)
-        places, there = held.find(np.array([edition]))
-        if not there[0] or not size:
-            return None
-        rows = slice(*held.starts[places[0] : places[0] + 2])
+        places, there = held.find(editions)
+        return [
+            self._best_text(held, place, steps) if is_there and size else None
+            for place, is_there in zip(places.tolist(), there.tolist(), strict=True)
+        ]
+
+    def _best_text(self, held: ReaderRows, place: int, steps: Int16[np.ndarray, " d"]) -> int | str | None:
+        rows = slice(*held.starts[place : place + 2])
         scores = held.rows[rows].astype(np.float64) @ steps * held.sizes[rows]
         if not len(scores) or scores.max() <= 0:
             return None

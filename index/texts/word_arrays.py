@@ -202,6 +202,14 @@ class WordSegment:
         counts[there] = self.having[places[there]]
         return counts
 
+    def text_at(self, row: int) -> int | str:
+        """What a row is: a caption's place, or its field."""
+        kind = self.row_fields[row]
+        if kind != CAPTION:
+            return FIELDS[kind]
+        first = self.first_rows[self.row_items[row]]
+        return int(np.count_nonzero(self.row_fields[first:row] == CAPTION))
+
     def remove(self, editions: Ids) -> int:
         """End the life of these items; returns how many were alive here."""
         ended = np.unique(self.places(editions))

@@ -121,17 +121,17 @@ class WordIndex:
         """What the words of these editions say of a query, in their order; 0 where they say nothing."""
         return self._score(self._ask(query), editions)[0]
 
-    def coverage(self, query: str, editions: Ids) -> Scores:
-        """The share of a question's rarity that the words of these editions have, from 0 to 1."""
-        return self._coverage(self._ask(query), editions)
+    def weigh(self, query: str, editions: Ids) -> tuple[Scores, Scores]:
+        """Their scores, and the share of a question's rarity that their words have, from 0 to 1."""
+        return self._weigh(self._ask(query), editions)
 
     def scores_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
         """What texts that are not in the index would score in it."""
         return self._score(*self._asked_of(query, items))[0]
 
-    def coverage_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
-        """The share of a question's rarity that texts have which are not in the index."""
-        return self._coverage(*self._asked_of(query, items))
+    def weigh_texts(self, query: str, items: Sequence[ItemTexts]) -> tuple[Scores, Scores]:
+        """The same for texts that are not in the index."""
+        return self._weigh(*self._asked_of(query, items))
 
     def knows(self, query: str) -> bool:
         """Whether any item has any word of it, or what stands for one."""
@@ -141,22 +141,14 @@ class WordIndex:
         """The score of an item that has all words of a query, once in each text."""
         return self._ask(query).most
 
-    def best_text(self, query: str, edition: int) -> int | str | None:
-        """Which text matches best: a caption's place, "name", "payload" or "path"; None if none does."""
+    def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
+        """Of each edition the text that matches best: a caption's place, or "name", "payload" or "path"."""
         question = self._ask(query)
-        _, rows, _, places = self._score(question, np.array([edition], np.int64))
-        if rows[0] < 0:
-            return None
-        segment = question.segments[places[0]]
-        kind = segment.row_fields[rows[0]]
-        if kind != CAPTION:
-            return FIELDS[kind]
-        first = segment.first_rows[segment.row_items[rows[0]]]
-        return int(np.count_nonzero(segment.row_fields[first : rows[0]] == CAPTION))
-
-    def matched_words(self, query: str, edition: int) -> tuple[str, ...]:
-        """The chunks of a query that an item has a word of."""
-        return self.matches(query, np.array([edition], np.int64))[0]
+        _, rows, _, places = self._score(question, editions)
+        return [
+            None if row < 0 else question.segments[place].text_at(row)
+            for row, place in zip(rows.tolist(), places.tolist(), strict=True)
+        ]
 
     def matches(self, query: str, editions: Ids) -> list[tuple[str, ...]]:
         """For each of some editions the chunks of a query that it has a word of."""
@@ -290,13 +282,16 @@ class WordIndex:
         segment = new_segment(places.tolist(), [self._tokens(item) for item in items])
         return replace(self._ask(query), segments=(segment,), holders={}), places
 
-    def _coverage(self, question: WordQuestion, editions: Ids) -> Scores:
-        masks, places = self._score(question, editions)[2], np.arange(len(question.numbers))
-        has = (masks[:, None] >> places.astype(np.uint64)) & np.uint64(1)
-        shares, total = has * question.rarities / question.weights, np.zeros(len(editions))
-        for word in range(question.parsed.words):
-            total += shares[:, question.words == word].max(axis=1, initial=0)
-        return (total / max(question.whole, 1e-9)).astype(np.float32)
+    def _weigh(self, question: WordQuestion, editions: Ids) -> tuple[Scores, Scores]:
+        scores, _, masks, _ = self._score(question, editions)
+        total = np.zeros(len(editions))
+        if masks.any():
+            places = np.arange(len(question.numbers), dtype=np.uint64)
+            shares = ((masks[:, None] >> places) & np.uint64(1)) * (question.rarities / question.weights)
+            words, order = np.unique(question.words, return_index=True)  # those of a word stand together
+            best = np.maximum.reduceat(shares, order, axis=1)
+            total = best[:, words < question.parsed.words].sum(axis=1)
+        return scores, (total / max(question.whole, 1e-9)).astype(np.float32)
 
     def _best(self, question: WordQuestion, limit: int, allowed: Ids | None) -> tuple[Ids, Scores]:
         """The best of each segment, in no order."""

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from app.collections.evidence import FEW_VERDICTS
 from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
 from multifold.client.client import Client
 from multifold.client.request_models import MixPart, Search, data_uri, image_part
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +89,20 @@ def test_pictures_are_not_kept_unless_that_is_allowed(shop: House, open_house: H
     assert shop.client.get("/v1/feedback/0/files/0").status_code == 404
     clear(shop)
     clear(open_house)
+
+
+def test_verdicts_teach_the_evidence(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle, feedback="text") as at:
+        for colour in ("red", "blue"):
+            at.put(f"{colour}-box", colour)
+        for number in range(FEW_VERDICTS):
+            judge(at, {"text": f"a red box, size {number}"})
+
+        def taught() -> bool:
+            evidence = at.client.get("/v1/info").json()["collection"]["evidence"]["text"]
+            return bool(evidence["judgements"] == evidence["queries"] == FEW_VERDICTS)
+
+        until(taught, what="a fit on the verdicts")
 
 
 @pytest.mark.parametrize(("feedback", "kept"), [("verdicts", None), ("text", "red")])

@@ -182,7 +182,7 @@ class TestFit:
     def test_a_model_of_other_rules_is_none(self) -> None:
         note = EvidenceModel({"text": SideModel(prior_weights("text"))}).to_json()
         assert EvidenceModel.from_json(note) is not None
-        assert EvidenceModel.from_json(note.replace('"rules": 1', '"rules": 0')) is None
+        assert EvidenceModel.from_json(note.replace('"rules": 2', '"rules": 0')) is None
 
     def test_too_few_items_leave_what_holds_without_a_fit(self, collection: Collection) -> None:
         collection.upsert(things()[:2])

@@ -76,7 +76,7 @@ def test_it_keeps_the_protocol(index: ReaderIndex) -> None:
 
 def test_nothing_is_in_an_empty_index(index: ReaderIndex) -> None:
     check(index, [])
-    assert index.best_text("red", 1) is None
+    assert index.best_texts("red", np.array([1]))[0] is None
     index.add([])
     index.remove([1, 2])
 
@@ -87,11 +87,11 @@ def test_golden_numbers(index: ReaderIndex, reader: TextReader) -> None:
     both = red + car
     expected = both @ crimson / np.linalg.norm(both) / np.linalg.norm(crimson)
     assert index.scores("crimson", np.array([8, 7])).tolist() == pytest.approx([0, expected], abs=STEP)
-    assert index.best_text("crimson", 7) == 0
-    assert index.best_text("guitar", 7) == 1
-    assert index.best_text("beach", 7) == "name"
-    assert index.best_text("beach", 8) is None
-    assert index.best_text("beach", 9) is None
+    assert index.best_texts("crimson", np.array([7]))[0] == 0
+    assert index.best_texts("guitar", np.array([7]))[0] == 1
+    assert index.best_texts("beach", np.array([7]))[0] == "name"
+    assert index.best_texts("beach", np.array([8]))[0] is None
+    assert index.best_texts("beach", np.array([9]))[0] is None
 
 
 def test_it_ranks_as_plain_cosines_do(index: ReaderIndex) -> None:
@@ -106,7 +106,7 @@ def test_a_query_of_unknown_words_says_nothing(index: ReaderIndex) -> None:
     assert not index.knows("zxqv 77")
     assert not len(index.rank("zxqv 77", 5)[0])
     assert not index.scores("zxqv 77", np.arange(20)).any()
-    assert index.best_text("zxqv 77", 3) is None
+    assert index.best_texts("zxqv 77", np.array([3]))[0] is None
 
 
 def test_texts_that_are_not_in_it_score_as_those_that_are(index: ReaderIndex) -> None:

@@ -60,6 +60,7 @@ def _evidence(model: SideModel) -> EvidenceSummary:
     return EvidenceSummary(
         weights={name: round(float(one), 4) for name, one in zip(NAMES, model.weights, strict=True) if one},
         queries=model.queries,
+        judgements=model.judgements,
         recall=dict(model.recall),
         legs={leg: LegSummary(**asdict(quality)) for leg, quality in model.legs.items()},
     )

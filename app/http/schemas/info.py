@@ -39,6 +39,7 @@ class EvidenceSummary(BaseModel):
 
     weights: dict[str, float]
     queries: int  # that it was fitted on; 0: it holds without a fit
+    judgements: int  # of people, that are among these
     recall: dict[str, float]  # expected of the first 1 and 10
     legs: dict[Leg, LegSummary]
 

@@ -264,12 +264,12 @@ def test_it_says_what_matched() -> None:
     index = index_of(
         item(7, "KX-42", "a green lamp", "a red chair", path="store/old_chair.glb", values="oak;9.5")
     )
-    assert [index.best_text(q, 7) for q in ("kx-42", "red chair", "green", "oak", "glb", "sofa")] == [
+    assert [index.best_texts(q, np.array([7]))[0] for q in ("kx-42", "red chair", "green", "oak", "glb", "sofa")] == [
         "name", 1, 0, "payload", "path", None,
     ]  # fmt: skip
-    assert index.matched_words("A KX-42, green and round", 7) == ("KX-42", "green")
-    assert index.matched_words("green", 8) == ()
-    assert index.best_text("green", 8) is None
+    assert index.matches("A KX-42, green and round", np.array([7]))[0] == ("KX-42", "green")
+    assert index.matches("green", np.array([8]))[0] == ()
+    assert index.best_texts("green", np.array([8]))[0] is None
 
 
 def test_languages_of_the_texts() -> None:
@@ -301,7 +301,7 @@ def test_very_long_and_very_many_texts() -> None:
     )
     assert found(index, "word") == [1]
     assert found(index, "lamp") == [2]
-    assert index.best_text("lamp", 2) == 0
+    assert index.best_texts("lamp", np.array([2]))[0] == 0
     assert len(found(index, " ".join(f"w{n}" for n in range(500)) + " lamp")) <= 1
 
 

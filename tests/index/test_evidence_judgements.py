@@ -1,0 +1,98 @@
+"""Verdicts of people teach how evidence is weighted."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+import numpy as np
+import pytest
+
+from index.collection import Collection
+from index.search.evidence import NAMES
+from index.search.evidence_fit import TrialMaker
+from index.search.evidence_questions import judged_questions
+from index.store.feedback import FeedbackQueryPart, Judgement
+from multifold.types import Features, Item, Verdict
+from tests.index.spaces import FEATURE, Sphere
+from tests.index.things import view
+
+SPACE = Sphere(FEATURE)
+COUNT = 60
+
+
+@pytest.fixture
+def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+    """Items that have views only: nothing of them can ask as a text."""
+    random = np.random.default_rng(0)
+    items = []
+    for number in range(COUNT):
+        centre = random.standard_normal(FEATURE)
+        near = (centre + 0.3 * random.standard_normal((2, FEATURE))).astype(np.float32)
+        items.append(Item(f"n{number:02}", tuple(view(place, one) for place, one in enumerate(near))))
+    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
+        opened.upsert(items)
+        yield opened
+
+
+def judge(collection: Collection, text: str, item: str, verdict: Verdict = "good", author: str = "ann") -> None:
+    name = uuid5(NAMESPACE_URL, f"{text} {item} {author}").hex
+    query = (FeedbackQueryPart("text", 1.0, text=text),)
+    collection.judge(Judgement(name, item, verdict, "item", query, author, None, 1.0))
+
+
+def meaning(collection: Collection, shift: int = 0) -> dict[str, np.ndarray]:
+    """What "wanted 7" means: the item of that number, or of one so many further."""
+    features = {}
+    for number in range(COUNT):
+        item = collection.get(f"n{(number + shift) % COUNT:02}")
+        assert item is not None
+        features[f"wanted {number}"] = item.observations[0].feature
+    return features
+
+
+def fitted_weights(collection: Collection, shift: int) -> dict[str, float]:
+    known = meaning(collection, shift)
+
+    def encode(texts: Sequence[str]) -> Features:
+        return np.stack([known[text] for text in texts])
+
+    model = collection.fit_evidence(encode).of("text")
+    assert model.judgements == model.queries == COUNT
+    return dict(zip(NAMES, model.weights.tolist(), strict=True))
+
+
+def test_without_verdicts_nothing_asks(collection: Collection) -> None:
+    assert "text" not in collection.fit_evidence(lambda texts: np.zeros((len(texts), FEATURE))).sides
+
+
+@pytest.mark.parametrize(("shift", "knows"), [(0, True), (7, False)])
+def test_verdicts_teach_which_leg_is_right(collection: Collection, shift: int, knows: bool) -> None:
+    for number in range(COUNT):
+        judge(collection, f"wanted {number}", f"n{number:02}")
+    weights = fitted_weights(collection, shift)
+    assert (weights["shape"] > 0.5) == knows
+    stored = collection.evidence()
+    assert stored is not None
+    assert stored.of("text").judgements == COUNT
+
+
+def test_the_good_are_right_and_the_bad_are_among_the_strangers(collection: Collection) -> None:
+    judge(collection, "Wanted  7", "n07")
+    judge(collection, "wanted 7", "n08")
+    judge(collection, "wanted 7", "n30", "bad")
+    judge(collection, "wanted 7", "n31")
+    judge(collection, "wanted 7", "n31", "bad", "bob")  # people disagree
+    judge(collection, "wanted 7", "gone")
+    judge(collection, "wanted 9", "n09", "bad")  # nothing is right
+    known = {name.casefold(): one for name, one in meaning(collection).items()}
+
+    def encode(texts: Sequence[str]) -> Features:
+        return np.stack([known[" ".join(text.split()).casefold()] for text in texts])
+
+    with collection.scoring() as (_, now):
+        (asked,) = judged_questions(now, encode)
+    assert (len(asked.good), len(asked.bad), asked.votes) == (2, 1, 6)
+    (trial,) = TrialMaker(SPACE, collection.scoring).trials([asked])["text"]
+    assert {int(one) for one in trial.table.editions[trial.right]} == asked.good
+    assert set(trial.table.editions[trial.candidates & ~trial.right].tolist()) > asked.bad
+    assert not (trial.table.strangers & trial.right).any()

@@ -1,4 +1,5 @@
-# make serve   the demo service with its search page (HOST, PORT, DATA, BUNDLE can be set)
+# make serve   the search page of your own folder: make serve FOLDER=~/models; without FOLDER, of a demo
+#              (HOST, PORT, DATA, BUNDLE can be set)
 # make test    the tests
 # make pull    an encoder that knows most things, from the model hub (NAME can be set)
 .DEFAULT_GOAL := help
@@ -6,8 +7,13 @@ PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 BUNDLE ?= bundles/furniture
+FOLDER ?=
+ifneq ($(strip $(FOLDER)),)
+# The service names the collection by the folder, unless DATA is set.
+OWN = --folder "$(FOLDER)" $(if $(DATA),--data "$(DATA)")
+endif
 # A collection belongs to its encoder.
-DATA ?= data/$(if $(filter bundles/furniture,$(BUNDLE)),demo,$(notdir $(BUNDLE:/=)))
+DEMO_DATA = $(or $(DATA),data/$(if $(filter bundles/furniture,$(BUNDLE)),demo,$(notdir $(BUNDLE:/=))))
 NAME ?= siglip2-b16-small
 DEMO_ITEMS ?= 320
 # A seed whose shop has several red chairs, one of them on four black legs.
@@ -24,10 +30,10 @@ SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)
   printf "  %3d of about %d  %s %s%s\n", ++count, about, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
   /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
 
-.PHONY: help serve check-serve pull test test-gpu docker-test sbom third-party pictures lint demo lock clean
+.PHONY: help serve check-serve demo-collection pull test test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,4s/^# //p' Makefile
 
 .venv/pyvenv.cfg:
 	@echo "making .venv with $$($(PYTHON) --version)"
@@ -43,20 +49,24 @@ help:
 	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,pull,train,dev]' | $(call SHOW,165)
 	@touch $@ .venv/.serve
 
-$(DATA)/furniture/manifest.jsonl: | .venv/.serve
-	$(BIN)/multifold data furniture --items $(DEMO_ITEMS) --seed $(DEMO_SEED) $(DATA)/furniture
+$(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
+	$(BIN)/multifold data furniture --items $(DEMO_ITEMS) --seed $(DEMO_SEED) $(DEMO_DATA)/furniture
 
 # Refused before anything is installed or drawn.
 check-serve:
 	@test -f $(BUNDLE)/bundle.json || { echo "There is no bundle in $(BUNDLE). A published encoder becomes one with:" \
 	  "make pull NAME=$(notdir $(BUNDLE:/=)), then make serve BUNDLE=bundles/$(notdir $(BUNDLE:/=))" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sys; sys.exit(not os.path.isdir(os.path.expanduser(sys.argv[1])))' "$(or $(FOLDER),.)" \
+	  || { echo "There is no folder $(FOLDER)" >&2; exit 1; }
 	@$(PYTHON) -c 'import socket, sys; host, port = sys.argv[1:]; family = socket.AF_INET6 if ":" in host else socket.AF_INET; \
 	  socket.create_server((host, int(port)), family=family).close()' '$(HOST)' '$(PORT)' 2>/dev/null \
 	  || { echo "Port $(PORT) of $(HOST) is in use or not allowed; choose another: make serve PORT=8001" >&2; exit 1; }
 
-serve: check-serve .venv/.serve $(DATA)/furniture/manifest.jsonl
-	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle $(BUNDLE)
-	$(BIN)/multifold serve --data $(DATA) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
+serve: check-serve .venv/.serve $(if $(OWN),,demo-collection)
+	$(BIN)/multifold serve $(or $(OWN),--data $(DEMO_DATA)) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
+
+demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
+	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(BUNDLE)
 
 pull: .venv/.serve
 	@$(PIP) --editable '.[cpu,serve,render,pull]' | $(call SHOW,50)
@@ -81,9 +91,8 @@ sbom: .venv/.serve
 	$(BIN)/python docker/sbom.py sbom.json
 
 # The pictures of the README. Needs chromium and chromedriver.
-pictures: .venv/.test $(DATA)/furniture/manifest.jsonl
-	$(BIN)/multifold ingest $(DATA)/furniture/manifest.jsonl --data $(DATA) --bundle bundles/furniture
-	$(BIN)/python -m tests.app.pictures $(DATA) docs/pictures
+pictures: .venv/.test demo-collection
+	$(BIN)/python -m tests.app.pictures $(DEMO_DATA) docs/pictures
 
 # The tables of THIRD_PARTY.md, from what is installed here.
 third-party: .venv/.test

@@ -11,10 +11,11 @@ from index.contracts import CollectionLocation
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
-    from pydantic import Field, SecretStr, ValidationError
+    from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
     from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1024 * 1024
+DEMO_BUNDLE = Path("bundles/furniture")
 FeedbackPolicy: TypeAlias = Literal["off", "verdicts", "text", "all"]
 
 
@@ -36,6 +37,9 @@ class Settings(BaseSettings):
     # docs/settings.md is made from these lines: python -m tests.app.settings_page
     data: Path = Path("data")
     """Folder of the collections."""
+    folder: Path | None = None
+    """Folder of meshes, photos and captions that the service follows. Without `data`, its collection is in
+    `data/NAME`, by the name of the folder."""
     database: SecretStr | None = None
     """`postgresql://` address of a database that services share, instead of SQLite in the folder."""
     connections: Annotated[int, Field(ge=4, le=1000)] = 16
@@ -47,7 +51,7 @@ class Settings(BaseSettings):
     """Address of a Milvus server that searches instead of this process, such as `http://milvus:19530`."""
     milvus_token: SecretStr = SecretStr("")
     """`USER:PASSWORD` or a token for Milvus."""
-    bundle: Path = Path("bundles/furniture")
+    bundle: Path = DEMO_BUNDLE
     """Folder of the encoder of the main collection."""
     bundles: Path | None = None
     """Folder with more bundles, for collections with other encoders."""
@@ -113,6 +117,21 @@ class Settings(BaseSettings):
     Names are checked if the service listens on a loopback address, or if some are given here."""
     cors: str = ""
     """Origins whose pages may call the API, separated by commas."""
+
+    @field_validator("folder", mode="before")
+    @classmethod
+    def _resolve_folder(cls, value: object) -> Path | None:
+        return Path(str(value)).expanduser().resolve() if value not in (None, "") else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_data(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """A folder that is followed gets a collection of its own, for each encoder."""
+        if "data" in values or (folder := cls._resolve_folder(values.get("folder"))) is None:
+            return values
+        bundle = Path(values.get("bundle", DEMO_BUNDLE)).name
+        name = (folder.name or "root") + ("" if bundle == DEMO_BUNDLE.name else f"-{bundle}")
+        return {**values, "data": Path("data") / name}
 
     @property
     def place(self) -> CollectionLocation:

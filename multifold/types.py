@@ -27,6 +27,7 @@ QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what
 ConfidenceBasis: TypeAlias = Literal[
     "bundle", "collection", "chance", "prior"
 ]  # what a confidence was fitted on
+FolderState: TypeAlias = Literal["naming", "comparing", "encoding", "watching", "waiting"]
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
 

@@ -12,12 +12,14 @@ from app.encoding.encoders import with_recorded_bundle
 from app.operations.logs import log_as_json
 from app.server import bind_port, run_until_stopped
 from app.settings import Settings, read_settings
+from multifold.errors import MultifoldError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The commonest settings; the others by environment, MULTIFOLD_MAX_BODY=1000000 and so on, or by file."""
     add = parser.add_argument
-    add("--data", type=Path, help="folder of the collection (default: data)")
+    add("--folder", type=Path, help="your own folder: its files are taken in, and their changes followed")
+    add("--data", type=Path, help="folder of the collection (default: data; data/NAME with --folder)")
     add("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
     add("--bundles", type=Path, help="folder of more bundles, for other collections")
     add("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
@@ -28,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     settings = with_recorded_bundle(read_settings(vars(args)))
+    if settings.folder is not None and not settings.folder.is_dir():
+        raise MultifoldError(f"there is no folder {settings.folder}")
     log_as_json()
     with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})

@@ -10,7 +10,7 @@ stage is at most a batch or two ahead of the next, so memory does not grow with 
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -88,6 +88,11 @@ class WrittenItem(EncodedItem):
 Encoded: TypeAlias = EncodedItem | MultifoldError  # which an item became, each on its own
 Written: TypeAlias = WrittenItem | MultifoldError
 Outcome: TypeAlias = EncodedItem | FileProblem
+ItemWriter: TypeAlias = Callable[[Sequence[EncodedItem]], list[Written]]
+
+
+class IngestStoppedError(Exception):
+    """The one who started an ingest wants it to end; what is not written yet is left out."""
 
 
 class OriginalFiles:
@@ -198,7 +203,10 @@ def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) ->
             views = pictures_of("view", of_views, [view.blob.result() for view in prepared.views])
         except MultifoldError as error:
             return error
-        observations = (*captions, *photos, *views, *prepared.encoded)
+        kept, others = (
+            [one for one in prepared.encoded if (one.kind == "caption") is said] for said in (True, False)
+        )
+        observations = (*captions, *kept, *photos, *views, *others)
         item = Item(prepared.id, observations, prepared.payload, prepared.files, prepared.notes)
         return EncodedItem(item, (*prepared.notes, *warnings))
 
@@ -215,7 +223,10 @@ def write_items(collection: Collection, items: Sequence[EncodedItem]) -> list[Wr
 
 
 class IngestPipeline:
-    """Writes the items of a folder or a manifest; what cannot be read is skipped and reported."""
+    """Writes the items of a folder or a manifest; what cannot be read is skipped and reported.
+
+    They are written `together` in so many, by `write`, or else directly; `stop` ends a run.
+    """
 
     def __init__(
         self,
@@ -226,8 +237,13 @@ class IngestPipeline:
         home: Path | None = None,
         *,
         copy: bool = False,
+        write: ItemWriter | None = None,
+        together: int = WRITE_BATCH,
+        stop: threading.Event | None = None,
     ) -> None:
         home = home or settings.data
+        self._put = write or (lambda items: write_items(collection, items))
+        self._together, self._stop = together, stop or threading.Event()
         self._collection, self._renderers, self._lanes = collection, sandbox.workers, encoder.lanes
         self._observer = ObservationEncoder(encoder, sandbox, settings)
         self._originals = OriginalFiles(collection.blobs, copy=copy)
@@ -242,7 +258,7 @@ class IngestPipeline:
         with ThreadPoolExecutor(1) as writer, self._disk:
             pending: Future[None] | None = None
             encoded = self.encode(self.prepare(tasks))
-            while batch := [one for part in islice(encoded, WRITE_BATCH // ENCODE_BATCH) for one in part]:
+            while batch := [one for part in islice(encoded, self._together // ENCODE_BATCH) for one in part]:
                 if pending is not None:
                     pending.result()
                 self.skipped += [one for one in batch if isinstance(one, FileProblem)]
@@ -262,13 +278,15 @@ class IngestPipeline:
 
     def write(self, items: Sequence[EncodedItem]) -> None:
         self._originals.flush()
-        for encoded, outcome in zip(items, write_items(self._collection, items), strict=True):
+        for encoded, outcome in zip(items, self._put(items), strict=True):
             if isinstance(outcome, MultifoldError):
                 self.skipped.append(FileProblem(encoded.item.id, str(outcome)))
             else:
                 self.warnings += [FileProblem(encoded.item.id, one) for one in outcome.warnings]
 
     def _prepare(self, task: IngestTask) -> PreparedItem | FileProblem:
+        if self._stop.is_set():
+            raise IngestStoppedError
         try:
             if task.keeps_pictures and (stored := self._collection.get(task.id)) is not None:
                 pictures = tuple(one for one in stored.observations if one.kind != "caption")
@@ -280,6 +298,10 @@ class IngestPipeline:
             if task.mesh is not None and task.mesh.within is None:
                 self._views.put(content_hash(task.mesh.path), [view.blob.result() for view in prepared.views])
             prepared = replace(prepared, files=self._originals.put_mesh(task))
+            if task.keeps_captions and (stored := self._collection.get(task.id)) is not None:
+                captions = tuple(one for one in stored.observations if one.kind == "caption")
+                if stored.texts == task.texts:
+                    prepared = replace(prepared, texts=(), encoded=captions)
             task.check_unchanged()
         except (MultifoldError, OSError) as error:
             return FileProblem(task.id, str(error))

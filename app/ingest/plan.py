@@ -10,12 +10,14 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from app.encoding.observations import MeshPath
-from app.ingest.sources import ContentCache, IngestTask, SourceFolder, ViewCache
+from app.ingest.pipeline import PreparedItem
+from app.ingest.sources import ContentCache, FileStamp, IngestTask, SourceFolder, ViewCache, stamp_file
 from index.collection import Collection
 from index.store.blobs import Blobs, FolderBlobs
 from index.store.filters import parse_filter
@@ -143,23 +145,60 @@ def _task_of(
     files = folder.files_of(entry)
     hashed = [contents.of(path, source.root) for path in files]
     kinds = "".join("m" if path == entry.mesh else "p" for path in files)
-    path = PurePosixPath(_path(files[0], source))
-    payload = {
+    content = hashlib.sha256("-".join([kinds, *(one.hash for one in hashed)]).encode()).hexdigest()
+    mesh = None if entry.mesh is None else MeshPath(entry.mesh, source.root)
+    stamps = tuple(stamp for content in hashed for stamp in content.stamps)
+    payload = _payload(entry, source, hashed[0].stamps[0][1], content)
+    texts = _captions(entry, payload["path"], names=names, metadata=metadata)
+    return IngestTask(entry.id, texts, entry.images, mesh, payload, stamps=stamps)
+
+
+def _payload(entry: ManifestEntry, source: SourceFolder, size: int, content: str) -> dict[str, Any]:
+    path = PurePosixPath(_path(folder.files_of(entry)[0], source))
+    return {
         **entry.meta,
         "source": source.name,
         "path": str(path),
         "folder": str(path.parent),
         "format": path.suffix.lower()[1:],
-        "size": hashed[0].stamps[0][1],
-        "content": hashlib.sha256("-".join([kinds, *(one.hash for one in hashed)]).encode()).hexdigest(),
+        "size": size,
+        "content": content,
     }
-    texts = entry.texts or (
-        *(name_captions(strip_suffixes(path)) if names else ()),
+
+
+def _captions(entry: ManifestEntry, path: str, *, names: bool, metadata: bool) -> tuple[str, ...]:
+    return entry.texts or (
+        *(name_captions(strip_suffixes(PurePosixPath(path))) if names else ()),
         *(metadata_captions(entry.mesh) if metadata and entry.mesh else ()),
     )
-    mesh = None if entry.mesh is None else MeshPath(entry.mesh, source.root)
-    stamps = tuple(stamp for content in hashed for stamp in content.stamps)
-    return IngestTask(entry.id, texts, entry.images, mesh, payload, stamps=stamps)
+
+
+NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
+
+
+def plan_names(
+    files: FolderContents, source: SourceFolder, collection: Collection, passed: Mapping[str, FileStamp]
+) -> Iterator[PreparedItem]:
+    """New items by their names and captions alone, the newest first; no file of theirs is read.
+
+    Left out are paths that are `passed` as long as their stamps are these, ids of other items, and files of
+    the size of one that is gone, which may be the same file at another place.
+    """
+    stored = _source_items(collection, source)
+    gone = {item.payload.get("size") for path, item in stored.items() if not (source.root / path).exists()}
+    new: list[tuple[int, str, ManifestEntry, int]] = []
+    for entry in files.entries:
+        path = _path(folder.files_of(entry)[0], source)
+        with suppress(OSError):
+            stamp = stamp_file(source.root / path)
+            if path not in stored and stamp[1] not in gone and passed.get(path) != stamp:
+                new.append((-stamp[2], path, entry, stamp[1]))
+    taken = {item.id for item in stored.values()}
+    for _, path, entry, size in sorted(new, key=lambda one: one[:2]):
+        if entry.id not in taken and collection.get(entry.id) is None:
+            taken.add(entry.id)
+            texts = _captions(entry, path, names=True, metadata=True) or (PurePosixPath(path).stem,)
+            yield PreparedItem(entry.id, texts, payload=_payload(entry, source, size, NAMED_ONLY))
 
 
 def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, moved: bool) -> bool:
@@ -171,7 +210,9 @@ def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, mov
     if same and stored.complete and said:
         plan.unchanged += 1
     else:
-        task = replace(task, id=stored.id, keeps_pictures=same and (moved or stored.complete))
+        keeps_pictures = same and (moved or stored.complete)
+        keeps_captions = stored.complete and stored.texts == task.texts
+        task = replace(task, id=stored.id, keeps_pictures=keeps_pictures, keeps_captions=keeps_captions)
         (plan.moved if moved else plan.changed).append(task)
     return True
 

@@ -3,19 +3,27 @@
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from app.ingest.pipeline import IngestPipeline
-from app.ingest.plan import IngestPlan, plan_folder, plan_manifest
+from app.ingest.pipeline import IngestPipeline, PreparedItem
+from app.ingest.plan import IngestPlan, plan_folder, plan_manifest, plan_names
 from app.ingest.sender import ServiceSender
-from app.ingest.sources import ContentCache, SourceFolder, ViewCache, find_source, record_source
+from app.ingest.sources import (
+    ContentCache,
+    FileStamp,
+    IngestTask,
+    SourceFolder,
+    ViewCache,
+    find_source,
+    record_source,
+)
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import CollectionLocation
@@ -27,7 +35,7 @@ from multifold.client.client import Client
 from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FileProblem, FolderLayout, ItemUnit
-from renderers.mesh.formats.mesh_file import CONVERTERS, EXTENSIONS
+from renderers.mesh.formats.mesh_file import CONVERTERS, EXTENSIONS, peek_companions
 from renderers.sandbox import Sandbox
 
 PROBLEMS_SHOWN = 20
@@ -201,7 +209,7 @@ def run_ingest(request: IngestRequest, settings: Settings, encoder: Encoder) -> 
     sandbox = LazySandbox(request.workers, settings.render_seconds)
     with destination.opened(encoder, settings, read_only=read_only) as collection, sandbox:
         source = None if request.is_manifest else find_source(destination.home, request.root)
-        run = _IngestRun(request, settings, encoder, destination, source, collection)
+        run = IngestRun(request, settings, encoder, destination, source, collection)
         plan = run.compare(None if read_only else sandbox)
         if request.dry_run:
             return make_report(plan, [])
@@ -220,7 +228,9 @@ def own_folders(settings: Settings) -> frozenset[Path]:
 
 
 @dataclass(frozen=True)
-class _IngestRun:
+class IngestRun:
+    """What is compared and carried out, for one request."""
+
     request: IngestRequest
     settings: Settings
     encoder: Encoder
@@ -247,8 +257,7 @@ class _IngestRun:
             shown = _with_bar("reading meshes", meshes)
             return shown if sandbox is None else sandbox.watching(shown, contents)
 
-        skip = own_folders(self.settings)
-        layout = FolderLayout(EXTENSIONS, contents.companions, request.unit, skip, CONVERTERS, watch)
+        layout = self._layout(contents.companions, watch)
         chosen, scope = (None, request.root) if request.paths[0].is_dir() else (request.paths, None)
         files = folder.read(source.root, layout, chosen, below=request.root)
         captions = {"names": request.names, "metadata": request.metadata}
@@ -258,6 +267,22 @@ class _IngestRun:
             gone = f"{request.paths[0]} holds nothing now, and {len(plan.deleted)} items came from it"
             raise MultifoldError(f"{gone}. Is its drive there? --allow-empty deletes them.")
         return plan
+
+    def names(self, passed: Mapping[str, FileStamp]) -> Iterator[PreparedItem]:
+        """The new items of the folder by their names and captions; see `plan_names`."""
+        assert self.source is not None
+        assert self.collection is not None
+        root = self.source.root
+        files = folder.read(root, self._layout(peek_companions), below=self.request.root)
+        return plan_names(files, self.source, self.collection, passed)
+
+    def _layout(
+        self,
+        companions: Callable[[Path, Path], Iterable[Path]],
+        watching: Callable[[Sequence[Path]], Iterable[Path]] = iter,
+    ) -> FolderLayout:
+        skip = own_folders(self.settings)
+        return FolderLayout(EXTENSIONS, companions, self.request.unit, skip, CONVERTERS, watching)
 
     def carry_out(
         self, plan: IngestPlan, sandbox: LazySandbox
@@ -277,13 +302,18 @@ class _IngestRun:
             collection.delete(plan.deleted)
         if not tasks:
             return [], []
-        # Other processes that read a shared database may not see our files.
-        copy = self.request.copy or destination.location.database is not None
-        renderers = sandbox.for_meshes(sum(task.mesh is not None for task in tasks))
-        home = destination.home
-        pipeline = IngestPipeline(self.encoder, collection, renderers, self.settings, home, copy=copy)
+        pipeline = self.pipeline(tasks, sandbox)
         _show_progress(pipeline.run(tasks), len(tasks))
         return pipeline.skipped, pipeline.warnings
+
+    def pipeline(self, tasks: Sequence[IngestTask], sandbox: LazySandbox, **how: Any) -> IngestPipeline:  # noqa: ANN401
+        """What writes these tasks to the open collection; `how` is passed on to it."""
+        assert self.collection is not None
+        # Other processes that read a shared database may not see our files.
+        copy = self.request.copy or self.destination.location.database is not None
+        renderers = sandbox.for_meshes(sum(task.mesh is not None for task in tasks))
+        home = self.destination.home
+        return IngestPipeline(self.encoder, self.collection, renderers, self.settings, home, copy=copy, **how)
 
 
 def _show_progress(done: Iterable[int], total: int) -> None:

@@ -49,6 +49,7 @@ class IngestTask(ItemSource):
     images: tuple[Path, ...] = ()
     mesh: MeshPath | None = None
     keeps_pictures: bool = False  # those of the stored item: only its texts, payload or place have changed
+    keeps_captions: bool = False  # those of the stored item: its pictures have changed, or were not there
     stamps: tuple[FileStamp, ...] = ()  # of its files, when they were hashed
 
     def check_unchanged(self) -> None:

@@ -27,6 +27,7 @@ from app.ingest.uploads import FileFetcher
 from app.operations.logs import AuditLog
 from app.operations.probes import DriftMonitor
 from app.operations.telemetry import Telemetry
+from app.runtime.folder import FolderFollower
 from app.runtime.jobs import JobHandler, JobRunner
 from app.search import insight
 from app.search.duplicates import Deduplicator
@@ -74,6 +75,12 @@ class CollectionRuntime:
     def address(self) -> str:
         plain = self.service.name == MAIN == self.parent.collections.default
         return "/v1" if plain else f"/v1/collections/{self.service.name}"
+
+    @property
+    def follower(self) -> FolderFollower | None:
+        """What follows a folder into this collection."""
+        follows = self.service.name == self.parent.collections.default
+        return self.parent.follower if follows else None
 
     async def search(
         self, parts: WeightedParts, options: SearchOptions, where: Filter | None = None
@@ -195,6 +202,7 @@ class Runtime:
         self._runtimes: dict[str, CollectionRuntime] = {}  # by the place of their collection
         self.jobs = JobRunner(collections.jobs, handlers(self), exclusive=not collections.shared)
         self.drift = DriftMonitor(collections, settings.probe_every)
+        self.follower = None if settings.folder is None else FolderFollower(collections, settings.folder)
         self.telemetry.show_drift(self.drift)
         self.telemetry.show_queues(self._waiting, settings.queue)
         self.telemetry.show_cache(self._cache_counts)
@@ -204,9 +212,13 @@ class Runtime:
     async def of(cls, collections: Collections, handlers: JobHandlerFactory) -> AsyncIterator["Runtime"]:
         """A runtime that is closed in the end; what was accepted is finished first."""
         runtime = cls(collections, handlers)
+        if runtime.follower is not None:
+            runtime.follower.start()
         try:
             yield runtime
         finally:
+            if runtime.follower is not None:
+                await run_in_threadpool(runtime.follower.close)
             await runtime.drift.close()
             await runtime.jobs.close()
             await run_in_threadpool(runtime.close)

@@ -34,6 +34,7 @@ const itemAddress = (id) => `${root()}/items/${encodeURIComponent(id)}`;
 const known = new Map();
 
 export const info = () => ask(`${root()}/info`);
+export const folder = () => ask(`${root()}/folder`);
 export const collections = async () => (await ask("/v1/collections")).collections;
 export const ready = () => ask("/readyz");
 export const forget = () => known.clear();

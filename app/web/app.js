@@ -2,6 +2,7 @@
 
 import { current, go, isIdle, signature } from "./address.js";
 import * as api from "./api.js";
+import * as banner from "./banner.js";
 import * as clues from "./clues.js";
 import * as collection from "./collection.js";
 import * as detail from "./detail.js";
@@ -33,6 +34,7 @@ let shown = null; // the question on screen, as text
 function introduce() {
   const { bundle, collection: stock, limits } = about;
   collection.describe(about);
+  banner.describe(about);
   searching.limitTo(limits);
   know(bundle.calibrated);
   judging.know(Boolean(about.feedback));
@@ -43,8 +45,6 @@ function introduce() {
     radio.parentElement.title = none ? `no item here has a ${SIDES[radio.value]}` : "";
   }
   if (bundle.name !== "furniture" || !bundle.about) return;
-  $("banner").replaceChildren(h("strong", {}, "Demo encoder. "), `${bundle.about} For anything else, `,
-    "train your own with ", h("code", {}, "multifold train"), " and ", h("code", {}, "multifold export"), ".");
   $("examples").replaceChildren(...EXAMPLES.map((words) =>
     h("button", { class: "chip", onclick: () => go({ clues: [{ words }] }) }, words)));
 }
@@ -124,6 +124,7 @@ receive(clues.askWith);
 shelf.listen();
 const changed = () => { api.forget(); learn().then(again, () => {}); };
 collection.listen(changed);
+banner.listen(() => learn().catch(() => {}));
 work.listen(changed);
 addEventListener("popstate", follow);
 addEventListener("online", () => watch(learn));

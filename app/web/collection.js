@@ -9,7 +9,9 @@ const AT_ONCE = 2;
 const TRIES = 5;
 const dialog = $("collection");
 let busy = null; // aborts the upload under way
+let going = Promise.resolve(), goOn = null; // while it is paused, the second ends the wait for the first
 let limits = null;
+let retell = () => {};
 let changed = () => {};
 
 export function describe({ bundle, collection, limits: found }) {
@@ -44,24 +46,44 @@ function refuse({ name, why }, bad = true) {
   $("refused").append(h("li", { class: bad ? "bad" : null }, h("strong", {}, name), ` ${why}`));
 }
 
+function setPaused(paused) {
+  goOn?.();
+  goOn = null;
+  if (paused) going = new Promise((resolve) => { goOn = resolve; });
+  $("pause").textContent = paused ? "Go on" : "Pause";
+}
+
+function offerReport() {
+  const lines = [...$("refused").children].map((one) => one.textContent);
+  const link = $("report").firstChild;
+  URL.revokeObjectURL(link.href);
+  link.href = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "text/plain" }));
+  $("report").hidden = !lines.length;
+}
+
 async function add(files) {
   if (busy) return;
-  const { items, refused } = drafts(files);
   busy = new AbortController();
+  const { items, refused } = drafts(files);
   const { signal } = busy;
   let added = 0, failed = refused.length, done = 0;
   $("refused").replaceChildren();
+  $("report").hidden = true;
   refused.forEach((one) => refuse(one));
+  setPaused(false);
   const waiting = [...items];
   const tell = () => {
     Object.assign($("progress"), { value: done, max: Math.max(1, items.length) });
-    $("adding").textContent = `${done} of ${count(items.length, "item")}`;
+    $("adding").textContent = `${done} of ${count(items.length, "item")}${goOn ? ", paused" : ""}`;
   };
-  for (const id of ["progress", "stop"]) $(id).hidden = !items.length;
+  retell = tell;
+  for (const id of ["progress", "pause", "stop"]) $(id).hidden = !items.length;
   $("pick").disabled = true;
   tell();
   const worker = async () => {
-    for (let draft = waiting.shift(); draft && !signal.aborted; draft = waiting.shift()) {
+    for (let draft = waiting.shift(); draft; draft = waiting.shift()) {
+      await going;
+      if (signal.aborted) return;
       try {
         const { warnings } = await send(draft, signal);
         added += 1;
@@ -79,7 +101,8 @@ async function add(files) {
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   const notes = [`${count(added, "item")} added`, failed && `${failed} refused`, signal.aborted && "stopped"];
   $("adding").textContent = `${notes.filter(Boolean).join(", ")}.`;
-  for (const id of ["progress", "stop"]) $(id).hidden = true;
+  for (const id of ["progress", "pause", "stop"]) $(id).hidden = true;
+  offerReport();
   $("pick").disabled = false;
   busy = null;
   if (added) changed();
@@ -97,7 +120,8 @@ export function listen(onChange) {
   dialog.addEventListener("click", (event) => { if (event.target === dialog || event.target.closest(".close")) dialog.close(); });
   for (const input of [$("add-files"), $("add-folder")])
     input.addEventListener("change", () => { const files = chosen(input.files); input.value = ""; add(files); });
-  $("stop").addEventListener("click", () => busy?.abort());
+  $("stop").addEventListener("click", () => { busy?.abort(); setPaused(false); });
+  $("pause").addEventListener("click", () => { setPaused(!goOn); retell(); });
   $("browse").addEventListener("click", () => { dialog.close(); go({ clues: [], where: {}, all: true }); });
   addEventListener("beforeunload", (event) => { if (busy) event.preventDefault(); });
 }

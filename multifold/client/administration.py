@@ -135,6 +135,10 @@ class AdminClient(ServiceConnection):
         """Ask a job to end."""
         return self._ask(wire.JobAnswer, "POST", f"/v1/jobs/{path_segment(id)}/cancel").job
 
+    def folder(self) -> wire.FolderAnswer:
+        """The folder that the service follows into this collection, and what was left out of it."""
+        return self._ask(wire.FolderAnswer, "GET", f"{self._at}/folder")
+
     def metrics(self) -> str:
         """The service's numbers, as Prometheus reads them."""
         return self._send("GET", "/metrics").text

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from multifold.types import JobState, Kind
+from multifold.types import FolderState, JobState, Kind
 from multifold.wire.answer import Answer, described
 
 
@@ -134,3 +134,32 @@ class JobAnswer(Answer):
     """The job that does what was asked."""
 
     job: JobStatus
+
+
+class FolderStatus(Answer, kw_only=True):
+    """The folder that the service follows, and how far it is."""
+
+    name: str
+    state: FolderState = described(
+        "naming: new items get names and captions; comparing: files are read; encoding: pictures, views and "
+        "vectors follow; watching: all is done; waiting: it is tried again, for the reason in `trouble`"
+    )
+    done: int = described("items of this step that are done")
+    total: int = described("items of this step; 0 where that is not known")
+    refused: int = described("files that could not be taken in")
+    trouble: str | None = None
+
+
+class RefusedFile(Answer):
+    """A file or an item of the folder, and what is wrong with it."""
+
+    name: str
+    reason: str
+
+
+class FolderAnswer(Answer, kw_only=True):
+    """The folder, with what was left out of it."""
+
+    folder: FolderStatus | None = described("null where no folder is followed into this collection")
+    refused: tuple[RefusedFile, ...] = described("at most 1,000")
+    notes: tuple[RefusedFile, ...] = described("what was lost of items that are in; at most 1,000")

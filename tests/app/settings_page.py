@@ -13,7 +13,7 @@ from app.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Address": ("host", "port", "hosts", "cors"),
-    "Collections and encoders": ("data", "bundle", "bundles", "keep_files", "roots"),
+    "Collections and encoders": ("folder", "data", "bundle", "bundles", "keep_files", "roots"),
     "Shared stores": ("database", "connections", "bucket", "milvus", "milvus_token"),
     "Access": ("keys", "keys_file", "open_read", "fetch"),
     "Limits of a request": (

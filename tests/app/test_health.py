@@ -18,7 +18,8 @@ def test_ready(shop: House) -> None:
 
 def test_info_says_what_runs_here(shop: House) -> None:
     info = shop.client.get("/v1/info").json()
-    assert set(info) == {"version", "bundle", "collection", "feedback", "fetches", "in_place", "limits"}
+    about = {"version", "bundle", "collection", "feedback", "fetches", "in_place", "limits", "folder"}
+    assert set(info) == about
     assert info["bundle"]["name"] == "tiny"
     assert info["bundle"]["vector_id"] == shop.service.encoder.vector_id
     assert info["collection"]["items"] == 4

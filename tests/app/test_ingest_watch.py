@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from app.commands.ingest import watch_folder
+from app.ingest.watching import watch_folder
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 from tests.app.house import house, png

@@ -29,6 +29,7 @@ NEEDED = {
     ("/v1/models", "get"): "read",
     ("/v1/models/{name}", "get"): "read",
     ("/v1/info", "get"): "read",
+    ("/v1/folder", "get"): "read",
     ("/v1/feedback", "post"): "write",
     ("/v1/feedback", "get"): "write",
     ("/v1/feedback/{feedback_id}", "delete"): "write",

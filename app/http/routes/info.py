@@ -1,4 +1,4 @@
-"""GET /v1/info: version, bundle, collection and limits."""
+"""GET /v1/info: version, bundle, collection and limits. GET /v1/folder: the folder that is followed."""
 
 from dataclasses import asdict
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
 from index.search.evidence import NAMES, SideModel
 from multifold.types import SIDES
+from multifold.wire.administration import FolderAnswer, FolderStatus
 from renderers.contracts import DEFAULT_LIMITS
 
 router = APIRouter(tags=["info"])
@@ -27,10 +28,18 @@ router = APIRouter(tags=["info"])
 @router.get("/info")
 async def get_info(runtime: CollectionDep) -> InfoAnswer:
     """Versions, the encoder, the collection and the limits."""
-    return await runtime.run(lambda: describe(runtime.service))
+    follower = runtime.follower
+    return await runtime.run(lambda: describe(runtime.service, None if follower is None else follower.status))
 
 
-def describe(service: CollectionService) -> InfoAnswer:
+@router.get("/folder")
+async def folder(runtime: CollectionDep) -> FolderAnswer:
+    """The folder that the service follows into this collection: how far it is, and what was left out."""
+    follower = runtime.follower
+    return FolderAnswer(folder=None, refused=(), notes=()) if follower is None else follower.report()
+
+
+def describe(service: CollectionService, folder: FolderStatus | None = None) -> InfoAnswer:
     """What a service says of itself."""
     return InfoAnswer(
         version=version("multifold"),
@@ -40,6 +49,7 @@ def describe(service: CollectionService) -> InfoAnswer:
         feedback=service.settings.feedback != "off",
         fetches=bool(service.settings.fetch),
         in_place=bool(service.settings.spared),
+        folder=folder,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from multifold.types import ConfidenceBasis, Kind, Leg, Side
+from multifold.wire.administration import FolderStatus
 
 
 class BundleSummary(BaseModel):
@@ -85,6 +86,7 @@ class InfoAnswer(BaseModel):
     feedback: bool  # whether hits can be judged
     fetches: bool  # whether files of items may be named by their addresses
     in_place: bool  # whether it copies no upload that a file of its folders holds
+    folder: FolderStatus | None = Field(description="the folder that is followed into this collection")
 
 
 class HealthAnswer(BaseModel):

@@ -6,6 +6,7 @@ import json
 import re
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -48,6 +49,7 @@ _NAMED_FILES = {
     ".ply": re.compile(rb"^comment TextureFile\s+(.{1,1000}?)\s*$", re.MULTILINE),
 }
 _PLY_HEADER = 1 << 16  # bytes in which a PLY file names its texture
+_PEEK = 1 << 18  # bytes in which most files name all others that they need
 
 
 def suffix_of(path: Path) -> str:
@@ -237,6 +239,26 @@ def find_companions(path: Path, within: Path) -> tuple[Path, ...]:
         return digest_content(path, within=within).files[1:]
     except (MeshError, OSError):
         return ()
+
+
+def peek_companions(path: Path, within: Path) -> tuple[Path, ...]:
+    """The files that a mesh names at its beginning. It is fast with large files, and may miss some."""
+    siblings = SiblingFiles(path.parent, DEFAULT_LIMITS, within)
+
+    def look(file: Path, suffix: str) -> Iterator[Path]:
+        if (pattern := _NAMED_FILES.get(suffix)) is None:
+            return
+        with open(file, "rb") as source:
+            names = pattern.findall(source.read(_PEEK))
+        for name in names:
+            with suppress(MeshError):
+                found = siblings.find(name.decode(errors="replace"))
+                yield found
+                yield from look(found, ".mtl" if suffix == ".obj" else "")
+
+    with suppress(OSError):
+        return tuple(look(path, path.suffix.lower()))
+    return ()
 
 
 def _contents(data: bytes, suffix: str, siblings: SiblingFiles) -> Iterator[bytes]:

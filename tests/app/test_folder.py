@@ -1,0 +1,250 @@
+"""A service follows a folder: names first, then pictures; changes, bad files, a drive that is away."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import httpx
+import pytest
+
+from app.ingest import pipeline
+from app.ingest.pipeline import IngestPipeline
+from app.ingest.sources import IngestTask
+from app.runtime import folder
+from app.settings import Settings, read_settings
+from multifold.client.client import Client
+from renderers.mesh.formats.mesh_file import find_companions, peek_companions
+from tests.app.house import House, box, house, png
+from tests.app.test_serve import serve
+from tests.waiting import until
+
+OBJ = b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that follow each other at once."""
+    monkeypatch.setattr(folder, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(folder, "TRY_AGAIN_SECONDS", 0.05)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a mesh, and with a photo that has a caption."""
+    made = tmp_path / "own things"
+    (made / "deep").mkdir(parents=True)
+    (made / "deep" / "blue crate.glb").write_bytes(box("blue"))
+    (made / "IMG_2034.png").write_bytes(png("red"))
+    (made / "IMG_2034.txt").write_text("a red wall")
+    return made
+
+
+def told(of: House) -> dict[str, Any]:
+    answer: dict[str, Any] = of.client.get("/v1/folder").json()
+    return answer
+
+
+def ids(of: House) -> list[str]:
+    return of.service.collection.ids()
+
+
+def rest(of: House, ready: Callable[[], bool] = lambda: True) -> None:
+    """Wait until all is done, and something is so."""
+    until(lambda: told(of)["folder"]["state"] == "watching" and ready(), what="the folder to be taken in")
+
+
+@contextmanager
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
+    """Nothing is drawn or decoded until the event is set."""
+    go, prepare = Event(), IngestPipeline._prepare
+
+    def wait(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | folder.FileProblem:
+        go.wait(60)
+        return prepare(self, task)
+
+    monkeypatch.setattr(IngestPipeline, "_prepare", wait)
+    try:
+        yield go
+    finally:
+        go.set()
+
+
+def test_names_and_captions_come_before_pictures(
+    root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with held(monkeypatch) as go, house(root.parent / "data", bundle, folder=root) as own:
+        until(lambda: told(own)["folder"]["state"] == "encoding")
+        assert own.best(text="blue crate", target="item") == "deep/blue crate"
+        assert own.best(text="a red wall", target="item") == "IMG_2034"
+        info = own.client.get("/v1/info").json()
+        assert info["folder"] == told(own)["folder"]
+        assert (info["folder"]["name"], info["folder"]["total"]) == ("own things", 2)
+        assert info["collection"]["observations"]["photo"] == 0
+        (root / "later.png").write_bytes(png("green"))
+        go.set()
+        rest(own, lambda: len(ids(own)) == 3)
+        seen = own.client.get("/v1/info").json()["collection"]["observations"]
+        assert (seen["photo"], seen["view"] > 0) == (2, True)
+        assert own.best(text="blue", target="shape") == "deep/blue crate"
+        assert [one.kind for one in own.service.item("IMG_2034").observations] == ["caption", "photo"]
+
+
+def test_a_file_that_comes_during_a_long_pass_is_named_before_its_end(
+    root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "PREPARE_AHEAD", 1)
+    monkeypatch.setattr(folder, "LEAST_TASKS", 4)
+    for number in range(40):
+        (root / f"part {number}.png").write_bytes(png("green") + bytes([number]))
+    pictures: list[int] = []
+    name = folder.FolderFollower._name
+
+    def note(self: folder.FolderFollower, run: Any, service: Any) -> None:  # noqa: ANN401 (passed on)
+        name(self, run, service)
+        pictures.append(service.collection.observations()["photo"])
+        if len(pictures) == 1:
+            (root / "new.png").write_bytes(png("yellow"))
+
+    monkeypatch.setattr(folder.FolderFollower, "_name", note)
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: own.service.collection.observations()["photo"] == 42)
+        assert "new" in ids(own)
+    assert pictures[0] == 0
+    assert 0 < pictures[1] < 42
+
+
+def test_the_collection_follows_the_folder(root: Path, bundle: Path) -> None:
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: len(ids(own)) == 2)
+        before = own.service.item("IMG_2034")
+        (root / "green ball.png").write_bytes(png("green"))
+        rest(own, lambda: own.service.collection.observations()["photo"] == 2)
+        (root / "IMG_2034.txt").write_text("a wall")
+        rest(own, lambda: own.service.item("IMG_2034").texts == ("a wall",))
+        assert own.service.item("IMG_2034").pictures("photo") == before.pictures("photo")
+        (root / "green ball.png").write_bytes(png("yellow"))
+        rest(own, lambda: own.best(text="yellow", target="image") == "green ball")
+        (root / "green ball.png").rename(root / "deep" / "sun.png")
+        rest(own, lambda: own.service.item("green ball").payload["path"] == "deep/sun.png")
+        (root / "deep" / "blue crate.glb").unlink()
+        rest(own, lambda: ids(own) == ["IMG_2034", "green ball"])
+
+
+def test_what_cannot_be_read_is_told_by_name_and_tried_again_once_it_changes(
+    root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    prepare = IngestPipeline._prepare
+
+    def note(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | folder.FileProblem:
+        tried.append(task.id)
+        return prepare(self, task)
+
+    monkeypatch.setattr(IngestPipeline, "_prepare", note)
+    (root / "broken.glb").write_bytes(b"this is no mesh")
+    (root / "scene.blend").write_bytes(b"BLENDER")
+    with house(root.parent / "data", bundle, folder=root) as own, Client(own.url) as client:
+        rest(own, lambda: len(ids(own)) == 2)
+        reasons = {one.name: one.reason for one in client.folder().refused}
+        assert set(reasons) == {"broken.glb", "scene.blend"}
+        assert "not a GLB file" in reasons["broken.glb"]
+        assert "Blender" in reasons["scene.blend"]
+        assert told(own)["folder"]["refused"] == 2
+        (root / "more.png").write_bytes(png("green"))
+        rest(own, lambda: len(ids(own)) == 3)
+        assert tried.count("broken") == 1
+        assert told(own)["folder"]["refused"] == 2
+        (root / "broken.glb").write_bytes(box("yellow"))
+        (root / "scene.blend").unlink()
+        rest(own, lambda: own.best(text="yellow", target="shape") == "broken")
+        assert told(own)["refused"] == []
+
+
+def test_a_drive_that_is_away_deletes_nothing(root: Path, bundle: Path) -> None:
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: len(ids(own)) == 2)
+        root.rename(root.parent / "elsewhere")
+        root.mkdir()
+        until(lambda: told(own)["folder"]["state"] == "waiting")
+        assert "Is its drive there?" in told(own)["folder"]["trouble"]
+        root.rmdir()
+        until(lambda: "there is no folder" in (told(own)["folder"]["trouble"] or ""))
+        assert len(ids(own)) == 2
+        (root.parent / "elsewhere").rename(root)
+        rest(own)
+        assert len(ids(own)) == 2
+
+
+def test_a_textures_name_is_no_item(root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "deep" / "part.obj").write_bytes(OBJ)
+    (root / "deep" / "m.mtl").write_bytes(b"newmtl m\nmap_Kd bark.png\n")
+    (root / "deep" / "bark.png").write_bytes(png("red"))
+    mesh = root / "deep" / "part.obj"
+    assert peek_companions(mesh, root) == find_companions(mesh, root)
+    assert peek_companions(root / "gone.obj", root) == ()
+    with held(monkeypatch), house(root.parent / "data", bundle, folder=root) as own:
+        until(lambda: told(own)["folder"]["state"] == "encoding")
+        assert ids(own) == ["IMG_2034", "deep/blue crate", "deep/part"]
+
+
+def test_without_a_folder_there_is_nothing_to_tell(shop: House) -> None:
+    assert told(shop) == {"folder": None, "refused": [], "notes": []}
+    assert shop.client.get("/v1/info").json()["folder"] is None
+
+
+def test_a_folder_has_a_collection_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings(folder="~/models").folder == tmp_path.resolve() / "models"  # type: ignore[arg-type]
+    assert read_settings({"folder": tmp_path / "models"}).data == Path("data/models")
+    given = {"folder": tmp_path / "models", "bundle": Path("bundles/siglip2-b16-small")}
+    assert read_settings(given).data == Path("data/models-siglip2-b16-small")
+    assert read_settings(given | {"data": tmp_path}).data == tmp_path
+    monkeypatch.setenv("MULTIFOLD_FOLDER", "")
+    assert (read_settings({}).folder, read_settings({}).data) == (None, Path("data"))
+    monkeypatch.setenv("MULTIFOLD_FOLDER", str(tmp_path / "things"))
+    assert read_settings({}).data == Path("data/things")
+
+
+@pytest.mark.slow
+def test_a_killed_service_goes_on_where_it_was(tmp_path: Path, bundle: Path) -> None:
+    root = tmp_path / "many"
+    root.mkdir()
+    for number in range(300):
+        (root / f"part {number}.png").write_bytes(png("green") + os.urandom(8))
+    (root / "crate.glb").write_bytes(box("red"))
+    (root / "broken.glb").write_bytes(b"this is no mesh")
+
+    def photos(client: httpx.Client) -> int:
+        return int(client.get("/v1/info").json()["collection"]["observations"]["photo"])
+
+    given = ("--folder", str(root))
+    with serve(tmp_path / "data", bundle, *given) as running, running.client() as client:
+        until(lambda: photos(client) > 0)
+        assert photos(client) < 300
+        found = client.post("/v1/search", json={"text": "part 299", "limit": 1}).json()["hits"]
+        assert found[0]["id"] == "part 299"
+        running.process.kill()
+        running.wait()
+    (root / "part 0.png").unlink()
+    (root / "late.png").write_bytes(png("blue"))
+    with serve(tmp_path / "data", bundle, *given) as running, running.client() as client:
+        had = photos(client)
+        assert had > 0
+        until(lambda: client.get("/v1/info").json()["folder"]["state"] == "watching")
+        assert photos(client) == 300
+        items = client.get("/v1/info").json()["collection"]["items"]
+        assert items == 301
+        assert [one["name"] for one in client.get("/v1/folder").json()["refused"]] == ["broken.glb"]
+    start = time.monotonic()
+    assert running.wait() is not None
+    assert time.monotonic() - start < 60
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, bundle: Path) -> None:
+    with serve(tmp_path / "data", bundle, "--folder", str(tmp_path / "none")) as running:
+        assert running.wait() == 2
+        assert f"there is no folder {tmp_path / 'none'}" in running.output

@@ -4,11 +4,14 @@ Encoding and searching are batched, the rest runs in bounded pools. Rendering ha
 takes seconds and must not keep others waiting."""
 
 import asyncio
+import base64
+import json
 import time
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -20,7 +23,7 @@ from app.concurrency.batching import Batcher
 from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
-from app.http.schemas.search import SearchOptions
+from app.http.schemas.search import MAX_OFFSET, SearchOptions
 from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles, Written
 from app.ingest.sources import ItemSource
 from app.ingest.uploads import FileFetcher
@@ -31,10 +34,12 @@ from app.runtime.folder import FolderFollower
 from app.runtime.jobs import JobHandler, JobRunner
 from app.search import insight
 from app.search.duplicates import Deduplicator
-from app.search.pages import SearchPage
 from app.search.query import (
     CollectionQueryEncoder,
+    ImageQueryPart,
+    MeshQueryPart,
     QueryEncoder,
+    QueryPart,
     SearchHits,
     WeightedParts,
     check_confidence,
@@ -52,6 +57,85 @@ from multifold.types import ConfidenceBasis, Hit, Item
 
 JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
+OVERLAP = 50  # ranks by which a hit may have moved
+HEAD = 4_096  # bytes of a file that tell it from another
+PAGE_FIELDS = {"limit", "offset", "after"}
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    """Which hits of a ranking are asked for: from an offset, or after the last hit of the page before.
+
+    A cursor names that hit. If the collection changed meanwhile, the page begins behind the hit's present
+    rank, if that is at most `OVERLAP` ranks away.
+    """
+
+    asked: int  # a checksum of the query: a cursor belongs to it
+    place: int  # hits before the page
+    limit: int
+    last: str | None = None  # the last of them, if a cursor names it
+
+    @classmethod
+    def of(cls, parts: WeightedParts, options: SearchOptions) -> "SearchPage":
+        """The page that a search asks for."""
+        asked = _checksum(parts, options)
+        if options.after is None:
+            return cls(asked, options.offset, options.limit)
+        if options.offset:
+            raise ApiError(422, "bad_cursor", "ask for a page by 'after' or by 'offset', one of both")
+        query, place, last = _read_cursor(options.after)
+        if query != asked:
+            raise ApiError(422, "bad_cursor", "'after' belongs to another search; begin without it")
+        return cls(asked, place, options.limit, last)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The offset and the limit of the hits among which the page lies."""
+        if self.last is None:
+            return self.place, self.limit
+        first = max(0, self.place - OVERLAP)
+        return first, self.place - first + self.limit + OVERLAP
+
+    def cut(self, hits: Sequence[Hit], first: int) -> tuple[list[Hit], str | None]:
+        """The page out of the hits from a rank on, and the cursor of the following one."""
+        ids = [hit.id for hit in hits]
+        begin = ids.index(self.last) + 1 if self.last in ids else self.place - first
+        page = [*hits[begin : begin + self.limit]]
+        end = first + begin + len(page)
+        more = len(page) == self.limit and end <= MAX_OFFSET
+        return page, _write_cursor(self.asked, end, page[-1].id) if more else None
+
+
+def _write_cursor(asked: int, place: int, last: str) -> str:
+    text = json.dumps([asked, place, last], separators=(",", ":"), ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[int, int, str]:
+    try:
+        asked, place, last = json.loads(base64.urlsafe_b64decode(f"{cursor}{'=' * (-len(cursor) % 4)}"))
+        if isinstance(asked, int) and isinstance(last, str) and 0 < place <= MAX_OFFSET:
+            return asked, int(place), last
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise ApiError(422, "bad_cursor", "'after' is not the 'next' of an answer")
+
+
+def _checksum(parts: WeightedParts, options: SearchOptions) -> int:
+    fields = set(SearchOptions.model_fields) - PAGE_FIELDS
+    described = [options.model_dump_json(include=fields).encode()]
+    described += [b"%r %b" % (weight, _describe(part)) for part, weight in parts]
+    return zlib.crc32(b"\0".join(described))
+
+
+def _describe(part: QueryPart) -> bytes:
+    match part:
+        case ImageQueryPart(data=data):
+            return b"%d %b" % (len(data), data[:HEAD])
+        case MeshQueryPart(mesh=mesh):
+            return b"%d %b" % (mesh.size, mesh.data[:HEAD])
+        case _:
+            return repr(part).encode(errors="surrogatepass")
 
 
 class CollectionRuntime:

@@ -66,14 +66,15 @@ def test_pages_by_cursor_are_the_whole_ranking(store: House, asked: dict[str, An
 
 
 def test_items_like_one_have_pages_too(store: House) -> None:
-    path, asked = "/v1/items/red-0/similar", {"target": "text"}
+    path = "/v1/items/red-0/similar"
+    asked: dict[str, Any] = {"target": "text"}
     whole = ids(read(store, path, **asked, limit=50))
     assert len(whole) == len(ITEMS) - 1
     assert walk(store, path, **asked, limit=4) == whole
 
 
 def test_changes_between_pages_neither_repeat_nor_skip(store: House) -> None:
-    asked = {"text": "a red box", "target": "text", "limit": 4}
+    asked: dict[str, Any] = {"text": "a red box", "target": "text", "limit": 4}
     whole = ids(read(store, **asked | {"limit": 50}))
     first = read(store, **asked)
     write(store, "red-00", "red-000")  # as good as the best
@@ -83,14 +84,14 @@ def test_changes_between_pages_neither_repeat_nor_skip(store: House) -> None:
 
 
 def test_a_cursor_of_a_hit_that_is_gone_goes_on_at_its_place(store: House) -> None:
-    asked = {"text": "a red box", "target": "text", "limit": 4}
+    asked: dict[str, Any] = {"text": "a red box", "target": "text", "limit": 4}
     whole, first = ids(read(store, **asked | {"limit": 50})), read(store, **asked)
     store.client.delete(f"/v1/items/{whole[3]}")
     assert ids(read(store, **asked, after=first["next"])) == whole[5:9]
 
 
 def test_a_threshold_ends_the_pages(store: House) -> None:
-    asked = {"text": "a red box", "target": "text", "limit": 4}
+    asked: dict[str, Any] = {"text": "a red box", "target": "text", "limit": 4}
     least = read(store, **asked)["hits"][2]["score"]
     answer = read(store, **asked, min_score=least)
     assert answer["next"] is None
@@ -123,7 +124,7 @@ def test_a_form_has_cursors(store: House) -> None:
     ],
 )
 def test_cursors_that_do_not_fit_are_refused(store: House, changes: dict[str, Any], sentence: str) -> None:
-    asked = {"text": "a red box", "target": "text", "limit": 4}
+    asked: dict[str, Any] = {"text": "a red box", "target": "text", "limit": 4}
     after = read(store, **asked)["next"]
     refused(
         store.client.post("/v1/search", json={**asked, "after": after, **changes}),

@@ -17,8 +17,7 @@ from app.http.parsing import check_item_id, check_text, choose_sides, media_type
 from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
-from app.runtime.runtime import CollectionRuntime
-from app.search.pages import SearchPage
+from app.runtime.runtime import CollectionRuntime, SearchPage
 from app.search.query import ItemQueryPart
 from multifold.errors import MultifoldError
 from multifold.types import Kind

@@ -207,7 +207,10 @@ def test_another_cleaning_than_the_published_one_is_refused(kind: str, tmp_path:
 
 
 def test_open_clips_siglip_2_reads_as_siglip_2_was_trained(tmp_path: Path) -> None:
-    said = {"hf_tokenizer_name": "timm/ViT-B-16-SigLIP2", "tokenizer_kwargs": {"clean": "canonicalize"}}
+    said: dict[str, Any] = {
+        "hf_tokenizer_name": "timm/ViT-B-16-SigLIP2",
+        "tokenizer_kwargs": {"clean": "canonicalize"},
+    }
     folder = published.immich(tmp_path / "published", **said)
     kind = ("<|startoftext|> $A <|endoftext|>", "<|endoftext|>", "GemmaTokenizer")
     published.tokenizer(folder / "textual", published.CLIP, *kind, normalizer=None)

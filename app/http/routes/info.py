@@ -33,7 +33,7 @@ async def get_info(runtime: CollectionDep) -> InfoAnswer:
 
 
 @router.get("/folder")
-async def folder(runtime: CollectionDep) -> FolderAnswer:
+async def get_folder(runtime: CollectionDep) -> FolderAnswer:
     """The folder that the service follows into this collection: how far it is, and what was left out."""
     follower = runtime.follower
     return FolderAnswer(folder=None, refused=(), notes=()) if follower is None else follower.report()

@@ -38,7 +38,7 @@ def test_the_api_can_be_read_and_tried(page: Page, empty: House) -> None:
     page.click("#operations-info-get_info .try-out__btn")
     page.click("#operations-info-get_info .execute")
     answer = "#operations-info-get_info .live-responses-table .response .response-col_status"
-    page.wait(lambda: page.texts(answer)[0].startswith("200"))
+    page.wait(lambda: any(one.startswith("200") for one in page.texts(answer)))
     page.shot("docs")
     assert page.count(".authorize") == 1
     assert {urlsplit(one).netloc for one in page.requests() if not one.startswith(("data:", "blob:"))} == {

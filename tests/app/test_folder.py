@@ -218,12 +218,17 @@ def test_a_killed_service_goes_on_where_it_was(tmp_path: Path, bundle: Path) -> 
     (root / "crate.glb").write_bytes(box("red"))
     (root / "broken.glb").write_bytes(b"this is no mesh")
 
+    def info(client: httpx.Client) -> dict[str, Any]:
+        time.sleep(0.1)  # the folder has a lower priority than questions
+        found: dict[str, Any] = client.get("/v1/info").json()
+        return found
+
     def photos(client: httpx.Client) -> int:
-        return int(client.get("/v1/info").json()["collection"]["observations"]["photo"])
+        return int(info(client)["collection"]["observations"]["photo"])
 
     given = ("--folder", str(root))
     with serve(tmp_path / "data", bundle, *given) as running, running.client() as client:
-        until(lambda: photos(client) > 0)
+        until(lambda: photos(client) > 0, 300)
         assert photos(client) < 300
         found = client.post("/v1/search", json={"text": "part 299", "limit": 1}).json()["hits"]
         assert found[0]["id"] == "part 299"
@@ -234,14 +239,12 @@ def test_a_killed_service_goes_on_where_it_was(tmp_path: Path, bundle: Path) -> 
     with serve(tmp_path / "data", bundle, *given) as running, running.client() as client:
         had = photos(client)
         assert had > 0
-        until(lambda: client.get("/v1/info").json()["folder"]["state"] == "watching")
+        until(lambda: info(client)["folder"]["state"] == "watching", 300)
         assert photos(client) == 300
-        items = client.get("/v1/info").json()["collection"]["items"]
-        assert items == 301
+        assert info(client)["collection"]["items"] == 301
         assert [one["name"] for one in client.get("/v1/folder").json()["refused"]] == ["broken.glb"]
-    start = time.monotonic()
-    assert running.wait() is not None
-    assert time.monotonic() - start < 60
+        running.process.terminate()
+        assert running.wait() == 0
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, bundle: Path) -> None:

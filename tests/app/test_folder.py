@@ -121,11 +121,13 @@ def test_the_collection_follows_the_folder(root: Path, bundle: Path) -> None:
     with house(root.parent / "data", bundle, folder=root) as own:
         rest(own, lambda: len(ids(own)) == 2)
         before = own.service.item("IMG_2034")
+        own.client.patch("/v1/items/IMG_2034", json={"payload": {"tags": ["hall"]}})
         (root / "green ball.png").write_bytes(png("green"))
         rest(own, lambda: own.service.collection.observations()["photo"] == 2)
         (root / "IMG_2034.txt").write_text("a wall")
         rest(own, lambda: own.service.item("IMG_2034").texts == ("a wall",))
         assert own.service.item("IMG_2034").pictures("photo") == before.pictures("photo")
+        assert own.service.item("IMG_2034").payload["tags"] == ["hall"]
         (root / "green ball.png").write_bytes(png("yellow"))
         rest(own, lambda: own.best(text="yellow", target="image") == "green ball")
         (root / "green ball.png").rename(root / "deep" / "sun.png")

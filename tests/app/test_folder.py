@@ -17,6 +17,7 @@ from app.ingest.sources import IngestTask
 from app.runtime import folder
 from app.settings import Settings, read_settings
 from multifold.client.client import Client
+from multifold.files.folder import FileProblem
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
 from tests.app.house import House, box, house, png
 from tests.app.test_serve import serve
@@ -62,7 +63,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     """Nothing is drawn or decoded until the event is set."""
     go, prepare = Event(), IngestPipeline._prepare
 
-    def wait(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | folder.FileProblem:
+    def wait(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | FileProblem:
         go.wait(60)
         return prepare(self, task)
 
@@ -142,7 +143,7 @@ def test_what_cannot_be_read_is_told_by_name_and_tried_again_once_it_changes(
     tried: list[str] = []
     prepare = IngestPipeline._prepare
 
-    def note(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | folder.FileProblem:
+    def note(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | FileProblem:
         tried.append(task.id)
         return prepare(self, task)
 

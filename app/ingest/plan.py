@@ -173,6 +173,7 @@ def _captions(entry: ManifestEntry, path: str, *, names: bool, metadata: bool) -
     )
 
 
+FILE_KEYS = {"source", "path", "folder", "format", "size", "content"}  # of a payload that an ingest makes
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
 
 
@@ -205,6 +206,8 @@ def _match(plan: IngestPlan, task: IngestTask, stored: SourceItem | None, *, mov
     """Plan what becomes of the stored item of a task; False if there is none."""
     if stored is None:
         return False
+    if task.payload.keys() == FILE_KEYS:  # no .json says more, so what else is there was added by somebody
+        task = replace(task, payload={**stored.payload, **task.payload})
     same = stored.payload.get("content") == task.payload["content"]
     said = (stored.texts, dict(stored.payload)) == (task.texts, dict(task.payload))
     if same and stored.complete and said:

@@ -44,7 +44,7 @@ function introduce() {
     radio.disabled = none && !radio.checked;
     radio.parentElement.title = none ? `no item here has a ${SIDES[radio.value]}` : "";
   }
-  if (bundle.name !== "furniture" || !bundle.about) return;
+  if (bundle.name !== "furniture" || !bundle.about || about.folder) return;
   $("examples").replaceChildren(...EXAMPLES.map((words) =>
     h("button", { class: "chip", onclick: () => go({ clues: [{ words }] }) }, words)));
 }

@@ -1,13 +1,13 @@
-// What the start offers beside the demo, and how far the folder is that the service follows.
+// What the start offers beside the demo, and how far the followed folder is.
 
 import * as api from "./api.js";
-import { $, count, h } from "./dom.js";
+import { $, count, h, redraw } from "./dom.js";
 
-const LOOK = 3000, REST = 10000; // ms between two looks: while it is at work, and later
+const LOOK = 3000, REST = 10000; // ms between two looks, at work and later
 const STEPS = {
-  naming: "New files get their names and captions.",
-  comparing: "Names and captions are found. The files are read.",
-  encoding: "Names and captions are found. Pictures and shapes follow.",
+  naming: "New files get names and captions.",
+  comparing: "Names and captions are found; files are read.",
+  encoding: "Names and captions are found; pictures and shapes follow.",
   watching: "Up to date. Changes are followed.",
 };
 const code = (text) => h("code", {}, text);
@@ -30,31 +30,31 @@ async function list({ target }) {
 }
 
 function tell({ name, state, done, total, refused, trouble }) {
-  const atWork = state === "naming" || state === "comparing" || state === "encoding";
+  const atWork = !["watching", "waiting"].includes(state);
   const box = $("folder"), open = box.querySelector("details")?.open;
   const far = total ? ` ${done.toLocaleString("en")} of ${count(total, "item")}.` : "";
-  box.hidden = false;
-  box.replaceChildren(...[h("p", { class: trouble ? "bad" : null }, h("strong", {}, `Folder ${name}. `), trouble ?? STEPS[state] + far),
+  box.classList.toggle("calm", state === "watching");
+  redraw(box, h("p", { class: trouble ? "bad" : null }, h("strong", {}, `Folder ${name}. `), trouble ?? STEPS[state] + far),
     atWork && h("progress", { "aria-label": `Folder ${name}`, ...(total && { value: done, max: total }) }),
-    refused > 0 && h("details", { ontoggle: list, open }, h("summary", {}, `${count(refused, "file")} not taken in`), h("ul", { class: "refused" }))].filter(Boolean));
+    refused > 0 && h("details", { ontoggle: list, open }, h("summary", { "data-key": "refused" }, `${count(refused, "file")} not taken in`), h("ul", { class: "refused" })));
 }
+
+const later = ({ state } = {}) => { timer = setTimeout(look, state === "watching" ? REST : LOOK); };
 
 async function look() {
   const about = await api.info().catch(() => null);
+  later(about?.folder);
   if (about && stateOf(about) !== seen) changed();
-  else timer = setTimeout(look, about?.folder?.state === "watching" ? REST : LOOK);
 }
 
 export function describe(about) {
   clearTimeout(timer);
   if (about.bundle.name === "furniture" && about.bundle.about) offer(about);
-  $("folder").hidden = true;
+  $("folder").hidden = !about.folder;
   if (!about.folder) return;
   seen = stateOf(about);
   tell(about.folder);
-  timer = setTimeout(look, about.folder.state === "watching" ? REST : LOOK);
+  later(about.folder);
 }
 
-export function listen(onChange) {
-  changed = onChange;
-}
+export const listen = (onChange) => { changed = onChange; };

@@ -18,11 +18,11 @@ import pytest
 import trimesh
 from PIL import Image
 
-from app.commands.ingest import hash_folder_state
 from app.ingest.pipeline import IngestPipeline
 from app.ingest.plan import metadata_captions, name_captions, plan_folder, strip_suffixes
 from app.ingest.run import IngestReport, make_report
 from app.ingest.sources import ContentCache, find_source, record_source
+from app.ingest.watching import hash_folder_state
 from app.settings import Settings
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder

@@ -54,7 +54,7 @@ class AgentTools:
         mesh: MeshName = None,
         mesh_format: MeshFormat = None,
         limit: Limit = 10,
-        filter: Where = None,  # noqa: A002 (the word of the service)
+        filter: Where = None,
         collection: Collection = None,
     ) -> FoundItems:
         """Find things by a text, a picture or a 3D model: exactly one of them."""
@@ -68,9 +68,9 @@ class AgentTools:
     async def similar(
         self,
         context: Context,
-        id: Annotated[str, Field(description="id of the item")],  # noqa: A002 (the word of the service)
+        id: Annotated[str, Field(description="id of the item")],
         limit: Limit = 10,
-        filter: Where = None,  # noqa: A002
+        filter: Where = None,
         collection: Collection = None,
     ) -> FoundItems:
         """Find items that are like an item."""
@@ -81,7 +81,7 @@ class AgentTools:
     async def look(
         self,
         context: Context,
-        id: Annotated[str, Field(description="id of the item")],  # noqa: A002
+        id: Annotated[str, Field(description="id of the item")],
         pictures: Annotated[int, Field(ge=0, le=MOST_PICTURES, description="most pictures to see")] = 1,
         large: Annotated[bool, Field(description="up to 1024 pixels a side instead of 256")] = False,
         collection: Collection = None,
@@ -104,7 +104,7 @@ class AgentTools:
     async def add(
         self,
         context: Context,
-        id: Annotated[str, Field(description="id of the item; one that has it is replaced")],  # noqa: A002
+        id: Annotated[str, Field(description="id of the item; one that has it is replaced")],
         texts: Annotated[list[str], Field(description="captions")] = [],  # noqa: B006 (it is only read)
         images: Annotated[list[str], Field(description="photos: data URIs, addresses, or files")] = [],  # noqa: B006
         mesh: MeshName = None,

@@ -9,7 +9,7 @@ import os, sys
 from multifold.client import Client
 with Client(sys.argv[1], api_key=os.environ.get("MULTIFOLD_KEY")) as client:
     used = client.info()["bundle"]["vector_id"]
-    print(next(one.name for one in client.bundles() if one.vector_id == used))
+    print(next(one.folder for one in client.bundles() if one.vector_id == used))
 PYTHON
 )"
 next="$bundles/$(date +%F)"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from multifold.types import Side
+from multifold.types import Kind, Side
 from multifold.wire.insight import ExplainAnswer, MatchExplanation
 from multifold.wire.items import ObservationInfo
 from multifold.wire.search import SearchAnswer
@@ -37,7 +37,7 @@ class AddedItem:
     """An item as it was stored, and how many captions, photos and views it has."""
 
     id: str
-    observations: dict[str, int]
+    observations: dict[Kind, int]
     warnings: list[str]
 
 

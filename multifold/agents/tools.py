@@ -124,7 +124,7 @@ class AgentTools:
                 mesh_format=mesh_format,
                 payload=payload,
             )
-            return AddedItem(id, {**written.observations}, list(written.warnings))
+            return AddedItem(id, dict(written.observations), list(written.warnings))
 
     async def explain(
         self,

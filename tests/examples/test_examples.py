@@ -73,7 +73,7 @@ def test_stl_files_are_found_by_their_shape(tmp_path: Path) -> None:
     manifest = (tmp_path / "a" / "parts" / "furniture" / "manifest.jsonl").read_text(encoding="utf-8")
     kinds = [json.loads(line)["meta"]["kind"] for line in manifest.splitlines()]
     assert len(hits) == 3
-    assert kinds[int(hits[0].removeprefix("part-"))] == "table"
+    assert kinds[int(hits[0].removeprefix("part-"))] == "stool"
 
 
 @pytest.mark.slow

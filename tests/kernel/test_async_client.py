@@ -12,7 +12,7 @@ from multifold.client import AsyncClient, Client, ServiceError
 from multifold.client.transport import PagedMethod, ServiceMethod
 from multifold.errors import MultifoldError
 
-ITEM = {"payload": {}, "observations": [], "files": []}
+ITEM: dict[str, object] = {"payload": {}, "observations": [], "files": []}
 JOB = {"id": "j1", "kind": "rebuild", "collection": "main", "state": "running", "done": 3, "total": 9}
 JOB |= {"errors": [], "result": {}, "created": "2026-01-01T00:00:00Z", "ended": None}
 

@@ -53,7 +53,7 @@ def run(title: str, folder: Path) -> str:
 
 def found(said: str, name: str) -> list[str]:
     """The hits of a search: each has a line."""
-    return re.findall(rf"^({name}) ", said, re.MULTILINE)
+    return re.findall(rf"^({name}) (?:\d+%)? ", said, re.MULTILINE)
 
 
 def test_there_are_six_and_each_is_short() -> None:
@@ -87,7 +87,8 @@ def test_products_are_found_below_a_price(tmp_path: Path) -> None:
 def test_photos_are_found_by_words_and_captions_by_photos(tmp_path: Path) -> None:
     hits = found(run("Captions of photos", tmp_path / "a"), r"\d\d")
     assert len(hits) == 6
-    assert hits[0] == "00"  # the black bookcase
+    assert "00" in hits[:3]  # a black bookcase
+    assert "00" in hits[3:]  # its own captions
 
 
 @pytest.mark.slow
@@ -101,7 +102,7 @@ def test_an_agent_finds_and_sees(tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="mcp is not installed (extra 'mcp')")
     said = run("An agent over MCP", tmp_path / "a")
     assert "tools: search similar" in said
-    assert "found: furniture-44-00000" in said
+    assert re.search(r"^found: .*furniture-44-00000", said, re.MULTILINE)  # a black bookcase
     assert (tmp_path / "a" / "seen.webp").read_bytes()[8:12] == b"WEBP"
 
 

@@ -46,7 +46,7 @@ help:
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,pull,train,dev]' | $(call SHOW,165)
+	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(call SHOW,165)
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -120,5 +120,5 @@ clean:
 lock: .venv/pyvenv.cfg
 	@$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render \
-	  --extra fast --extra gl --extra ktx2 --extra cad --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
+	  --extra fast --extra gl --extra ktx2 --extra cad --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
 	  | grep -vE '^(nvidia-|cuda-|triton|libcuvs|--|#)' > constraints.txt

@@ -17,6 +17,7 @@ from app.http.dependencies import collection_name
 from app.http.job_handlers import job_handlers
 from app.http.openapi import TAGS, complete_description, error_responses, operation_name
 from app.http.routes import (
+    agents,
     bulk,
     collections,
     embeddings,
@@ -45,7 +46,7 @@ ABOUT = (
     "is about the default collection."
 )
 COLLECTION_ROUTERS = (search, bulk, items, facets, feedback, embeddings, snapshots, info, insight)
-SERVICE_ROUTERS = (collections, jobs, health, pages)
+SERVICE_ROUTERS = (collections, jobs, health, pages, agents)
 
 
 def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI:

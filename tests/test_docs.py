@@ -11,8 +11,8 @@ import pytest
 from multifold.cli import GROUP
 
 HOUSE = Path(__file__).resolve().parent.parent
-PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
-COMMAND = re.compile(r"^\s*(?:\$ )?(multifold [a-z].*?)(?:\s+#.*)?$", re.MULTILINE)
+PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md"), *(HOUSE / "examples").glob("*.md")])
+COMMAND = re.compile(r"^\s*(?:\$ )?(multifold [a-z].*?)(?:\s+&)?(?:\s+#.*)?$", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)[^)]*\)")
 NOT_PROSE = re.compile(

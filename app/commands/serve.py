@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.collections.collections import Collections, open_collections
 from app.encoding.encoders import with_recorded_bundle
+from app.http.routes.agents import NO_AGENTS, agents_installed
 from app.operations.logs import log_as_json
 from app.server import bind_port, run_until_stopped
 from app.settings import Settings, read_settings
@@ -53,6 +54,7 @@ def _print_settings(collections: Collections) -> None:
         print(f"  collection  {service.home}: {items}")
     for name, error in collections.errors.items():
         print(f"  collection  {name} is not served: {error}")
+    print(f"  agents      {'at /mcp' if agents_installed() else f'none: {NO_AGENTS}'}")
     values = collections.settings.model_dump(exclude={"data", "bundle", "host", "port"}).items()
     fields = Settings.model_fields
     changed = [f"{name} {value}" for name, value in values if value != fields[name].get_default()]

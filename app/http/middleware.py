@@ -207,7 +207,8 @@ class BodyLimit(HttpMiddleware):
 COLLECTION_PREFIX = re.compile(r"/v1/collections/[^/]+(?=/)")
 OPEN_PATHS = re.compile(r"/|/docs|/healthz|/readyz|/openapi\.json|/web/.*")
 READ_PATHS = re.compile(
-    r"/v1/(search|search/batch|facets|embeddings|traverse|explain|items/scroll|items/count|items/.+/similar)",
+    # what a tool of /mcp needs is asked when the tool asks
+    r"/mcp|/v1/(search|search/batch|facets|embeddings|traverse|explain|items/scroll|items/count|items/.+/similar)",
     re.DOTALL,
 )
 WRITE_PATHS = re.compile(r"/v1/items(/.*)?|/v1/jobs/[^/]+/cancel", re.DOTALL)

@@ -1,16 +1,21 @@
-"""HTTP connections to one service: sends requests, parses answers, and raises ServiceError on failure."""
+"""HTTP connections to one service, for programs that wait and for programs that await."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
-from urllib.parse import quote
+from copy import copy
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import httpx
 
+from multifold.client.calls import Call, CollectionAddress, Pages, collection_path
 from multifold.errors import MultifoldError
-from multifold.wire.reading import read_json
 
 T = TypeVar("T")
+P = ParamSpec("P")
+Asked = TypeVar("Asked", bound="ServiceAddress")
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 
 class ServiceError(MultifoldError):
@@ -29,7 +34,35 @@ class ServiceError(MultifoldError):
         self.retry_after = retry_after
 
 
-class ServiceConnection:
+class ServiceAddress(CollectionAddress):
+    """A service, the key that it is asked with, and the collection that it is asked about."""
+
+    def __init__(self, url: str, api_key: str | None, collection: str | None) -> None:
+        self.url = url
+        self._at = collection_path(collection)
+        self._headers = _key_header(api_key)
+
+    def with_key(self: Asked, api_key: str | None) -> Asked:
+        """The same service, asked with another key. Shares the connections."""
+        other = copy(self)
+        other._headers = _key_header(api_key)
+        return other
+
+    def _read(self, call: Call[T], response: httpx.Response) -> T:
+        if not response.is_success:
+            raise _error_of(response)
+        try:
+            return call.read(response)
+        except UNREADABLE as error:
+            raise ServiceError(
+                f"{self.url} answered something that this client does not understand ({error!r}); "
+                "is it a Multifold service of this version?",
+                "bad_answer",
+                response.status_code,
+            ) from error
+
+
+class ServiceConnection(ServiceAddress):
     """Connections to one service. Safe to share between threads."""
 
     def __init__(
@@ -41,13 +74,12 @@ class ServiceConnection:
         *,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
-        self.url = url
-        self._at = collection_path(collection)
-        try:
-            self._http = httpx.Client(base_url=url, timeout=timeout, headers=headers, transport=transport)
-        except httpx.InvalidURL as error:
-            raise ServiceError(f"{url!r} is no address of a service: {error}", "bad_url") from error
+        super().__init__(url, api_key, collection)
+        with _address_errors(url):
+            self._http = httpx.Client(base_url=url, timeout=timeout, transport=transport)
+
+    def __enter__(self: Asked) -> Asked:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -55,31 +87,127 @@ class ServiceConnection:
     def close(self) -> None:
         self._http.close()
 
-    def _ask(self, answer: type[T], method: str, path: str, **content: Any) -> T:  # noqa: ANN401 (httpx has its own)
-        response = self._send(method, path, **content)
-        try:
-            return read_json(answer, response.json())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ServiceError(
-                f"{self.url} answered something that this client does not understand ({error!r}); "
-                "is it a Multifold service of this version?",
-                "bad_answer",
-                response.status_code,
-            ) from error
-
-    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 (httpx has its own)
+    def _perform(self, call: Call[T]) -> T:
         with _connection_errors(self.url):
-            response = self._http.request(method, path, **content)
-        if not response.is_success:
-            raise _error_of(response)
-        return response
+            response = self._http.request(call.method, call.path, headers=self._headers, **call.content)
+        return self._read(call, response)
+
+    def _iterate(self, pages: Pages[T]) -> Iterator[T]:
+        found, after = self._perform(pages.page(None))
+        yield from found
+        while after is not None:
+            found, after = self._perform(pages.page(after))
+            yield from found
 
     def _stream(self, path: str) -> Iterator[bytes]:
-        with _connection_errors(self.url), self._http.stream("GET", path) as response:
+        with (
+            _connection_errors(self.url),
+            self._http.stream("GET", path, headers=self._headers) as response,
+        ):
             if not response.is_success:
                 response.read()
                 raise _error_of(response)
             yield from response.iter_bytes()
+
+
+class AsyncServiceConnection(ServiceAddress):
+    """Connections to one service, for one event loop."""
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        timeout: float = 60.0,
+        api_key: str | None = None,
+        collection: str | None = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, api_key, collection)
+        with _address_errors(url):
+            self._http = httpx.AsyncClient(base_url=url, timeout=timeout, transport=transport)
+
+    async def __aenter__(self: Asked) -> Asked:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _perform(self, call: Call[T]) -> T:
+        with _connection_errors(self.url):
+            response = await self._http.request(call.method, call.path, headers=self._headers, **call.content)
+        return self._read(call, response)
+
+    async def _iterate(self, pages: Pages[T]) -> AsyncIterator[T]:
+        found, after = await self._perform(pages.page(None))
+        for one in found:
+            yield one
+        while after is not None:
+            found, after = await self._perform(pages.page(after))
+            for one in found:
+                yield one
+
+    async def _stream(self, path: str) -> AsyncIterator[bytes]:
+        with _connection_errors(self.url):
+            async with self._http.stream("GET", path, headers=self._headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _error_of(response)
+                async for piece in response.aiter_bytes():
+                    yield piece
+
+
+class ServiceMethod(Generic[P, T]):
+    """A method that is written once, as the call that it makes.
+
+    A `ServiceConnection` performs the call; an `AsyncServiceConnection` gives something to await.
+    """
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
+        self._describe = describe
+        update_wrapper(self, describe)
+
+    def __call__(self, client: Any, /, *values: P.args, **fields: P.kwargs) -> Any:  # noqa: ANN401 (as `__get__` has it)
+        return client._perform(self._describe(client, *values, **fields))
+
+    @overload
+    def __get__(self, client: None, owner: object) -> "ServiceMethod[P, T]": ...
+    @overload
+    def __get__(self, client: ServiceConnection, owner: object) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncServiceConnection, owner: object) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, client: object, owner: object) -> Any:
+        return self if client is None else MethodType(self, client)
+
+
+class PagedMethod(Generic[P, T]):
+    """A method that reads page by page: written once, and iterated over by `for` or by `async for`."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Pages[T]]) -> None:
+        self._describe = describe
+        update_wrapper(self, describe)
+
+    def __call__(self, client: Any, /, *values: P.args, **fields: P.kwargs) -> Any:  # noqa: ANN401 (as `__get__` has it)
+        return client._iterate(self._describe(client, *values, **fields))
+
+    @overload
+    def __get__(self, client: None, owner: object) -> "PagedMethod[P, T]": ...
+    @overload
+    def __get__(self, client: ServiceConnection, owner: object) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, client: AsyncServiceConnection, owner: object) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, client: object, owner: object) -> Any:
+        return self if client is None else MethodType(self, client)
+
+
+@contextmanager
+def _address_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except httpx.InvalidURL as error:
+        raise ServiceError(f"{url!r} is no address of a service: {error}", "bad_url") from error
 
 
 @contextmanager
@@ -92,16 +220,8 @@ def _connection_errors(url: str) -> Iterator[None]:
         raise ServiceError(f"{url} cannot be reached ({error}); is it running?", "unreachable") from error
 
 
-def path_segment(name: str) -> str:
-    """An id or a name as one segment of an address, whatever it holds."""
-    if name in ("", ".", ".."):
-        raise MultifoldError(f"an address cannot hold the id {name!r}; choose another")
-    return quote(name, safe="")
-
-
-def collection_path(collection: str | None) -> str:
-    """Where the routes of a collection are; without a name, those of the default one."""
-    return "/v1" if collection is None else f"/v1/collections/{path_segment(collection)}"
+def _key_header(api_key: str | None) -> dict[str, str]:
+    return {} if api_key is None else {"authorization": f"Bearer {api_key}"}
 
 
 def _error_of(response: httpx.Response) -> ServiceError:
@@ -112,6 +232,6 @@ def _error_of(response: httpx.Response) -> ServiceError:
     try:
         error = response.json()["error"]
         return ServiceError(error["message"], error["code"], status, error.get("request_id"), retry_after)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except UNREADABLE:
         sentence = f"{response.request.url} answered {status} {response.reason_phrase}"
         return ServiceError(sentence, f"http_{status}", status, retry_after=retry_after)

@@ -1,0 +1,1 @@
+"""The tools that agents use over the Model Context Protocol (MCP), and the servers that offer them."""

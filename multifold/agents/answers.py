@@ -1,0 +1,83 @@
+"""What tools answer: as little as an agent needs to go on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from multifold.types import Kind, Side
+from multifold.wire.insight import ExplainAnswer, MatchExplanation
+from multifold.wire.items import ObservationInfo
+from multifold.wire.search import SearchAnswer
+
+MOST_OBSERVATIONS = 5
+MOST_SHARES = 12
+
+
+@dataclass(frozen=True)
+class FoundItem:
+    """An item, what of it matched, and how sure that is: a probability, where one is known."""
+
+    id: str
+    confidence: float | None
+    matched: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FoundItems:
+    """Items, best first; `matches_well` is false where nothing stands out."""
+
+    items: list[FoundItem]
+    matches_well: bool | None
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class AddedItem:
+    """An item as it was stored, and how many captions, photos and views it has."""
+
+    id: str
+    observations: dict[Kind, int]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class ExplainedMatch:
+    """The index score of each side and of the best observations, and the share of words in the match."""
+
+    item: str
+    sides: dict[Side, float]
+    best: dict[str, float]
+    words_of_the_item: dict[str, float]
+    words_of_the_query: dict[str, float]
+    warnings: list[str]
+
+
+def found_items(answer: SearchAnswer) -> FoundItems:
+    items = [FoundItem(hit.id, hit.confidence, told(hit.matched), hit.payload) for hit in answer.hits]
+    return FoundItems(items, answer.matches_well, list(answer.warnings))
+
+
+def explained_match(answer: ExplainAnswer) -> ExplainedMatch:
+    best = {told(one): round(one.score, 4) for one in answer.observations[:MOST_OBSERVATIONS]}
+    sides = {side: round(score, 4) for side, score in answer.sides.items()}
+    words = word_shares(answer.explained), word_shares(answer.query)
+    return ExplainedMatch(answer.item, sides, best, *words, list(answer.warnings))
+
+
+def told(observation: ObservationInfo) -> str:
+    """An observation in words: a caption with its text, a picture with its number."""
+    name = f"{observation.kind} {observation.index}"
+    return name if observation.text is None else f"{name}: {observation.text}"
+
+
+def word_shares(explanation: MatchExplanation) -> dict[str, float]:
+    """The share of each word, the largest first; a word that comes twice has both."""
+    shares: dict[str, float] = {}
+    for one in () if explanation.words is None else explanation.words.words:
+        shares[one.text] = shares.get(one.text, 0.0) + one.share
+    return dict(largest(shares.items()))
+
+
+def largest(shares: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return sorted(((word, round(share, 4)) for word, share in shares), key=lambda one: -one[1])[:MOST_SHARES]

@@ -1,0 +1,54 @@
+"""An MCP server with the tools, for a process of its own or within a service."""
+
+from importlib.metadata import version
+from typing import Any
+
+from multifold.agents.tools import AgentTools
+from multifold.errors import needs_extra
+
+with needs_extra("mcp"):
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp.types import ToolAnnotations
+    from starlette.types import Receive, Scope, Send
+
+INSTRUCTIONS = (
+    "A collection of things: 3D models, photos and captions. `search` finds them by a text, a picture or a "
+    "model, `similar` by another item. `look` shows an item. `explain` says why an item matches. "
+    "`add` stores an item."
+)
+
+
+def make_server(tools: AgentTools) -> "MCPServer[Any]":
+    """The tools as an MCP server. All but `add` change nothing."""
+    server: MCPServer[Any] = MCPServer(
+        "multifold",
+        title="Multifold",
+        instructions=INSTRUCTIONS,
+        version=version("multifold"),
+        log_level="WARNING",
+        subscriptions=False,
+    )
+    read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    for tool in (tools.search, tools.similar, tools.explain):
+        server.add_tool(tool, annotations=read)
+    server.add_tool(tools.look, annotations=read, structured_output=False)  # pictures are no JSON
+    write = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
+    server.add_tool(tools.add, annotations=write)
+    return server
+
+
+class AgentEndpoint:
+    """Streamable HTTP without sessions: every request stands by itself, so any replica may answer it."""
+
+    def __init__(self, tools: AgentTools, max_body: int) -> None:
+        server = make_server(tools)
+        server.streamable_http_app(stateless_http=True)  # makes what `session_manager` is of
+        self._server, self._max_body = server.session_manager.app, max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        manager = StreamableHTTPSessionManager(
+            self._server, stateless=True, json_response=True, max_request_body_size=self._max_body
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)

@@ -133,7 +133,7 @@ class ObservationEncoder:
 
     def glb(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> bytes:
         """A mesh of any format as GLB, upright and in the unit ball, for viewers."""
-        return self._sandbox.glb(*_place_of(mesh, self.encoder.bundle.views.up), lane)
+        return self._sandbox.glb(*_place_of(mesh, self.encoder.bundle.views.up), lane=lane)
 
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])

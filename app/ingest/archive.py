@@ -28,6 +28,9 @@ class ArchiveBuffer:
     def flush(self) -> None:
         """Nothing is held back."""
 
+    def close(self) -> None:
+        """Nothing is to be closed."""
+
     def take(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)

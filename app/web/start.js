@@ -54,7 +54,7 @@ export async function show(asked, about) {
     h("div", { class: "bar" }, h("h2", {}, "Newest"), h("button", { class: "plain", onclick: () => go({ all: true }) }, `All ${count(about.collection.items, "item")}`)),
     h("ul", { class: "tiles newest" }, ...items.map(tile)),
     ...(tiles.length ? [h("h2", {}, kinds.name), h("ul", { class: "tiles" }, ...tiles)] : []),
-    ...(facets.length ? [h("h2", {}, "What is in it"), h("ul", { class: "sentences" }, ...facets.filter((one) => one !== kinds).map(sentence))] : []));
+    ...(facets.length ? [h("h2", {}, "What is in it"), h("ul", { class: "sentences" }, ...facets.filter((one) => one !== kinds && !/^(name|title)$/.test(one.key)).map(sentence))] : []));
 }
 
 export const forget = () => { drawn = null; };

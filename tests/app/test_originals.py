@@ -71,10 +71,8 @@ def test_an_archive_is_a_folder_that_an_ingest_reads(shop: House, tmp_path: Path
             assert archive.testzip() is None
             assert not [name for name in archive.namelist() if ".." in name or name.startswith("/")]
             archive.extractall(tmp_path)
-        entries = {
-            entry.id: entry
-            for entry in folder.read(tmp_path, FolderLayout(EXTENSIONS, find_companions)).entries
-        }
+        layout = FolderLayout(EXTENSIONS, find_companions)
+        entries = {entry.id: entry for entry in folder.read(tmp_path, layout).entries}
         assert set(entries) == set(names)
         assert [Path(path).read_bytes() for path in entries[names[1]].images] == [png("red"), png("blue")]
         assert (entries[names[1]].texts, entries[names[1]].meta["price"]) == (("two photos",), 3)

@@ -9,7 +9,6 @@ import * as detail from "./detail.js";
 import { $, h, isFree } from "./dom.js";
 import { receive } from "./files.js";
 import * as filters from "./filters.js";
-import * as help from "./help.js";
 import { watch } from "./health.js";
 import * as key from "./key.js";
 import * as results from "./results.js";
@@ -136,15 +135,17 @@ collection.listen(changed);
 banner.listen(() => learn().catch(() => {}));
 selection.listen(changed);
 key.listen(() => { searching.say(""); changed(); });
-help.listen();
+const help = async () => (await import("./ondemand/help.js")).show();
+$("keys").addEventListener("click", help);
 work.listen(changed);
 addEventListener("popstate", follow);
 addEventListener("online", () => watch(learn));
 addEventListener("offline", () => watch(learn));
 addEventListener("keydown", (event) => {
-  if (event.key !== "/" || !isFree(event)) return;
+  if (!"/?".includes(event.key) || !isFree(event)) return;
   event.preventDefault();
-  $("words").focus();
+  if (event.key === "?") help();
+  else $("words").focus();
 });
 
 follow().finally(() => watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {})));

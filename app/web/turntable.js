@@ -102,7 +102,7 @@ export function turntable(pictures, matched, mesh, name) {
 
   // The viewer is loaded only now; without WebGL the pictures stay.
   async function load() {
-    const { open } = await import("./viewer/viewer.js");
+    const { open } = await import("./ondemand/viewer.js");
     const opened = await open(mesh, name);
     if (closed) return opened.close();
     viewer = opened;

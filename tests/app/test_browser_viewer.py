@@ -80,10 +80,10 @@ def test_it_is_loaded_only_when_an_item_is_open(page: Page) -> None:
     page.requests()
     page.open("/?q=a+red+box")
     page.wait(lambda: page.best() == "red-box" and page.pictures_loaded())
-    assert not [url for url in page.requests() if "/viewer/" in url or "/model" in url]
+    assert not [url for url in page.requests() if "/ondemand/" in url or "/model" in url]
     page.click("#results .open")
     page.wait(lambda: page.count("#detail canvas.mesh") == 1)
-    assert [url for url in page.requests() if url.endswith("/web/viewer/viewer.js")]
+    assert [url for url in page.requests() if url.endswith("/web/ondemand/viewer.js")]
 
 
 @pytest.fixture

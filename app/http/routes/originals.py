@@ -17,7 +17,7 @@ Ids = Annotated[list[str], Query(alias="id", min_length=1, description="of an it
 
 
 @router.get("/items/{item_id:path}/model", **file_route(GLB_TYPE, "the mesh"))
-async def model(request: Request, runtime: CollectionDep, item_id: str, v: str = "") -> Response:
+async def get_model(request: Request, runtime: CollectionDep, item_id: str, v: str = "") -> Response:
     """The mesh of an item as GLB, whatever its format: upright, in the unit ball, with base colours."""
     item = await runtime.item(item_id)
     headers = cache_headers(item.files[0], "glb", v) if item.files else {}
@@ -33,7 +33,7 @@ ARCHIVE["responses"] |= error_responses(429, 503)
 
 
 @router.get("/archive", **ARCHIVE)
-async def archive(runtime: CollectionDep, ids: Ids) -> Response:
+async def get_archive(runtime: CollectionDep, ids: Ids) -> Response:
     """The originals of items with their captions and payloads as one ZIP file, which an ingest can read."""
     runtime.check_many(len(ids), "items")
     items = [await runtime.item(name) for name in dict.fromkeys(ids)]

@@ -13,7 +13,7 @@ export { orbit };
 
 function dress() {
   if ($("viewer-style")) return null;
-  const sheet = h("link", { id: "viewer-style", rel: "stylesheet", href: "/web/viewer/viewer.css" });
+  const sheet = h("link", { id: "viewer-style", rel: "stylesheet", href: "/web/ondemand/viewer.css" });
   const there = new Promise((done) => { sheet.onload = sheet.onerror = done; });
   document.head.append(sheet);
   return there;

@@ -1,7 +1,8 @@
 // Two items side by side: what they look like, turned together, and what their payloads say.
 
 import * as api from "../api.js";
-import { h, nameOf, panel, plain, thumbnail, titled } from "../dom.js";
+import { h, nameOf, plain, thumbnail, titled } from "../dom.js";
+import { panel } from "./panel.js";
 import { open as view, orbit } from "./viewer.js";
 
 const said = (value) => (value == null ? "–" : Array.isArray(value) ? value.filter(plain).join(", ") : plain(value) ? String(value) : null);

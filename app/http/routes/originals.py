@@ -17,7 +17,7 @@ Ids = Annotated[list[str], Query(alias="id", min_length=1, description="of an it
 
 
 @router.get("/items/{item_id:path}/model", **file_route(GLB_TYPE, "the mesh"))
-async def get_model(request: Request, runtime: CollectionDep, item_id: str, v: str = "") -> Response:
+async def get_item_model(request: Request, runtime: CollectionDep, item_id: str, v: str = "") -> Response:
     """The mesh of an item as GLB, whatever its format: upright, in the unit ball, with base colours."""
     item = await runtime.item(item_id)
     headers = cache_headers(item.files[0], "glb", v) if item.files else {}

@@ -80,6 +80,7 @@ def _files(blobs: Blobs, folder: str, item: Item) -> Iterator[tuple[str, str]]:
 
 
 def _numbered(folder: str, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
-    name = folder.rpartition("/")[2]
+    """Names that sort in the order of the keys."""
+    name, digits = folder.rpartition("/")[2], len(str(len(keys)))
     for number, key in enumerate(keys, 1):
-        yield f"{folder}/{name}{'' if number == 1 else f'-{number}'}{key[64:]}", key
+        yield f"{folder}/{name}{f'-{number:0{digits}}' if len(keys) > 1 else ''}{key[64:]}", key

@@ -28,6 +28,7 @@ from app.http.routes import (
     insight,
     items,
     jobs,
+    originals,
     pages,
     search,
     snapshots,
@@ -45,7 +46,7 @@ ABOUT = (
     "/v1/collections/{collection}/... names the collection, by its name or an alias; the short form /v1/... "
     "is about the default collection."
 )
-COLLECTION_ROUTERS = (search, bulk, items, facets, feedback, embeddings, snapshots, info, insight)
+COLLECTION_ROUTERS = (search, bulk, originals, items, facets, feedback, embeddings, snapshots, info, insight)
 SERVICE_ROUTERS = (collections, jobs, health, pages, agents)
 
 

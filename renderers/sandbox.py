@@ -25,11 +25,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from renderers.contracts import (
     MeshError,
     MeshLimits,
     RenderEngineError,
+    RigError,
     Up,
     Views,
     channel_count,
@@ -50,6 +51,8 @@ from renderers.mesh.formats.mesh_file import suffix_of
 
 DEFAULT_SECONDS = 60.0
 QUICK_SECONDS = 1.0
+LARGEST_GLB = 256 << 20
+T = TypeVar("T")
 RenderLane: TypeAlias = Literal["any", "quick", "slow"]
 DEFAULT_MEMORY = 3 << 30
 STARTING_SECONDS = 600.0  # the first worker compiles its engine, perhaps beside others
@@ -88,6 +91,8 @@ class RenderRequest:
     up: Up
     limits: MeshLimits
     within: str | None = None  # the folder whose files the mesh may name; its own if not given
+    view: int | None = None  # this view of the rig alone
+    glb: bool = False  # the mesh itself for a viewer, and no views
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,19 @@ class RenderedMesh:
     up: str  # the file's up axis
     up_reason: str
     notes: tuple[str, ...]
+
+
+def _with_file(
+    mesh: bytes | Path, suffix: str | None, within: Path | None, work: Callable[[str, str | None], T]
+) -> T:
+    """Work on a file: in place with the folder it may read, or an upload, alone in a folder of its own."""
+    if isinstance(mesh, Path):
+        return work(str(mesh.resolve()), None if within is None else str(within.resolve()))
+    name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
+    with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as upload:
+        path = Path(upload, name)
+        path.write_bytes(mesh)
+        return work(str(path), None)
 
 
 def message_frame(message: dict[str, Any]) -> bytes:
@@ -140,18 +158,37 @@ class Sandbox:
         up: Up = "auto",
         within: Path | None = None,
         lane: RenderLane = "any",
+        view: int | None = None,
     ) -> RenderedMesh:
         """An uploaded file's bytes and suffix, or a file in place, which may name others in `within`."""
         check_view_size(size)
-        style = rig, size, background, up, self.limits
-        if isinstance(mesh, Path):
-            folder = None if within is None else str(within.resolve())
-            return self._draw(RenderRequest(str(mesh.resolve()), *style, folder), lane)
-        name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
-        with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as upload:
-            path = Path(upload, name)
-            path.write_bytes(mesh)
-            return self._draw(RenderRequest(str(path), *style), lane)
+        style = RenderRequest("", rig, size, background, up, self.limits, view=view)
+        count = len(cameras.rig(rig))
+        if view is not None and not 0 <= view < count:
+            raise RigError(f"the rig {rig} has no view {view}")
+        count = count if view is None else 1
+
+        def draw(path: str, folder: str | None) -> RenderedMesh:
+            request = replace(style, path=path, within=folder)
+            return self._ask(lambda worker, deadline: worker.draw(request, count, deadline), lane)
+
+        return _with_file(mesh, suffix, within, draw)
+
+    def glb(
+        self,
+        mesh: bytes | Path,
+        suffix: str | None = None,
+        up: Up = "auto",
+        within: Path | None = None,
+        lane: RenderLane = "any",
+    ) -> bytes:
+        """The same mesh as a GLB file for viewers; see mesh/glb.py."""
+
+        def convert(path: str, folder: str | None) -> bytes:
+            request = RenderRequest(path, "ring6", 8, "white", up, self.limits, folder, glb=True)
+            return self._ask(lambda worker, deadline: worker.glb(request, deadline), lane)
+
+        return _with_file(mesh, suffix, within, convert)
 
     def draw_many(
         self,
@@ -188,26 +225,25 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _draw(self, request: RenderRequest, lane: RenderLane) -> RenderedMesh:
-        views = len(cameras.rig(request.rig))
+    def _ask(self, work: "Callable[[Worker, _Deadline], T]", lane: RenderLane) -> T:
         deadline = _Deadline(self.seconds, self._slow_turns if lane == "quick" else None)
         try:
             with self._slow_turns if lane == "slow" else nullcontext():
-                return self._draw_by_idle(request, views, deadline)
+                return self._ask_idle(work, deadline)
         finally:
             deadline.end()
 
-    def _draw_by_idle(self, request: RenderRequest, views: int, deadline: "_Deadline") -> RenderedMesh:
+    def _ask_idle(self, work: "Callable[[Worker, _Deadline], T]", deadline: "_Deadline") -> T:
         worker = self._idle.get()
         if worker is None:
             self._idle.put(None)
             raise SandboxClosedError("this sandbox is closed")
         try:
             try:
-                return worker.draw(request, views, deadline)
+                return work(worker, deadline)
             except WorkerKilledError:  # perhaps while it was idle: one more attempt
                 worker = self._replacement(worker)
-                return worker.draw(request, views, deadline)
+                return work(worker, deadline)
         except BaseException as error:
             if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
                 worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
@@ -243,6 +279,23 @@ class Worker:
 
     def draw(self, request: RenderRequest, views: int, deadline: "_Deadline") -> RenderedMesh:
         """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
+        answer = self._answer(request, deadline)
+        shape = (views, request.size, request.size, channel_count(request.background))
+        if answer.get("shape") != list(shape):
+            raise WorkerLostError(_INVALID_ANSWER)
+        pixels = np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
+        notes = tuple(str(note) for note in answer.get("notes", ()))
+        return RenderedMesh(pixels, str(answer.get("up")), str(answer.get("up_reason")), notes)
+
+    def glb(self, request: RenderRequest, deadline: "_Deadline") -> bytes:
+        """One mesh as GLB."""
+        size = self._answer(request, deadline).get("bytes")
+        if not isinstance(size, int) or not 0 < size <= LARGEST_GLB:
+            raise WorkerLostError(_INVALID_ANSWER)
+        return bytes(self._read(size, deadline))
+
+    def _answer(self, request: RenderRequest, deadline: "_Deadline") -> dict[str, Any]:
+        """What the worker says of a request, before the bytes that follow."""
         if not self._ready:
             self._receive(_Deadline(STARTING_SECONDS))
             self._ready = True
@@ -257,12 +310,7 @@ class Worker:
             raise RenderEngineError(str(answer["error"]))
         if "error" in answer:
             raise (WorkerLostError if answer.get("last") else MeshError)(str(answer["error"]))
-        shape = (views, request.size, request.size, channel_count(request.background))
-        if answer.get("shape") != list(shape):
-            raise WorkerLostError(_INVALID_ANSWER)
-        pixels = np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
-        notes = tuple(str(note) for note in answer.get("notes", ()))
-        return RenderedMesh(pixels, str(answer.get("up")), str(answer.get("up_reason")), notes)
+        return answer
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""

@@ -14,12 +14,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
 from renderers.contracts import MeshLimits, RenderEngineError, Renderer
+from renderers.mesh.glb import encode_glb
 from renderers.mesh.load import load_model
 from renderers.sandbox import FRAME_LENGTH, RenderRequest, message_frame
 
@@ -90,7 +92,14 @@ def main(memory_bytes: int, engine_name: str) -> None:
             path, within = Path(request.path), None if request.within is None else Path(request.within)
             with guard.reading(within or path.parent):
                 model = load_model(path, request.limits, request.up, within)
-            views = engine.render(model, cameras.rig(request.rig), request.size, request.background)
+            if request.glb:
+                glb = encode_glb(model)
+                _answer(answers, {"bytes": len(glb)}, glb)
+                continue
+            rig = cameras.rig(request.rig)
+            if request.view is not None:
+                rig = replace(rig, poses=rig.poses[request.view : request.view + 1])
+            views = engine.render(model, rig, request.size, request.background)
             about = {"up": model.up, "up_reason": model.up_reason[:200]}
             notes = [note[:200] for note in model.notes[:20]]
             _answer(answers, {"shape": views.shape, **about, "notes": notes}, views.tobytes())

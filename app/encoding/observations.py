@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -45,6 +45,13 @@ class MeshPath:
     @property
     def size(self) -> int:
         return self.path.stat().st_size
+
+
+def _place_of(mesh: MeshData | MeshPath, *style: Any) -> tuple[Any, ...]:  # noqa: ANN401 (the sandbox's)
+    """The arguments of the sandbox: the mesh, how to draw it, and the folder that it may read."""
+    if isinstance(mesh, MeshPath):
+        return (mesh.path, None, *style, mesh.within)
+    return (mesh.data, mesh.suffix, *style, None)
 
 
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
@@ -108,13 +115,25 @@ class ObservationEncoder:
     def square(self, picture: Image.Image) -> Pixels:
         return pixels(picture, self.encoder.bundle.image)
 
-    def draw(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> RenderedMesh:
-        """The views of a mesh, rendered as the bundle says, and notes about what was lost."""
+    def draw(
+        self,
+        mesh: MeshData | MeshPath,
+        lane: RenderLane = "any",
+        *,
+        view: int | None = None,
+        size: int | None = None,
+    ) -> RenderedMesh:
+        """The views of a mesh, rendered as the bundle says, and notes about what was lost.
+
+        A single view may have another size, for people to look at.
+        """
         spec = self.encoder.bundle.views
-        style = spec.rig, spec.size, spec.background, spec.up
-        if isinstance(mesh, MeshPath):
-            return self._sandbox.draw(mesh.path, None, *style, mesh.within, lane)
-        return self._sandbox.draw(mesh.data, mesh.suffix, *style, lane=lane)
+        style = spec.rig, size or spec.size, spec.background, spec.up
+        return self._sandbox.draw(*_place_of(mesh, *style), lane, view)
+
+    def glb(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> bytes:
+        """A mesh of any format as GLB, upright and in the unit ball, for viewers."""
+        return self._sandbox.glb(*_place_of(mesh, self.encoder.bundle.views.up), lane=lane)
 
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])

@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from ipaddress import ip_address
 from itertools import count
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -205,7 +205,7 @@ class BodyLimit(HttpMiddleware):
 
 
 COLLECTION_PREFIX = re.compile(r"/v1/collections/[^/]+(?=/)")
-OPEN_PATHS = re.compile(r"/|/docs|/healthz|/readyz|/openapi\.json|/web/.*")
+OPEN_PATHS = re.compile(r"/|/docs|/healthz|/readyz|/openapi\.json|/web/.*|/v1/session")
 READ_PATHS = re.compile(
     # what a tool of /mcp needs is asked when the tool asks
     r"/mcp|/v1/(search|search/batch|facets|embeddings|traverse|explain|items/scroll|items/count|items/.+/similar)",
@@ -233,6 +233,7 @@ def required_scope(method: str, path: str) -> KeyScope | None:
     return "write" if WRITE_PATHS.fullmatch(path) else "admin"
 
 
+KEY_COOKIE = "multifold-key"  # set by the page for its visit
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 OWN_BODY_TYPES = ("", "application/json", "multipart/form-data")  # "": no body
 
@@ -262,17 +263,21 @@ class OriginGuard(HttpMiddleware):
             return 403, "unknown_host", sentence
         if method in SAFE_METHODS:
             return None
-        if origin is None:
-            ours = headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-        else:
-            ours = origin in self._origins or origin.partition("://")[2] == host.lower()
-        if not ours:
+        if origin not in self._origins and not is_own_page(headers):
             sentence = "pages of other sites may change nothing here; the setting 'cors' can name them"
             return 403, "foreign_origin", sentence
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if origin is None and kind not in OWN_BODY_TYPES and required_scope(method, path) != "read":
             return 415, "unsupported_media_type", "send application/json or multipart/form-data"
         return None
+
+
+def is_own_page(headers: Headers) -> bool:
+    """Whether a request comes from our own page, or from no page at all."""
+    origin = headers.get("origin")
+    if origin is None:
+        return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+    return origin.partition("://")[2] == headers.get("host", "").lower()
 
 
 def host_name(host: str) -> str:
@@ -291,6 +296,18 @@ def is_loopback(name: str) -> bool:
         return name == "localhost" or name.endswith(".localhost")
 
 
+def presented_key(method: str, sent: Headers) -> str:
+    """The key of a request: in a header, or in the cookie of our own page, which no other page may use."""
+    scheme, _, token = sent.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    if "x-api-key" in sent:
+        return sent["x-api-key"]
+    if method not in SAFE_METHODS and not is_own_page(sent):
+        return ""
+    return unquote(cookie_parser(sent.get("cookie", "")).get(KEY_COOKIE, ""))
+
+
 class ApiKeyGuard(HttpMiddleware):
     """Lets requests through that have the right key. With `open_read`, reading needs none."""
 
@@ -300,9 +317,7 @@ class ApiKeyGuard(HttpMiddleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         needed, sent = required_scope(scope["method"], scope["path"]), Headers(scope=scope)
-        scheme, _, token = sent.get("authorization", "").partition(" ")
-        presented = token.strip() if scheme.lower() == "bearer" else sent.get("x-api-key", "")
-        key = find_key(self._keys, presented)
+        key = find_key(self._keys, presented_key(scope["method"], sent))
         key_name.set(key.name if key else None)
         if needed is None or (needed == "read" and self._open_read) or (key and key.may(needed)):
             await self.app(scope, receive, send)

@@ -199,6 +199,16 @@ def find_original_mesh(home: Path, payload: Mapping[str, Any]) -> MeshPath | Non
     return MeshPath(file, root) if ours else None
 
 
+def find_stored_mesh(blobs: Blobs, home: Path, item: Item) -> MeshData | MeshPath | None:
+    """The mesh that an item has its views of: in place, kept as one file, or in the folder of its source."""
+    mesh = find_mesh_in_place(blobs, item.files)
+    if mesh is not None:
+        return mesh
+    files = [blobs.get(key) for key in item.files]  # its error names one that is gone
+    kept = MeshData(files[0], item.files[0][64:]) if len(files) == 1 else None
+    return kept or find_original_mesh(home, item.payload)
+
+
 def _read_sources(home: Path) -> dict[str, Path]:
     try:
         raw = json.loads((home / SOURCES_FILE).read_text(encoding="utf-8"))

@@ -14,10 +14,10 @@ from functools import partial
 from starlette.concurrency import run_in_threadpool
 
 from app.concurrency.batching import QueueFullError
-from app.encoding.observations import MeshData, MeshPath
+from app.encoding.observations import MeshData
 from app.errors import ApiError
 from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles
-from app.ingest.sources import ItemSource, adopt_originals, find_mesh_in_place, find_original_mesh
+from app.ingest.sources import ItemSource, adopt_originals, find_stored_mesh
 from app.operations import probes
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.contracts import IndexPlan
@@ -188,11 +188,7 @@ class CollectionCopier:
         """Its views, rendered as the target's encoder needs them."""
         if not any(one.kind == "view" for one in item.observations):
             return None
-        mesh: MeshData | MeshPath | None = find_mesh_in_place(self._from.blobs, item.files)
-        if mesh is None:
-            files = [self._from.blobs.get(key) for key in item.files]  # its error names one that is gone
-            kept = MeshData(files[0], item.files[0][64:]) if len(files) == 1 else None
-            mesh = kept or find_original_mesh(self._source.service.home, item.payload)
+        mesh = find_stored_mesh(self._from.blobs, self._source.service.home, item)
         if mesh is None:
             raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")
         return self._target.service.observer.draw(mesh, lane)

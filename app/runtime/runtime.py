@@ -21,11 +21,11 @@ from app.collections.collections import Collections, CollectionService
 from app.collections.confidence import UNCALIBRATED
 from app.concurrency.batching import Batcher
 from app.concurrency.pools import RenderPool, ThreadPool
-from app.encoding.observations import MeshData, ObservationEncoder
+from app.encoding.observations import MeshData, MeshPath, ObservationEncoder
 from app.errors import ApiError
 from app.http.schemas.search import MAX_OFFSET, SearchOptions
 from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles, Written
-from app.ingest.sources import ItemSource
+from app.ingest.sources import ItemSource, find_stored_mesh
 from app.ingest.uploads import FileFetcher
 from app.operations.logs import AuditLog
 from app.operations.probes import DriftMonitor
@@ -262,6 +262,14 @@ class CollectionRuntime:
 
     async def item(self, name: str) -> Item:
         return await self.run(lambda: self.service.item(name))
+
+    async def stored_mesh(self, item: Item) -> MeshData | MeshPath:
+        """The mesh that the views of an item are of."""
+        blobs, home = self.service.collection.blobs, self.service.home
+        mesh = await self.run(lambda: find_stored_mesh(blobs, home, item))
+        if mesh is None:
+            raise ApiError(422, "no_original", f"the mesh of the item {item.id!r} is not kept here")
+        return mesh
 
     @property
     def waiting(self) -> int:

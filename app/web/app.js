@@ -6,17 +6,20 @@ import * as banner from "./banner.js";
 import * as clues from "./clues.js";
 import * as collection from "./collection.js";
 import * as detail from "./detail.js";
-import { $, h } from "./dom.js";
+import { $, h, isFree } from "./dom.js";
 import { receive } from "./files.js";
 import * as filters from "./filters.js";
 import { watch } from "./health.js";
+import * as key from "./key.js";
 import * as results from "./results.js";
 import { know } from "./question.js";
 import * as searching from "./searching.js";
+import * as selection from "./selection.js";
 import * as strict from "./strict.js";
 import * as shelf from "./shelf.js";
 import * as judging from "./judging.js";
 import * as sort from "./sort.js";
+import * as start from "./start.js";
 import * as work from "./work.js";
 
 const EXAMPLES = [
@@ -27,6 +30,8 @@ const EXAMPLES = [
 ];
 const SIDES = { shape: "view", image: "photo", text: "caption" };
 
+const RETRY = 2000; // ms until a service that did not answer is asked again
+
 let about = null; // what /v1/info says
 let place = current().shelf; // the collection on screen
 let shown = null; // the question on screen, as text
@@ -35,6 +40,7 @@ function introduce() {
   const { bundle, collection: stock, limits } = about;
   collection.describe(about);
   banner.describe(about);
+  key.describe(about);
   searching.limitTo(limits);
   know(bundle.calibrated);
   judging.know(Boolean(about.feedback));
@@ -56,6 +62,7 @@ function showStart() {
   $("banner").hidden = !idle || !$("banner").firstChild;
   $("examples").hidden = !idle || empty || !$("examples").firstChild;
   $("empty").hidden = !idle || !empty;
+  start.show(current(), about).catch(() => {});
 }
 
 async function follow(event) {
@@ -93,15 +100,15 @@ function again() {
 
 function gone(id, name) {
   searching.removed(id);
+  selection.dropped(id);
   api.forget();
   detail.leave();
   $("note").textContent = `${name} (${id}) is deleted.`;
   learn();
 }
 
-// The page has no key to bring.
 function barred(error) {
-  if (error.status === 401 && isIdle(current())) searching.say("This service wants a key", [error.message], true);
+  if (error.status === 401 && isIdle(current())) searching.say("This service wants a key", [error.message, key.keyForm()], true);
   throw error;
 }
 
@@ -111,12 +118,13 @@ async function learn() {
   introduce();
   showStart();
   await Promise.all([filters.discover(), shelf.describe()]);
+  showStart();
 }
 
 clues.listen(again);
 results.listen();
 filters.listen();
-searching.listen();
+searching.listen(again, () => setTimeout(() => watch(() => learn().then(again)), RETRY));
 strict.listen();
 sort.listen();
 detail.listen();
@@ -125,14 +133,19 @@ shelf.listen();
 const changed = () => { api.forget(); learn().then(again, () => {}); };
 collection.listen(changed);
 banner.listen(() => learn().catch(() => {}));
+selection.listen(changed);
+key.listen(() => { searching.say(""); changed(); });
+const help = async () => (await import("./ondemand/help.js")).show();
+$("keys").addEventListener("click", help);
 work.listen(changed);
 addEventListener("popstate", follow);
 addEventListener("online", () => watch(learn));
 addEventListener("offline", () => watch(learn));
 addEventListener("keydown", (event) => {
-  if (event.key !== "/" || /INPUT|TEXTAREA/.test(event.target.tagName) || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]")) return;
+  if (!"/?".includes(event.key) || !isFree(event)) return;
   event.preventDefault();
-  $("words").focus();
+  if (event.key === "?") help();
+  else $("words").focus();
 });
 
 follow().finally(() => watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {})));

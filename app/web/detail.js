@@ -4,7 +4,7 @@ import { current, go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
 import { copier } from "./copying.js";
-import { $, h, iconButton, nameOf, plain } from "./dom.js";
+import { $, h, iconButton, nameOf, plain, thumbnail, titled } from "./dom.js";
 import { thumbs } from "./judging.js";
 import { link, more } from "./results.js";
 import * as searching from "./searching.js";
@@ -14,6 +14,7 @@ import { why } from "./why.js";
 const NEIGHBOURS = 6;
 const MOST_LINES = 8; // of a payload that is shown unasked
 const dialog = $("detail");
+let stage = null; // the pictures on screen, and the mesh
 let latest = null;
 
 function payload(values) {
@@ -22,7 +23,7 @@ function payload(values) {
     .map(([name, value]) => [name, Array.isArray(value) && value.every(plain) ? value.join(", ") : value])
     .filter(([, value]) => plain(value) && value !== "");
   if (!lines.length) return null;
-  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, String(value))]));
+  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, titled(name)), h("dd", {}, String(value))]));
   return h("details", { open: lines.length <= MOST_LINES }, h("summary", { class: "quiet" }, "Payload"), list);
 }
 
@@ -42,7 +43,7 @@ async function neighbours(id, place) {
   if (latest !== id) return;
   place.append(h("h3", {}, "Similar"), h("ul", { class: "near" }, ...hits.map((hit, i) => {
     const name = nameOf(hit);
-    return h("li", {}, link(hit.id, { "aria-label": `Open ${name}, ${hit.id}`, title: name }, faces[i] ? h("img", { src: faces[i].url, alt: "" }) : name));
+    return h("li", {}, link(hit.id, { "aria-label": `Open ${name}, ${hit.id}`, title: name }, faces[i] ? thumbnail(faces[i].url) : name));
   })));
 }
 
@@ -81,7 +82,9 @@ export async function show(id, gone) {
   const hit = searching.hitOf(id);
   const matched = hit?.matched;
   const pictures = item.observations.filter((seen) => seen.url);
-  const turning = pictures.length ? turntable(pictures, matched) : null;
+  const turning = pictures.length ? turntable(pictures, matched, api.modelOf(item), nameOf(item)) : null;
+  stage?.close();
+  stage = turning;
   const name = nameOf(item);
   const near = h("section", { class: "neighbours", "aria-label": "Similar items" });
   const acts = h("p", { class: "deeds" },
@@ -95,7 +98,7 @@ export async function show(id, gone) {
       h("div", { class: "facts" },
         h("h2", { id: "detail-title" }, name),
         h("p", { class: "quiet id" }, h("span", {}, id), copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command)),
-        captions(item.observations, matched), acts, why(id, turning), folded(hit), near, payload(item.payload), deletion(id, name, gone))),
+        captions(item.observations, matched), acts, why(item, turning), folded(hit), near, payload(item.payload), deletion(id, name, gone))),
     iconButton("cross", "Close", leave, { class: "icon close" }),
   );
   dialog.onkeydown = turning?.keys ?? null;
@@ -105,6 +108,8 @@ export async function show(id, gone) {
 
 export function hide() {
   latest = null;
+  stage?.close();
+  stage = null;
   if (dialog.open) dialog.close();
 }
 

@@ -15,6 +15,26 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+const PAUSES = [1000, 4000]; // ms before a picture that did not come is asked for again
+
+// A picture that is tried again; at last `giveUp` is called.
+export function patient(image, giveUp = () => {}) {
+  let tries = 0;
+  image.addEventListener("load", () => { tries = 0; });
+  image.addEventListener("error", () => {
+    const { src } = image;
+    if (tries === PAUSES.length) giveUp();
+    else setTimeout(() => { if (image.src === src) image.src = src; }, PAUSES[tries++]);
+  });
+  return image;
+}
+
+// A small picture, or words in its place.
+export function thumbnail(src, attributes = {}) {
+  const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224, ...attributes });
+  return patient(image, () => image.replaceWith("no picture"));
+}
+
 export const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
 
 const PATHS = {
@@ -26,6 +46,7 @@ const PATHS = {
   mesh: "M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5 8-4.5M12 12v9",
   picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4",
   thumb: "M7 11v9H4v-9zM7 11l4-8c1.6 0 2.5 1 2.5 2.5V9h5c1.3 0 2.1 1 1.9 2.2l-1.2 7c-.2 1-1 1.8-2 1.8H7",
+  check: "M5 12.5l4.5 4.5L19 7.5",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
 };
 
@@ -57,3 +78,13 @@ export function redraw(parent, ...children) {
   parent.replaceChildren(...children.filter(Boolean));
   if (key) parent.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
 }
+
+// A key of a payload as a title: "unit_price" is "Unit price".
+export function titled(key) {
+  const words = key.replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_.]+/g, " ").trim();
+  const low = /^[A-Z0-9 ]+$/.test(words) ? words : words.toLowerCase();
+  return low.charAt(0).toUpperCase() + low.slice(1);
+}
+
+// Whether a key of the keyboard is meant for the page: nothing is typed, no dialog is open.
+export const isFree = ({ target, ctrlKey, metaKey, altKey }) => !/INPUT|TEXTAREA|SELECT/.test(target.tagName) && !ctrlKey && !metaKey && !altKey && !document.querySelector("dialog[open]");

@@ -2,15 +2,17 @@
 
 import { current, go, isIdle } from "./address.js";
 import { facets, scroll } from "./api.js";
-import { $, h, plain, redraw } from "./dom.js";
-import { filterOf } from "./question.js";
+import { $, h, plain, redraw, titled } from "./dom.js";
+import { filterOf, found as foundBy } from "./question.js";
 import { learn } from "./sort.js";
 
 const LOOKED_AT = 100;
 const MOST_KEYS = 8;
+const BEST = 100; // results of a search that are counted
 const FEW_VALUES = 12, MOST_VALUES = 40;
 const OF_FILES = new Set(["path", "content"]); // what ingestion notes of each file
 let keys;
+let all = { values: {}, ranges: {} }; // of all items
 let ofFiles = false;
 let latest = 0;
 
@@ -34,30 +36,42 @@ export async function discover() {
   const { facets: found, ranges } = commonest.length ? await facets(commonest) : { facets: {}, ranges: {} };
   const telling = (values = []) => values.length > 1 && (values.length <= FEW_VALUES || (values.length <= MOST_VALUES && values.some(({ count }) => count > 1)));
   const spread = (key) => ranges[key]?.min < ranges[key]?.max;
-  keys = commonest.filter((key) => telling(found[key]) || spread(key)).slice(0, MOST_KEYS);
+  const listed = (key) => key.endsWith("s") && commonest.includes(key.slice(0, -1)); // "colours" beside "colour"
+  keys = commonest.filter((key) => !listed(key) && (telling(found[key]) || spread(key))).slice(0, MOST_KEYS);
+  all = { values: found, ranges };
   learn(keys.filter(spread).map((key) => [key, nameOf(key)]), current());
   await show(current());
 }
 
 // A key for people: its last part, where that is enough to tell it by.
 function nameOf(key) {
-  if (key === "size" && ofFiles) return "file size, bytes";
+  if (key === "size" && ofFiles) return "File size, bytes";
   const end = (one) => one.split(".").at(-1);
-  return (keys.some((other) => other !== key && end(other) === end(key)) ? key : end(key)).replace(/[_.]/g, " ");
+  return titled(keys.some((other) => other !== key && end(other) === end(key)) ? key : end(key));
 }
 
-// The counts of a key are of the items that fit all other keys.
-async function counts(where) {
-  const asked = Object.keys(where);
-  const free = keys.filter((key) => !asked.includes(key));
+// What is known of all items: for each key its name, values and range.
+export const known = () => (keys ?? []).map((key) => ({ key, name: nameOf(key), values: all.values[key] ?? [], range: all.ranges[key], many: isRange(key, all) }));
+
+// The counts of a key are of what was found, or of all items, that fits all other keys.
+async function counts(asked) {
+  const { where } = asked;
+  const query = await foundBy(asked, BEST);
+  const bound = Object.keys(where);
+  const free = keys.filter((key) => !bound.includes(key));
   const without = (key) => filterOf(Object.fromEntries(Object.entries(where).filter(([other]) => other !== key)));
   const answers = await Promise.all([
-    free.length ? facets(free, filterOf(where)) : {},
-    ...asked.map((key) => facets([key], without(key))),
+    free.length ? facets(free, filterOf(where), query) : {},
+    ...bound.map((key) => facets([key], without(key), query)),
   ]);
-  const all = (part) => Object.assign({}, ...answers.map((answer) => answer[part]));
-  return { values: all("facets"), ranges: all("ranges") };
+  const joined = (part) => Object.assign({}, ...answers.map((answer) => answer[part]));
+  const values = joined("facets");
+  // What the search did not find can still be chosen: filters come before it.
+  if (query) for (const key of free) values[key] = withMissing(values[key] ?? [], (all.values[key] ?? []).map(({ value }) => value));
+  return { values, ranges: query ? all.ranges : joined("ranges"), best: query && BEST };
 }
+
+const withMissing = (values, every) => [...values, ...every.filter((value) => !values.some((one) => one.value === value)).map((value) => ({ value, count: 0 }))];
 
 function choose(key, wanted) {
   const { [key]: _, ...others } = current().where;
@@ -82,37 +96,42 @@ const told = ({ gte, lte }) => (lte == null ? `from ${gte}` : gte == null ? `to 
 
 function choice(key, { value, count }, chosen) {
   const box = h("input", { type: "checkbox", checked: chosen, "data-key": `${key}=${value}`, onchange: (event) => toggle(key, value, event.target.checked) });
-  return h("label", {}, box, h("span", {}, String(value)), h("span", { class: "quiet" }, count.toLocaleString("en")));
+  return h("label", {}, box, h("span", {}, String(value)), h("span", { class: "quiet" }, count ? count.toLocaleString("en") : ""));
 }
 
 function choices(key, values, chosen = []) {
-  const missing = chosen.filter((value) => !values.some((one) => one.value === value)).map((value) => ({ value, count: 0 }));
-  const all = [...values, ...missing];
-  if (all.every(({ value }) => typeof value === "number")) all.sort((one, other) => one.value - other.value);
-  return all.map((one) => choice(key, one, chosen.includes(one.value)));
+  const every = withMissing(values, chosen);
+  if (every.every(({ value }) => typeof value === "number")) every.sort((one, other) => one.value - other.value);
+  return every.map((one) => choice(key, one, chosen.includes(one.value)));
 }
 
-function facet(key, { values, ranges }, chosen, open) {
+const isRange = (key, { values, ranges }) => key in ranges && (values[key] ?? []).length > FEW_VALUES;
+
+function facet(key, counted, chosen, open) {
+  const { values, ranges, best } = counted;
   const found = values[key] ?? [], name = nameOf(key);
-  const between = chosen ? !Array.isArray(chosen) : key in ranges && found.length > FEW_VALUES;
+  const between = chosen ? !Array.isArray(chosen) : isRange(key, counted);
   const sum = chosen ? `${name}: ${between ? told(chosen) : chosen.join(", ")}` : name;
   return h("details", { class: chosen ? "facet chosen" : "facet", name: "facet", open, "data-facet": key },
     h("summary", { "data-key": key }, h("span", {}, sum)),
-    h("div", { class: "choices", role: "group", "aria-label": name }, ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
+    h("div", { class: "choices", role: "group", "aria-label": name }, best && h("p", { class: "quiet" }, `Counts are of the best ${best} results.`), ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
 }
 
 export async function show(asked) {
   if (!keys) return;
   const turn = ++latest;
-  const { where } = asked;
-  const all = [...new Set([...keys, ...Object.keys(where)])];
-  $("filters").hidden = !all.length || isIdle(asked);
-  if ($("filters").hidden) return;
-  const found = await counts(where).catch(() => null);
-  if (!found || turn !== latest) return;
+  $("filters").hidden = !(keys.length || Object.keys(asked.where).length) || isIdle(asked);
+  if ($("filters").hidden) return $("filters").replaceChildren();
+  if (!$("filters").firstChild) draw(asked, all); // at once, so that nothing moves when the counts come
+  const found = await counts(asked).catch(() => null);
+  if (found && turn === latest) draw(asked, found);
+}
+
+function draw({ where }, found) {
+  const shown = [...new Set([...keys, ...Object.keys(where)])];
   const open = $("filters").querySelector("details[open]")?.dataset.facet;
   redraw($("filters"),
-    ...all.filter((key) => where[key] || found.values[key]?.length).map((key) => facet(key, found, where[key], key === open)),
+    ...shown.filter((key) => where[key] || found.values[key]?.length).map((key) => facet(key, found, where[key], key === open)),
     Object.keys(where).length && h("button", { class: "clear", onclick: () => { go({ where: {} }); $("words").focus(); } }, "Clear all filters"));
 }
 

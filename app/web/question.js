@@ -71,6 +71,13 @@ export async function bodyOf(asked, limit, uri = dataUri) {
   return { ...asks, ...options(asked, limit) };
 }
 
+// What is found, for counting; files are too much to be sent once more.
+export async function found(asked, best) {
+  if (!asked.clues.length || asked.clues.some((clue) => clue.key)) return null;
+  const { filter: _, limit: __, duplicates: ___, ...query } = await bodyOf({ ...asked, where: {} }, best);
+  return { query, best };
+}
+
 // Where a question goes, and its body.
 async function request(asked, limit, uri) {
   const { clues, where } = asked;

@@ -3,14 +3,15 @@
 import { go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
-import { $, h, iconButton, nameOf } from "./dom.js";
+import { $, h, iconButton, nameOf, thumbnail } from "./dom.js";
 import { thumbs } from "./judging.js";
+import { box } from "./selection.js";
 import { told } from "./strict.js";
 
 const AT_ONCE = 4;
 const FIRST = 4;
 
-const placeOf = ({ kind, index }) => `${kind} ${index + 1}`;
+export const placeOf = ({ kind, index }) => `${kind} ${index + 1}`;
 
 // What matched, the strongest first.
 const reasons = ({ evidence = [] }) => evidence.filter(({ value }) => value > 0.05)
@@ -19,9 +20,7 @@ const reasons = ({ evidence = [] }) => evidence.filter(({ value }) => value > 0.
 
 function picture(seen) {
   const src = seen.kind === "photo" ? `${seen.url}&small=true` : seen.url;
-  const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224 });
-  image.addEventListener("error", () => image.replaceWith("no picture"), { once: true });
-  return [image, h("span", { class: "mark" }, placeOf(seen))];
+  return [thumbnail(src), h("span", { class: "mark" }, placeOf(seen))];
 }
 
 export const more = (id) => go({ clues: [{ like: id }], all: false });
@@ -34,14 +33,12 @@ export function link(id, attributes, ...inside) {
 function card(hit) {
   const { id, matched } = hit;
   const name = nameOf(hit);
-  const sure = hit.confidence == null ? null : told(hit.confidence);
-  const score = sure ?? hit.score?.toFixed(3);
-  const [kind, meaning] = sure ? ["confidence", `the probability that this is meant; score ${hit.score.toFixed(3)}`] : ["score", "higher is closer"];
-  const spoken = [name, score && `${kind} ${score}`, matched && placeOf(matched)];
+  const sure = hit.confidence == null ? null : told(hit.confidence); // the one unit; what has none is only in order
+  const spoken = [name, sure && `confidence ${sure}`, matched && placeOf(matched)];
   const open = link(id, { class: "open", "aria-label": spoken.filter(Boolean).join(", ") },
     h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
     h("span", { class: "told" },
-      h("span", { class: "top" }, h("span", { class: "name" }, name), score && h("span", { class: "score", title: meaning }, score)),
+      h("span", { class: "top" }, h("span", { class: "name" }, name), sure && h("span", { class: "score", title: "the probability that this is meant" }, sure)),
       h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
       reasons(hit).length ? h("span", { class: "words" }, reasons(hit).join(" · ")) : null,
       hit.words?.length ? h("span", { class: "words", title: "words of the search in it" }, hit.words.join(" ")) : null,
@@ -58,6 +55,7 @@ function equip(one, hit) {
     iconButton("plus", `Add ${name} to the search`, () => clues.add({ like: id })),
     iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 })));
   one.children[2].append(...thumbs(hit));
+  one.append(box(id, name));
 }
 
 // What a hit lacks is its item's.

@@ -3,6 +3,7 @@
 import { isIdle, signature } from "./address.js";
 import { counted, tooLarge } from "./api.js";
 import { $, count, h } from "./dom.js";
+import { keyForm } from "./key.js";
 import { copier } from "./copying.js";
 import { browse, curl, filterOf, least, search, weightInBytes } from "./question.js";
 import * as results from "./results.js";
@@ -17,6 +18,7 @@ let shown = null; // the answer on screen: {asked, hits, next, offset, done, sta
 let waiting = null; // aborts the search under way
 let limits = null;
 let lost = false; // the search failed for no fault of its own
+let again = () => {}, away = () => {}; // asks once more; waits for the service
 
 export const limitTo = (found) => { limits = found; };
 export const isLost = () => lost;
@@ -30,7 +32,7 @@ const stepOf = (asked) => (isSorted(asked) ? BEST : STEP);
 export function say(title, lines = [], bad = false) {
   $("message").hidden = !title;
   $("message").className = bad ? "message bad" : "message";
-  $("message").replaceChildren(...(title ? [h("h2", {}, title), ...lines.map((line) => h("p", {}, line))] : []));
+  $("message").replaceChildren(...(title ? [h("h2", {}, title), ...lines.map((line) => (line instanceof Node ? line : h("p", {}, line)))] : []));
 }
 
 async function page(answer, signal) {
@@ -89,7 +91,10 @@ function fail(error) {
   $("status").textContent = "";
   const mendable = error.status >= 400 && error.status < 500;
   lost = !mendable;
-  say(mendable ? "That cannot be searched with" : "Something went wrong", [error.message], true);
+  if (error.status === 401) return say("This service wants a key", [error.message, keyForm(again)], true);
+  const retry = h("button", { class: "plain", onclick: again }, "Try again");
+  say(mendable ? "That cannot be searched with" : "Something went wrong", [error.message, lost && retry].filter(Boolean), true);
+  if (error.code === "unreachable") away();
 }
 
 // Where the answer on screen is left.
@@ -162,7 +167,8 @@ export function removed(id) {
   tell(shown);
 }
 
-export function listen() {
+export function listen(onAgain, onAway) {
+  [again, away] = [onAgain, onAway];
   $("more").addEventListener("click", further);
   // Again after each page: in a tall window its end stays in sight, and nothing would change.
   const end = new IntersectionObserver(async ([seen]) => {

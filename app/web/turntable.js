@@ -1,24 +1,49 @@
-// The pictures of an item: views turn by dragging or arrow keys.
+// The pictures of an item: views turn by dragging or arrow keys. A mesh is shown in 3D over them, where the browser can.
 
-import { h } from "./dom.js";
+import { h, patient } from "./dom.js";
 
 const DRAG = 36; // pixels from one view to the next
 
-export function turntable(pictures, matched) {
+const LARGE = 512; // pixels of a view that is rendered anew
+
+// `mesh`: the address of the GLB file, if there is one; `name` is what it is called.
+export function turntable(pictures, matched, mesh, name) {
   const isMatch = (seen) => seen.kind === matched?.kind && seen.index === matched?.index;
   const views = pictures.filter((seen) => seen.kind === "view");
-  const large = h("img", { alt: "", width: 224, height: 224, draggable: "false" });
+  const large = patient(h("img", { alt: "", width: 224, height: 224, draggable: "false" }));
   const mark = h("span", { class: "mark" });
   const link = h("a", { target: "_blank", rel: "noopener", class: "file" }, "open the picture");
   const table = h("div", { class: "table", tabindex: "0", role: "slider", "aria-label": "Turn it", "aria-valuemin": "1", "aria-valuemax": pictures.length },
     large, mark);
   const thumbs = pictures.map((seen, place) =>
-    h("button", { class: isMatch(seen) ? "match" : null, "aria-label": `${seen.kind} ${seen.index + 1}${isMatch(seen) ? ", the one that matched" : ""}`, onclick: () => turn(place) },
+    h("button", { class: isMatch(seen) ? "match" : null, "aria-label": `${seen.kind} ${seen.index + 1}${isMatch(seen) ? ", the one that matched" : ""}`, onclick: () => { touched = true; turn(place); } },
       h("img", { src: seen.url, alt: "" })));
+  const solidButton = h("button", { class: "in3d", hidden: true, "aria-pressed": "false", onclick: () => raise(true) }, "3D");
   let at = 0;
+  let viewer = null, isSolid = false, touched = false, closed = false;
+
+  // The mesh instead of the pictures, or the other way round.
+  function raise(solid) {
+    isSolid = solid;
+    table.hidden = solid;
+    for (const part of [viewer?.canvas, viewer?.tools]) if (part) part.hidden = !solid;
+    solidButton.setAttribute("aria-pressed", String(solid));
+    if (solid) thumbs.forEach((thumb) => thumb.setAttribute("aria-pressed", "false"));
+    hint.hidden = solid;
+  }
+
+  // Larger than it was searched with, as soon as it is rendered.
+  function sharpen(seen) {
+    if (seen.kind !== "view" || !mesh) return;
+    const src = `${seen.url}&size=${LARGE}`;
+    const image = h("img", { src, alt: "" });
+    image.decode().then(() => { if (pictures[at] === seen) large.src = src; }, () => {});
+  }
 
   // Laid over the picture as the encoder sees it, until it is turned.
   function cover(map) {
+    raise(false);
+    thumbs[at].setAttribute("aria-pressed", "true");
     const { clientWidth: wide, clientHeight: high, naturalWidth, naturalHeight } = large;
     const scale = Math.min(wide / naturalWidth, high / naturalHeight);
     const shown = [naturalWidth * scale, naturalHeight * scale];
@@ -32,9 +57,11 @@ export function turntable(pictures, matched) {
     table.querySelector(".heat")?.remove();
     at = (place + pictures.length) % pictures.length;
     const seen = pictures[at];
-    const name = `${seen.kind} ${seen.index + 1}`;
+    raise(false);
+    sharpen(seen);
+    const said = `${seen.kind} ${seen.index + 1}`;
     large.src = link.href = seen.url;
-    mark.textContent = isMatch(seen) ? `${name} · matched` : name;
+    mark.textContent = isMatch(seen) ? `${said} · matched` : said;
     mark.classList.toggle("match", isMatch(seen));
     table.setAttribute("aria-valuenow", at + 1);
     table.setAttribute("aria-valuetext", mark.textContent);
@@ -50,6 +77,7 @@ export function turntable(pictures, matched) {
   }
   table.addEventListener("pointerdown", (down) => {
     const from = at;
+    touched = true;
     table.setPointerCapture(down.pointerId);
     const move = (event) => dragged(from, event.clientX - down.clientX);
     table.addEventListener("pointermove", move);
@@ -58,6 +86,8 @@ export function turntable(pictures, matched) {
   });
 
   const keys = (event) => {
+    if (isSolid) return viewer.keys(event);
+    touched = true;
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[event.key];
     if (event.key === "Home") turn(0);
     else if (event.key === "End") turn(pictures.length - 1);
@@ -65,8 +95,22 @@ export function turntable(pictures, matched) {
     else return;
     event.preventDefault();
   };
-  turn(Math.max(0, pictures.findIndex(isMatch)));
   const hint = h("p", { class: "quiet hint" }, views.length > 1 && "Drag or use the arrow keys to turn it · ", link);
-  const strip = h("div", { class: "strip", role: "group", "aria-label": "Views and photos" }, ...thumbs);
-  return { current: () => pictures[at], cover, element: h("div", { class: "stage" }, table, strip, hint), keys };
+  const strip = h("div", { class: "strip", role: "group", "aria-label": "Views and photos" }, solidButton, ...thumbs);
+  const element = h("div", { class: "stage" }, table, strip, hint);
+  turn(Math.max(0, pictures.findIndex(isMatch)));
+
+  // The viewer is loaded only now; without WebGL the pictures stay.
+  async function load() {
+    const { open } = await import("./ondemand/viewer.js");
+    const opened = await open(mesh, name);
+    if (closed) return opened.close();
+    viewer = opened;
+    table.after(viewer.canvas, viewer.tools);
+    solidButton.hidden = false;
+    raise(!touched && !table.querySelector(".heat"));
+  }
+  if (mesh) load().catch((error) => { hint.append(` · No 3D view: ${error.message}.`); });
+  const close = () => { closed = true; viewer?.close(); };
+  return { current: () => pictures[at], cover, element, keys, close };
 }

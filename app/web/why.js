@@ -1,11 +1,15 @@
-// Why an item matched: scores of its sides, a heat map, words with shares; and the way to the root.
+// Why an item matched: what each piece of evidence adds, a heat map, words with shares; and its more general captions.
 
 import { current } from "./address.js";
 import * as api from "./api.js";
 import { h } from "./dom.js";
+import { placeOf } from "./results.js";
 import { partOf } from "./question.js";
+import { hitOf } from "./searching.js";
 
 const SIDES = { shape: "shape", image: "photos", text: "captions" };
+const LEGS = { words: "words", reader: "text reader" };
+const FILLING = new Set("a an the this that there is are of with and on in to it its has".split(" "));
 const MANY = 12; // captions of a way that are shown
 
 // What was asked, if it is one thing: a mix has no one explanation.
@@ -31,8 +35,20 @@ function words({ words: said }) {
   return h("p", { class: "shares" }, ...said.flatMap(({ text, share }) => [styled(h("span", { title: share.toFixed(4) }, text), "--share", alpha(share, most)), " "]));
 }
 
-function sides(scores) {
-  return h("dl", { class: "sides" }, ...Object.entries(scores).flatMap(([side, score]) => [h("dt", {}, SIDES[side]), h("dd", {}, score.toFixed(3))]));
+// The share of each piece in all that speaks for it.
+function evidence({ evidence: pieces = [] } = {}) {
+  const speaking = pieces.filter(({ value }) => value > 0.05);
+  const sum = speaking.reduce((so, { value }) => so + value, 0);
+  const name = ({ leg, matched, text_field }) => [matched ? placeOf(matched) : text_field, LEGS[leg]].filter(Boolean).join(" · ") || SIDES[leg];
+  return speaking.length ? h("dl", { class: "sides" }, ...speaking.flatMap((one) => {
+    const share = Math.round((100 * one.value) / sum);
+    return [h("dt", {}, name(one)), h("dd", {}, styled(h("i", { class: "share" }), "width", `${share / 2}%`), `${share} %`)];
+  })) : null;
+}
+
+function closest(sides) {
+  const [best, other] = Object.entries(sides).sort((one, two) => two[1] - one[1]).map(([side]) => SIDES[side]);
+  return h("p", {}, other ? `Its closest side: ${best}, then ${other}.` : `Compared: its ${best}.`);
 }
 
 async function explain(id, stage) {
@@ -43,22 +59,37 @@ async function explain(id, stage) {
   if (map) stage?.cover(heat(map));
   const best = found.observations.find((one) => one.kind === "caption");
   return [
-    sides(found.sides),
-    h("p", { class: "quiet" }, `${observation.kind} ${observation.index + 1} scores ${observation.score.toFixed(3)}`, map && ` · heat map by ${map.method}`),
+    evidence(hitOf(id)) ?? closest(found.sides),
+    h("p", { class: "quiet" }, `${placeOf(observation)} in detail`, map && ` · heat map by ${map.method}`),
     found.query.words && words(found.query.words),
     said && words(said),
-    best && observation.kind !== "caption" && h("p", { class: "quiet" }, `best caption, ${best.score.toFixed(3)}: “${best.text}”`),
+    best && observation.kind !== "caption" && h("p", { class: "quiet" }, `best caption: “${best.text}”`),
   ];
 }
 
-async function traverse(id) {
+const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu)?.filter((word) => !FILLING.has(word)) ?? [];
+
+// Whether a caption says what another says and less: its words are among the other's, in their order.
+function isImplied(words, by) {
+  let at = 0;
+  for (const word of by) if (word === words[at]) at += 1;
+  return at === words.length && words.length < by.length;
+}
+
+// Captions on the way to the root that are true of the item: its payload says so, or a caption of its own says more.
+async function general({ id, payload, observations }) {
   const { paths } = await api.traverse({ id });
-  const met = paths[0].met.slice(0, MANY);
-  return [h("ol", { class: "way" }, ...[...met, { text: "everything", position: 1 }].map((one) => h("li", {}, h("span", { class: "quiet" }, `${Math.round(100 * one.position)} %`), one.text)))];
+  const own = observations.filter(({ kind }) => kind === "caption").map(({ text }) => wordsOf(text));
+  const values = new Set(Object.values(payload).filter((value) => typeof value === "string").flatMap(wordsOf));
+  const isTrue = (words) => words.length > 0 && (words.every((word) => values.has(word)) || own.some((said) => isImplied(words, said)));
+  const met = paths[0].met.filter(({ text }) => isTrue(wordsOf(text))).slice(0, MANY);
+  if (!met.length) return [h("p", { class: "quiet" }, "No caption that is known here is more general and surely true of it.")];
+  return [h("ol", { class: "way" }, ...met.map(({ text }) => h("li", {}, text)))];
 }
 
 // Two buttons, and under them what they brought.
-export function why(id, stage) {
+export function why(item, stage) {
+  const { id } = item;
   const place = h("div", { class: "why", "aria-live": "polite" });
   const bring = (label, work) => h("button", { class: "plain", onclick: async (event) => {
     event.target.setAttribute("aria-busy", "true");
@@ -70,6 +101,6 @@ export function why(id, stage) {
     event.target.removeAttribute("aria-busy");
   } }, label);
   return h("div", { class: "insight" },
-    h("p", { class: "deeds" }, asked() && bring("Why this?", () => explain(id, stage)), bring("Towards the general", () => traverse(id))),
+    h("p", { class: "deeds" }, asked() && bring("Why this?", () => explain(id, stage)), item.observations.some(({ kind }) => kind === "caption") && bring("Towards the general", () => general(item))),
     place);
 }

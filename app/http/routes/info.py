@@ -46,6 +46,7 @@ def describe(service: CollectionService, folder: FolderStatus | None = None) -> 
         bundle=_bundle(service),
         collection=_collection(service),
         limits=_limits(service),
+        keys=bool(service.settings.keys.get_secret_value() or service.settings.keys_file),
         feedback=service.settings.feedback != "off",
         fetches=bool(service.settings.fetch),
         in_place=bool(service.settings.spared),

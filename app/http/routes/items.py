@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.routing import APIRoute
+from PIL import Image
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -16,13 +17,15 @@ from app.http.openapi import BINARY_FILE, FILE, error_responses, file_route
 from app.http.parsing import check_item_id, check_text, choose_sides, media_type, parse_item_form
 from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
+from app.ingest.thumbnails import encode_webp
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
 from app.runtime.runtime import CollectionRuntime, SearchPage
 from app.search.query import ItemQueryPart
 from multifold.errors import MultifoldError
-from multifold.types import Kind
+from multifold.types import Item, Kind
 from multifold.wire.items import ItemWriteAnswer, RemovalAnswer, StoredItem
 from multifold.wire.search import SearchAnswer
+from renderers.sandbox import RenderLane
 
 
 class ItemRoute(APIRoute):
@@ -52,15 +55,38 @@ BODY: dict[str, Any] = {
 }
 PUT_ERRORS = error_responses(400, 404, 413, 415, 422, 429, 503)
 PUT = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}}
+ViewSize = Annotated[int | None, Query(ge=64, le=1024, description="pixels a side; else as stored")]
 PICTURE = file_route("image/*", "the picture")
 
 
 @router.get("/{item_id:path}/views/{index:int}", **PICTURE)
 async def get_view(
-    request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "", small: bool = False
+    request: Request,
+    runtime: CollectionDep,
+    item_id: str,
+    index: int,
+    v: str = "",
+    small: bool = False,
+    size: ViewSize = None,
 ) -> Response:
-    """A rendered view of an item, or `small` for grids. With `v`, as search gives it, it may be kept."""
-    return await _picture(request, runtime, item_id, "view", index, v, small=small)
+    """A rendered view of an item, or `small` for grids. With `v`, as search gives it, it may be kept.
+
+    With a `size` it is rendered anew with so many pixels a side, from the mesh.
+    """
+    if size is None:
+        return await _picture(request, runtime, item_id, "view", index, v, small=small)
+    item = await runtime.item(item_id)
+    headers = cache_headers(_picture_key(item, "view", index), str(size), v)
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    mesh, observer = await runtime.stored_mesh(item), runtime.service.observer
+
+    def draw(lane: RenderLane) -> bytes:
+        drawn = observer.draw(mesh, lane, view=index, size=size)
+        return encode_webp(Image.fromarray(drawn.views[0]), 90)
+
+    drawn = await runtime.parent.render_pool.run(draw, mesh.size)
+    return Response(drawn, media_type="image/webp", headers=headers)
 
 
 @router.get("/{item_id:path}/photos/{index:int}", **PICTURE)
@@ -151,20 +177,29 @@ async def delete_item(runtime: CollectionDep, item_id: str) -> RemovalAnswer:
 async def _picture(
     request: Request, runtime: CollectionRuntime, item_id: str, kind: Kind, index: int, v: str, *, small: bool
 ) -> Response:
-    item = await runtime.item(item_id)
-    key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
-    if key is None:
-        raise ApiError(404, "not_found", f"the item {item_id!r} has no {kind} {index}")
+    key = _picture_key(await runtime.item(item_id), kind, index)
     media = "image/webp" if small else PICTURE_TYPES[key[64:]]
     return await _blob(request, runtime, key, v, media, small=small)
+
+
+def _picture_key(item: Item, kind: Kind, index: int) -> str:
+    key = next((o.blob for o in item.observations if (o.kind, o.index) == (kind, index)), None)
+    if key is None:
+        raise ApiError(404, "not_found", f"the item {item.id!r} has no {kind} {index}")
+    return key
+
+
+def cache_headers(key: str, form: str, v: str) -> dict[str, str]:
+    """The tag of what is made of a blob in some form, and how long it may be kept."""
+    tag = f'"{key}-{form}"' if form else f'"{key}"'
+    return {"etag": tag, "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN}
 
 
 async def _blob(
     request: Request, runtime: CollectionRuntime, key: str, v: str, media: str, *, small: bool = False
 ) -> Response:
-    tag = f'"{key}-small"' if small else f'"{key}"'
-    headers = {"etag": tag, "cache-control": FOREVER if v and key.startswith(v) else ASK_AGAIN}
-    if request.headers.get("if-none-match") == tag:
+    headers = cache_headers(key, "small" if small else "", v)
+    if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
     read = runtime.service.thumbnail if small else runtime.service.collection.blobs.get
     return Response(await runtime.run(partial(read, key)), media_type=media, headers=headers)

@@ -1,10 +1,17 @@
-"""The search page at /, the pages of the API at /docs, and the files they are made of."""
+"""The search page at /, the pages of the API at /docs, their files, and the key that a user has entered."""
 
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
-from fastapi import APIRouter
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+from pydantic import BaseModel
+
+from app.errors import ApiError
+from app.http.dependencies import ServiceDep
+from app.http.middleware import KEY_COOKIE, is_own_page
+from app.operations.keys import find_key
 
 WEB = Path(__file__).parents[2] / "web"
 router = APIRouter(include_in_schema=False)
@@ -26,3 +33,31 @@ async def docs() -> FileResponse:
 def modules() -> str:
     """A header by which its modules are asked for at once, not one after the other as each names the next."""
     return ", ".join(f"</web/{path.name}>; rel=modulepreload" for path in sorted(WEB.glob("*.js")))
+
+
+class SessionBody(BaseModel):
+    """The key that a user has entered."""
+
+    key: str
+
+
+@router.post("/v1/session")
+async def enter(request: Request, runtime: ServiceDep, body: SessionBody) -> Response:
+    """Keep a key in a cookie until the browser is closed: pictures send no header, and no script reads it."""
+    if not is_own_page(request.headers):
+        raise ApiError(403, "foreign_origin", "pages of other sites may change nothing here")
+    key = find_key(runtime.collections.settings.known_keys(), body.key)
+    if key is None:
+        raise ApiError(401, "unauthorized", "this key is not known here")
+    response = JSONResponse({"key": key.name, "scope": key.scope})
+    secure = request.url.scheme == "https"
+    response.set_cookie(KEY_COOKIE, quote(body.key), httponly=True, samesite="strict", secure=secure)
+    return response
+
+
+@router.delete("/v1/session")
+async def leave() -> Response:
+    """Forget the key."""
+    response = JSONResponse({})
+    response.delete_cookie(KEY_COOKIE, httponly=True, samesite="strict")
+    return response

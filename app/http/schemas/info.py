@@ -83,6 +83,7 @@ class InfoAnswer(BaseModel):
     bundle: BundleSummary
     collection: CollectionSummary
     limits: LimitsSummary
+    keys: bool  # whether some requests need a key
     feedback: bool  # whether hits can be judged
     fetches: bool  # whether files of items may be named by their addresses
     in_place: bool  # whether it copies no upload that a file of its folders holds

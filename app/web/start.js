@@ -1,0 +1,60 @@
+// Before anything is asked: the newest items, the kinds there are, and a sentence about each facet.
+
+import { go, isIdle } from "./address.js";
+import * as api from "./api.js";
+import { $, count, h, nameOf, thumbnail } from "./dom.js";
+import { known } from "./filters.js";
+import { link } from "./results.js";
+
+const NEWEST = 12;
+const KINDS = ["kind", "type", "category", "class", "label"];
+const MOST_KINDS = 16;
+const SAID = 4; // values of a facet that are named
+let drawn = null; // the collection and its version that are on screen
+
+const filter = (key, value) => go({ where: { [key]: [value] } });
+
+function tile(item) {
+  const seen = item.observations.find((one) => one.url);
+  const said = item.observations.find((one) => one.text);
+  return h("li", {}, link(item.id, { class: "tile", title: item.id }, h("span", { class: "picture" }, seen ? thumbnail(api.thumbnailOf(item.id)) : said?.text ?? "no picture"), h("span", { class: "name" }, nameOf(item))));
+}
+
+async function kindTile(key, { value, count: number }) {
+  const { items } = await api.scroll({ limit: 1, filter: { [key]: { in: [value] } } });
+  const [face] = items.filter((item) => item.observations.some((one) => one.url));
+  return h("li", {}, h("button", { class: "tile", onclick: () => filter(key, value) },
+    h("span", { class: "picture" }, face ? thumbnail(api.thumbnailOf(face.id)) : ""), h("span", { class: "name" }, String(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
+}
+
+// The facet by which things are told apart first.
+const kindsOf = (facets) => KINDS.map((name) => facets.find(({ key }) => key.split(".").at(-1).toLowerCase() === name)).find(Boolean);
+
+function sentence({ key, name, values, range, many }) {
+  if (many) return h("li", {}, h("strong", {}, name), ` from ${range.min.toLocaleString("en")} to ${range.max.toLocaleString("en")}.`);
+  const said = values.slice(0, SAID).flatMap(({ value, count: number }, at) => [at ? ", " : " ", h("button", { class: "link", onclick: () => filter(key, value) }, String(value)), ` (${number.toLocaleString("en")})`]);
+  const more = values.length - SAID;
+  return h("li", {}, h("strong", {}, name), ...said, more > 0 ? ` and ${more} more.` : ".");
+}
+
+// Draws it for what the service is now (`about`).
+export async function show(asked, about) {
+  $("start").hidden = !isIdle(asked) || !about?.collection.items;
+  const stamp = `${asked.shelf} ${about?.collection.version} ${known().length}`;
+  if ($("start").hidden || drawn === stamp) return;
+  drawn = stamp;
+  const facets = known();
+  const kinds = kindsOf(facets);
+  const [{ items }, tiles] = await Promise.all([
+    api.scroll({ limit: NEWEST, sort: "newest" }),
+    kinds && !kinds.many ? Promise.all(kinds.values.slice(0, MOST_KINDS).map((one) => kindTile(kinds.key, one))) : [],
+  ]);
+  if (drawn !== stamp) return;
+  $("start").replaceChildren(
+    h("div", { class: "bar" }, h("h2", {}, "Newest"), h("button", { class: "plain", onclick: () => go({ all: true }) }, `All ${count(about.collection.items, "item")}`)),
+    h("ul", { class: "tiles newest" }, ...items.map(tile)),
+    ...(tiles.length ? [h("h2", {}, kinds.name), h("ul", { class: "tiles" }, ...tiles)] : []),
+    ...(facets.length ? [h("h2", {}, "What is in it"), h("ul", { class: "sentences" }, ...facets.filter((one) => one !== kinds && !/^(name|title)$/.test(one.key)).map(sentence))] : []));
+}
+
+export const forget = () => { drawn = null; };

@@ -1,0 +1,194 @@
+"""The start of the page, its help, a picture that comes late, a key that is entered, and what is selected."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+
+from tests.app import browser
+from tests.app.browser import STICKS_OUT, Page
+from tests.app.house import House, box, house, png
+
+pytestmark = browser.marks
+KINDS = {"red": "crate", "green": "crate", "blue": "parcel", "yellow": "parcel"}
+ADMIN = "admin-key-0123456789"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    """A service of boxes of two kinds."""
+    with house(tmp_path_factory.mktemp("store"), bundle) as opened:
+        for colour, kind in KINDS.items():
+            payload = {"name": f"{colour} box", "kind": kind, "mainColour": colour, "tags": ["old"]}
+            files = {"mesh": ("box.glb", box(colour))}
+            data = {"payload": json.dumps(payload), "texts": [f"a {colour} box"]}
+            assert opened.client.put(f"/v1/items/{colour}", files=files, data=data).status_code == 200
+        yield opened
+
+
+@pytest.fixture
+def at(page: Page, store: House) -> Page:
+    """Its page."""
+    return Page(page.driver, store.url)
+
+
+def press(page: Page, *keys: str) -> None:
+    ActionChains(page.driver).send_keys(*keys).perform()
+
+
+def test_the_start_shows_what_there_is(at: Page) -> None:
+    at.open()
+    at.wait(lambda: at.count("#start .sentences li") == 1)
+    assert at.texts("#start .newest .name") == ["yellow box", "blue box", "green box", "red box"]
+    assert at.texts("#start .tiles:not(.newest) .tile") == ["crate2", "parcel2"]
+    assert at.texts("#start .sentences li") == ["Main colour blue (1), green (1), red (1), yellow (1)."]
+    at.wait(
+        lambda: at.script("return [...document.querySelectorAll('#start img')].every((i) => i.naturalWidth)")
+    )
+    at.shot("start")
+    at.click("#start .newest a")
+    at.wait(lambda: at.find("#detail").is_displayed() and at.find("#detail .id span").text == "yellow")
+    press(at, Keys.ESCAPE)
+    at.wait(lambda: not at.find("#detail").is_displayed())
+    at.click("#start .tiles:not(.newest) .tile")
+    at.wait(lambda: sorted(at.found()) == ["green", "red"])
+    assert at.driver.current_url == f"{at.url}/?is.kind=crate"
+    assert not at.find("#start").is_displayed()
+    at.driver.back()
+    at.wait(lambda: at.find("#start").is_displayed())
+
+
+@pytest.mark.parametrize("width", [320, 768])
+def test_the_start_fits(at: Page, width: int) -> None:
+    with at.sized(width):
+        at.open()
+        at.wait(lambda: at.count("#start .sentences li") == 1)
+        assert at.script(STICKS_OUT) == 0
+        at.shot(f"start-{width}")
+
+
+def test_facets_count_what_was_found(at: Page) -> None:
+    at.open("/?q=a+red+box&target=text&sure=0.3")
+    at.wait(lambda: at.count("#results .card") > 0 or "Nothing matches well" in at.find("#message").text)
+    at.wait(lambda: at.count("#filters [data-facet=mainColour] label") == 4)
+    found = at.found()
+    counted = at.texts("#filters [data-facet=mainColour] label .quiet")
+    at.wait(lambda: at.texts("#filters [data-facet=mainColour] label .quiet").count("1") == len(found))
+    assert len(counted) == 4
+    assert [text for text in at.texts("#filters summary") if text[0].islower()] == []
+
+
+def test_the_keys_are_told(at: Page) -> None:
+    at.open()
+    at.wait(lambda: at.count("#start .tile") > 0)
+    press(at, "?")
+    at.wait(lambda: at.count("#help[open]") == 1)
+    assert "to the search box" in at.find("#help").text
+    at.shot("help")
+    press(at, Keys.ESCAPE)
+    at.wait(lambda: at.count("#help") == 0)
+    at.find("#words").send_keys("what?")
+    assert at.count("#help") == 0
+
+
+def test_a_picture_that_does_not_come_is_asked_for_again(at: Page) -> None:
+    command = at.driver.execute_cdp_cmd
+    command("Network.enable", {})
+    command("Network.setCacheDisabled", {"cacheDisabled": True})
+    command("Network.setBlockedURLs", {"urls": ["*/views/*"]})
+    at.open("/?q=a+red+box&target=shape")
+    at.wait(lambda: at.count("#results img") == 4)
+    command("Network.setBlockedURLs", {"urls": []})
+    at.wait(at.pictures_loaded)
+    command("Network.setCacheDisabled", {"cacheDisabled": False})
+    at.complaints()
+
+
+def test_a_search_that_failed_is_asked_again_by_itself(at: Page) -> None:
+    command = at.driver.execute_cdp_cmd
+    at.open()
+    at.wait(lambda: at.count("#start .tile") > 0)
+    command("Network.enable", {})
+    command("Network.setBlockedURLs", {"urls": ["*/v1/*", "*/readyz"]})
+    at.type("a green box")
+    at.wait(lambda: "does not answer" in at.find("#message").text)
+    assert "Try again" in at.texts("#message button")
+    command("Network.setBlockedURLs", {"urls": []})
+    at.wait(lambda: at.best() == "green")
+    at.complaints()
+
+
+def select(page: Page, *names: str) -> None:
+    page.open("/?all=1")
+    for name in names:
+        card = f"[data-item={name}] .pick input"
+        page.wait(lambda card=card: page.count(card) == 1)  # type: ignore[misc]
+        page.script("document.querySelector(arguments[0]).click()", card)
+    page.wait(lambda: page.find("#picked strong").text == f"{len(names)} selected")
+
+
+def test_selected_items_are_fetched_and_tagged(at: Page, store: House) -> None:
+    select(at, "red", "blue", "green")
+    at.shot("selected")
+    link = str(at.find("#picked a").get_attribute("href"))
+    with zipfile.ZipFile(io.BytesIO(store.client.get(link).content)) as archive:
+        assert archive.read("red/red.glb") == box("red")
+        assert {name.split("/")[0] for name in archive.namelist()} == {"red", "blue", "green"}
+    at.click("#picked button:nth-of-type(1)")
+    at.find("#picked form input").send_keys("sold, old", Keys.ENTER)
+    at.wait(lambda: "3 items tagged: sold, old." in at.texts("#note"))
+    tags = {name: store.client.get(f"/v1/items/{name}").json()["payload"]["tags"] for name in KINDS}
+    assert tags == {name: ["old"] + ["sold"] * (name != "yellow") for name in KINDS}
+    assert not at.find("#picked").is_displayed()
+
+
+def test_two_are_compared(at: Page) -> None:
+    select(at, "red", "blue")
+    at.click("#picked button:nth-of-type(2)")
+    at.wait(lambda: at.count("#compare canvas.mesh") == 2)
+    rows = dict(
+        zip(
+            at.texts("#compare tbody th"),
+            at.script("return [...document.querySelectorAll('#compare tbody tr')].map((e) => e.className)"),
+            strict=True,
+        )
+    )
+    assert rows["Name"] == rows["Kind"] == rows["Main colour"] == "differs"
+    at.shot("compare")
+    turns = "return [...document.querySelectorAll('#compare canvas')].map((e) => e.dataset.turn)"
+    at.wait(lambda: None not in at.script(turns))
+    start = at.script(turns)
+    at.find("#compare canvas").send_keys(Keys.ARROW_RIGHT)
+    at.wait(lambda: at.script(turns)[1] != start[1])  # both turn together
+    assert len(set(at.script(turns))) == 1
+    press(at, Keys.ESCAPE)
+    at.wait(lambda: at.count("#compare") == 0)
+    at.script("document.querySelector('#results .open').focus()")
+    press(at, Keys.ESCAPE)
+    at.wait(lambda: not at.find("#picked").is_displayed())
+
+
+def test_a_key_is_entered(page: Page, tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle, keys=f"admin:{ADMIN}") as locked:
+        locked.client.headers["x-api-key"] = ADMIN
+        locked.client.put("/v1/items/red", files={"images": ("p.png", png("red"))})
+        at = Page(page.driver, locked.url)
+        at.open("/?all=1")
+        at.wait(lambda: at.count("#message input") == 1)
+        at.shot("key")
+        at.find("#message input").send_keys("not-the-key-0123456", Keys.ENTER)
+        at.wait(lambda: "not known here" in at.find("#message").text)
+        at.find("#message input").send_keys(ADMIN, Keys.ENTER)
+        at.wait(lambda: at.best() == "red" and at.pictures_loaded())
+        assert not at.script("return document.cookie")  # no script can read it
+        at.open()
+        at.click(".stock")
+        at.wait(lambda: "admin-1 may admin" in at.find("#key").text)
+        at.click("#key button")
+        at.wait(lambda: at.count("#key input") == 1 or "wants a key" in at.find("#message").text)
+    page.open()
+    page.complaints()

@@ -57,6 +57,7 @@ export const snapshots = async () => (await ask(`${root()}/snapshots`)).snapshot
 export const snapshotAt = (name) => `${root()}/snapshots/${name}`;
 export const snapshot = () => post(`${root()}/snapshots`);
 export const feedback = (body) => post(`${root()}/feedback`, body);
+export const forgetFeedback = (id) => ask(`${root()}/feedback/${id}`, { method: "DELETE" });
 export const counted = async (filter) => (await post(`${root()}/items/count`, { filter })).count;
 export const remove = (id) => ask(itemAddress(id), { method: "DELETE" });
 export const put = (id, form, signal) => ask(itemAddress(id), { method: "PUT", body: form, signal });

@@ -2,5 +2,6 @@
 
 from multifold.client.client import Client, ServiceError
 from multifold.client.request_models import File, MixPart, NewItem, Search
+from multifold.types import Examples
 
-__all__ = ["Client", "File", "MixPart", "NewItem", "Search", "ServiceError"]
+__all__ = ["Client", "Examples", "File", "MixPart", "NewItem", "Search", "ServiceError"]

@@ -28,14 +28,14 @@ from multifold.client.request_models import (
 )
 from multifold.client.transport import ServiceError, collection_path, path_segment
 from multifold.errors import MultifoldError
-from multifold.types import Kind, Pooling, Side, Target, Vectors, Verdict
+from multifold.types import Examples, Kind, Pooling, Side, Target, Vectors, Verdict
 from multifold.wire import items as item_wire
 from multifold.wire import search as search_wire
 from multifold.wire.administration import JobAnswer, JobStatus
 from multifold.wire.insight import ExplainAnswer, TraverseAnswer
 
 T = TypeVar("T")
-__all__ = ["Client", "MixPart", "NewItem", "Search", "ServiceError"]
+__all__ = ["Client", "Examples", "MixPart", "NewItem", "Search", "ServiceError"]
 
 
 @dataclass(frozen=True)

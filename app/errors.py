@@ -45,6 +45,8 @@ CODES = {  # of errors, for programs; the description of the API has them
     "no_query": "a search needs one thing to ask with",
     "several_queries": "a search takes one thing to ask with; a mix takes several",
     "bad_query": "the search, or the order, cannot be made",
+    "bad_examples": "the examples cannot be understood, or an item is both a good and a bad one",
+    "needs_evidence": "examples and diversity need the target 'item', and more than words",
     "bad_text": "the text is empty, too long, or a file",
     "bad_image": "the picture cannot be read",
     "bad_mesh": "the mesh cannot be read, or its format is not known",

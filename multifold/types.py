@@ -15,12 +15,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from multifold.errors import MultifoldError
+
 Side: TypeAlias = Literal["text", "image", "shape"]
 Kind: TypeAlias = Literal["caption", "photo", "view"]
 Metric: TypeAlias = Literal["ip", "l2"]
 Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["item", "text", "image", "shape", "any"]
-Leg: TypeAlias = Literal["text", "image", "shape", "words", "reader"]
+Leg: TypeAlias = Literal["text", "image", "shape", "words", "reader", "examples"]
 
 Verdict: TypeAlias = Literal["good", "bad"]
 QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
@@ -80,6 +82,27 @@ class Mix:
     """Several index vectors, each with a weight of any sign; scores are the weighted sums of their scores."""
 
     parts: tuple[tuple[Vector, float], ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Items that were judged as hits of a search, by their ids: it means what is like the good ones."""
+
+    good: Sequence[str] = ()
+    bad: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """A single id would be read as a list of its letters."""
+        for ids in (self.good, self.bad):
+            if isinstance(ids, str):
+                raise MultifoldError(f"examples are lists of ids: [{ids!r}], not {ids!r}")
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.good or self.bad)
+
+
+NO_EXAMPLES = Examples()
 
 
 @dataclass(frozen=True)

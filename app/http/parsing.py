@@ -26,7 +26,8 @@ from multifold.types import Side, Target
 SMALL_BODY = 64 * 1024  # bytes that are read faster than a thread is woken
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 FORM_QUERY_FIELDS = QUERY_FIELDS[:3]
-FORM_EXTRA_FIELDS = ("filter", "mesh_format")
+FORM_OBJECTS = ("filter", "examples")  # in JSON
+FORM_EXTRA_FIELDS = (*FORM_OBJECTS, "mesh_format")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
 B = TypeVar("B", bound=BaseModel)
@@ -65,8 +66,9 @@ async def parse_search_form(form: FormData, max_text: int) -> tuple[WeightedPart
     """The parts and options of a search in multipart/form-data."""
     others = (*FORM_QUERY_FIELDS, *FORM_EXTRA_FIELDS)
     fields = {name: value for name, value in form.items() if name not in others}
-    raw = read_plain_field(form.get("filter"))
-    options = validate(SearchOptions, {**fields, "filter": _json_object(raw, "filter") if raw else None})
+    raw = {name: read_plain_field(form.get(name)) for name in FORM_OBJECTS}
+    objects = {name: _json_object(text, name) for name, text in raw.items() if text}
+    options = validate(SearchOptions, {**fields, **objects})
     given = [(name, value) for name, value in form.multi_items() if name in FORM_QUERY_FIELDS]
     if len(given) != 1:
         raise _query_error([name for name, _ in given])

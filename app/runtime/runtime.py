@@ -43,6 +43,7 @@ from app.search.query import (
     SearchHits,
     WeightedParts,
     check_confidence,
+    check_examples,
     matches_well,
     narrow_filter,
     passes_thresholds,
@@ -178,6 +179,8 @@ class CollectionRuntime:
         check_confidence(model.curves, parts, options)
         page = SearchPage.of(parts, options)
         first, many = page.window
+        if options.examples or options.diversity:
+            await self.run(partial(check_examples, options, service.settings, service.item))
         self._searches.refuse_if_full()
         with span("encode", collection=name, clues=len(parts)):
             encode = self.query_encoder.encode
@@ -199,7 +202,7 @@ class CollectionRuntime:
         if not page.place:
             self.parent.telemetry.answer(name, hits)
         kept = [hit for hit in hits if passes_thresholds(hit, options)]
-        if kept[-1:] != hits[-1:]:  # what follows is no better
+        if kept[-1:] != hits[-1:] and not options.diversity:  # what follows is no better
             following = None
         hits = kept
         if not whole:

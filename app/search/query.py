@@ -6,7 +6,7 @@ All collections of one encoder share one QueryEncoder."""
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
@@ -26,9 +26,11 @@ from index.search.search import SearchRequest
 from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.bundle.calibration import CalibrationCurve, pair_name
 from multifold.types import (
+    NO_EXAMPLES,
     SIDE_OF,
     SIDES,
     ConfidenceBasis,
+    Examples,
     Feature,
     Hit,
     LexicalQuery,
@@ -290,8 +292,28 @@ def search_request(
     words = _lexical_query(parts, options.lexical or settings.lexical, settings.lexical_weight)
     query = Query(vector, options.target, options.limit, options.pool, options.offset, words)
     if options.target == "item":
-        return SearchRequest(query, where, options.exact, side=evidence_side(parts), evidence=evidence)
+        request = SearchRequest(query, where, options.exact, side=evidence_side(parts), evidence=evidence)
+        return replace(request, examples=_examples(options), diversity=options.diversity)
     return SearchRequest(query, where, options.exact, calibration_of(curves, side_of(parts), options.pool))
+
+
+def check_examples(options: SearchOptions, settings: Settings, item: Callable[[str], object]) -> None:
+    """Refuse examples that no search can learn from; `item` refuses an id that is not there."""
+    examples = _examples(options)
+    weighs = options.target == "item" and (options.lexical or settings.lexical) != "only"
+    if (examples or options.diversity) and not weighs:
+        sentence = "'examples' and 'diversity' need the target 'item', and not 'lexical': 'only'"
+        raise ApiError(422, "needs_evidence", sentence)
+    for name in examples.good:
+        if name in examples.bad:
+            raise ApiError(422, "bad_examples", f"{name!r} is both a good and a bad example")
+    for name in (*examples.good, *examples.bad):
+        item(name)
+
+
+def _examples(options: SearchOptions) -> Examples:
+    given = options.examples
+    return NO_EXAMPLES if given is None else Examples(tuple(given.good), tuple(given.bad))
 
 
 def evidence_side(parts: WeightedParts) -> Side:

@@ -1,5 +1,5 @@
 // What is asked, and its place in the address bar:
-//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=text&sure=0.5&is.colour=red&from.price=5&sort=name&fold=1&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=text&sure=0.5&is.colour=red&from.price=5&sort=name&fold=1&good=ITEM&bad=ITEM&diversity=0.5&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
 // A file is kept for this visit, and the history's state names it.
 
@@ -8,7 +8,7 @@ import { plain } from "./dom.js";
 const TARGETS = ["item", "shape", "image", "text", "any"];
 const files = new Map();
 
-export const nothing = { shelf: "", clues: [], target: "item", sure: 0, where: {}, sort: "", fold: false, all: false, item: null };
+export const nothing = { shelf: "", clues: [], target: "item", sure: 0, where: {}, sort: "", fold: false, good: [], bad: [], diversity: 0, all: false, item: null };
 export const weightOf = (clue) => clue.weight ?? 1;
 export const fileOf = (clue) => files.get(clue.key);
 
@@ -31,7 +31,7 @@ const BOUNDS = { from: "gte", to: "lte" };
 const written = (value) => (typeof value === "string" && scalar(value) === value ? value : JSON.stringify(value));
 
 export function parse(search) {
-  const asked = { ...nothing, clues: [], where: {} };
+  const asked = { ...nothing, clues: [], where: {}, good: [], bad: [] };
   for (const [name, value] of new URLSearchParams(search)) {
     if (name === "in") asked.shelf = value;
     else if (name === "q" && value.trim()) asked.clues.push({ words: value });
@@ -39,6 +39,8 @@ export function parse(search) {
     else if (name === "w" && Number(value) && asked.clues.length) asked.clues.at(-1).weight = Number(value);
     else if (name === "target" && TARGETS.includes(value)) asked.target = value;
     else if (name === "sure" && Number(value) > 0 && Number(value) <= 1) asked.sure = Number(value);
+    else if (name === "diversity" && Number(value) > 0 && Number(value) <= 1) asked.diversity = Number(value);
+    else if ((name === "good" || name === "bad") && value) asked[name].push(value);
     else if (name === "all") asked.all = true;
     else if (name === "fold") asked.fold = true;
     else if (name === "sort") asked.sort = value;
@@ -52,7 +54,7 @@ export function parse(search) {
   return asked;
 }
 
-export function format({ shelf, clues, target, sure, where, sort, fold, all, item }) {
+export function format({ shelf, clues, target, sure, where, sort, fold, good, bad, diversity, all, item }) {
   const asked = new URLSearchParams(shelf ? { in: shelf } : {});
   for (const clue of clues) {
     if (clue.words) asked.append("q", clue.words);
@@ -68,6 +70,9 @@ export function format({ shelf, clues, target, sure, where, sort, fold, all, ite
   }
   if (sort) asked.append("sort", sort);
   if (fold) asked.append("fold", "1");
+  for (const id of good) asked.append("good", id);
+  for (const id of bad) asked.append("bad", id);
+  if (diversity) asked.append("diversity", diversity);
   if (all) asked.append("all", "1");
   if (item) asked.append("item", item);
   return asked.size ? `/?${asked}` : "/";
@@ -79,9 +84,9 @@ export function current() {
   return clues?.every((clue) => !clue.key || files.has(clue.key)) ? { ...asked, clues } : asked;
 }
 
-// Goes on from what is asked now; `changes` say what is different.
+// Goes on from what is asked now; `changes` say what is different. Other clues have no examples yet.
 export function go(changes) {
-  const next = { ...current(), item: null, ...changes };
+  const next = { ...current(), item: null, ...(changes.clues && { good: [], bad: [] }), ...changes };
   history.pushState({ clues: next.clues, inner: Boolean(next.item) }, "", format(next));
   dispatchEvent(new PopStateEvent("popstate"));
 }
@@ -94,5 +99,8 @@ export function root() {
 
 export const isIdle = ({ clues, where, all }) => !clues.length && !all && !Object.keys(where).length;
 
+// Whether examples and diversity change what is found.
+export const learns = ({ clues, target }) => clues.length > 0 && target === "item";
+
 // The question as text, for comparing; which item is open is no part of it.
-export const signature = ({ shelf, clues, target, sure, where, sort, fold, all }) => JSON.stringify([shelf, clues, target, sure, where, sort, fold, all]);
+export const signature = ({ item, ...asked }) => JSON.stringify(asked);

@@ -57,6 +57,7 @@ export const snapshots = async () => (await ask(`${root()}/snapshots`)).snapshot
 export const snapshotAt = (name) => `${root()}/snapshots/${name}`;
 export const snapshot = () => post(`${root()}/snapshots`);
 export const feedback = (body) => post(`${root()}/feedback`, body);
+export const forgetFeedback = (id) => ask(`${root()}/feedback/${id}`, { method: "DELETE" });
 export const counted = async (filter) => (await post(`${root()}/items/count`, { filter })).count;
 export const patch = (id, body) => ask(itemAddress(id), { method: "PATCH", body: JSON.stringify(body), headers: { "content-type": "application/json" } });
 export const thumbnailOf = (id) => `${itemAddress(id)}/thumbnail`;

@@ -1,6 +1,6 @@
 // What is asked becomes a request, for the service or for a shell.
 
-import { fileOf, root, weightOf } from "./address.js";
+import { fileOf, learns, nothing, root, weightOf } from "./address.js";
 import { ask, post, Refusal } from "./api.js";
 import { sortOf } from "./sort.js";
 
@@ -29,7 +29,9 @@ export function least(asked) {
 function options(asked, limit, offset) {
   const filter = filterOf(asked.where);
   const sure = least(asked);
-  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }), ...(asked.fold && { duplicates: "fold" }) };
+  const { good, bad, diversity } = learns(asked) ? asked : nothing;
+  const learned = { ...((good.length || bad.length) && { examples: { good, bad } }), ...(diversity && { diversity }) };
+  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }), ...(asked.fold && { duplicates: "fold" }), ...learned };
 }
 
 const dataUri = (file) => new Promise((resolve, reject) => {
@@ -60,7 +62,7 @@ function form(asked, file, limit, offset) {
   const body = new FormData();
   body.append(isMesh(file) ? "mesh" : "image", file);
   for (const [name, value] of Object.entries(options(asked, limit, offset)))
-    body.append(name, name === "filter" ? JSON.stringify(value) : value);
+    body.append(name, typeof value === "object" ? JSON.stringify(value) : value);
   return body;
 }
 

@@ -1,6 +1,6 @@
 // The order. Lists are sorted by the service; of a search, the best are sorted here.
 
-import { go, isIdle } from "./address.js";
+import { go, isIdle, learns } from "./address.js";
 import { item } from "./api.js";
 import { $, h, nameOf } from "./dom.js";
 
@@ -18,6 +18,8 @@ export function show(asked) {
   $("bar").hidden = isIdle(asked);
   $("fold").checked = asked.fold;
   $("fold").parentElement.hidden = !asked.clues.length;
+  $("diversity").value = asked.diversity;
+  $("diversity").parentElement.hidden = !learns(asked);
 }
 
 export function learn(found, asked) {
@@ -40,4 +42,5 @@ export async function sorted(hits, sort) {
 export function listen() {
   $("sort").addEventListener("change", () => go({ sort: $("sort").value }));
   $("fold").addEventListener("change", () => go({ fold: $("fold").checked }));
+  $("diversity").addEventListener("change", () => go({ diversity: Number($("diversity").value) }));
 }

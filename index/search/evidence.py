@@ -22,6 +22,8 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids
 from index.engines.exact_engine import sort_unique
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
+from index.search.examples import ExampleScorer
+from index.search.standard_scores import standardise
 from index.store.browse import sample_editions
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
@@ -55,7 +57,6 @@ RING = 200  # candidates that each leg gives at first
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 STRANGERS = 256  # items that scores are standardised by
-LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
 SENTENCE = 12  # words of a query that is long
 WHOLE = 0.999  # of the rarity of a query's words
 NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
@@ -207,26 +208,6 @@ class LegScores:
         return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE)
 
 
-def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:
-    """How many standard deviations of strangers each score lies above their median; 0 where it is missing."""
-    known = scores[strangers]
-    known = known[~np.isnan(known)]
-    if len(known) < 2:
-        return np.zeros(len(scores), np.float32)
-    middle = _median(known)
-    # a few look-alikes among the strangers must not widen what is usual
-    spread = max(1.4826 * _median(np.abs(known - middle)), float(known.std()) / 2, 1e-9)
-    standard = np.clip((scores - np.float32(middle)) / np.float32(spread), LOWEST, HIGHEST)
-    standard[np.isnan(standard)] = 0.0
-    return standard
-
-
-def _median(values: Values) -> float:
-    """The median of a few numbers, in a small part of the time that numpy takes."""
-    ordered = np.sort(values)
-    return (float(ordered[(len(ordered) - 1) // 2]) + float(ordered[len(ordered) // 2])) / 2
-
-
 @dataclass(frozen=True, eq=False)
 class EvidenceTable:
     """What is weighted of each leg, for editions that rise; strangers are among them."""
@@ -270,19 +251,28 @@ class RankedRing:
     present: Bool[np.ndarray, "n l"]
     whole: Bool[np.ndarray, " n"]
     evidence: Evidence
+    learned: Evidence  # what examples add to it
+    judged: Bool[np.ndarray, " n"]  # which are examples
 
     @classmethod
-    def of(cls, table: EvidenceTable, rows: Ids, model: SideModel) -> "RankedRing":
+    def of(
+        cls, table: EvidenceTable, rows: Ids, model: SideModel, examples: ExampleScorer | None = None
+    ) -> "RankedRing":
         """These rows of a table by their evidence; ties go to the smaller edition."""
-        ratios = table.by_leg(model.weights)
-        evidence = ratios.sum(axis=1)
+        ratios, learned = table.by_leg(model.weights), np.zeros(len(table.editions))
+        judged = np.zeros(len(learned), np.bool_)
+        if examples is not None:
+            learned = examples.evidence(table.editions, table.strangers)
+            judged = examples.judged(table.editions)
+        evidence = ratios.sum(axis=1) + learned
         rows = rows[np.argsort(-evidence[rows], kind="stable")]
-        return cls(table.editions[rows], ratios[rows], table.present[rows], table.whole[rows], evidence[rows])
+        its = (ratios, table.present, table.whole, evidence, learned, judged)
+        return cls(table.editions[rows], *(one[rows] for one in its))
 
     def everything(self, items: int) -> float:
-        """The evidence of all items of a collection together; that of others than these is nothing."""
+        """The evidence of all items but examples together; that of others than these is nothing."""
         others = np.log(max(items - len(self.editions), 1))
-        return float(np.logaddexp.reduce(np.append(self.evidence, others)))
+        return float(np.logaddexp.reduce(np.append(self.evidence[~self.judged], others)))
 
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
@@ -290,6 +280,8 @@ class RankedRing:
         shown = np.where(self.present[place], ratios, -np.inf)[: len(SIDES)]
         shown[LEGS.index("text")] -= BEHIND_PICTURES
         legs = {leg: float(ratios[k]) for k, leg in enumerate(LEGS) if ratios[k]}
+        if learned := float(self.learned[place]):
+            legs["examples"] = learned
         side = SIDES[int(shown.argmax())]
         return EvidenceHit(int(self.editions[place]), side, float(self.evidence[place]), chance, legs, gain)
 
@@ -324,8 +316,9 @@ class EvidenceScorer:
         page: range,
         among: Candidates | None = None,
         sizes: Callable[[Ids], Ids] = no_sizes,
+        examples: ExampleScorer | None = None,
     ) -> list[EvidenceHit]:
-        """The items at these places of the ranking, best first."""
+        """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
         reach, items, everything, gain, least = RING, self.engines.size(), -np.inf, 0.0, 1.0
@@ -333,11 +326,13 @@ class EvidenceScorer:
             items = min(items, len(among))
         while len(ranked) < page.stop:
             new = self.candidates(query, reach, among)
+            if examples is not None:
+                new = np.union1d(new, examples.candidates(reach, among))
             if len(ranked):
                 new = np.setdiff1d(new, ranked)
             if not len(new):
                 break
-            ring = RankedRing.of(*self.table(query, new, sizes), model)
+            ring = RankedRing.of(*self.table(query, new, sizes), model, examples)
             if not len(ranked):  # further rings change nothing that was said before
                 everything = ring.everything(items)
                 gain = everything - float(np.log(max(items, 1)))

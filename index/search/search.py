@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from index.contracts import Ids, QueryError, Space
+from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import MAX_NUMBER, Candidates, EngineQuery, EngineSet, VectorQuery, usable
 from index.search.evidence import (
@@ -24,9 +25,10 @@ from index.search.evidence import (
     StrangerSample,
     no_sizes,
 )
+from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
-from index.store.browse import caption_rows
+from index.store.browse import caption_rows, find_editions
 from index.store.filters import Filter
 from index.store.item_rows import ItemSummary, read_observations, read_summaries
 from index.store.store import Store
@@ -34,7 +36,20 @@ from index.texts.contracts import TextIndex
 from index.texts.following import TextIndexes
 from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
-from multifold.types import SIDES, Hit, Leg, LegEvidence, Mix, Observation, Query, Side, Vector
+from multifold.types import (
+    NO_EXAMPLES,
+    SIDES,
+    Examples,
+    Hit,
+    Leg,
+    LegEvidence,
+    Mix,
+    Observation,
+    Query,
+    Side,
+    Vector,
+    Verdict,
+)
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -100,6 +115,8 @@ class SearchRequest:
     calibration: Calibration | None = None
     side: Side = "text"  # of the query, for the weights of evidence
     evidence: EvidenceModel = UNFITTED
+    examples: Examples = NO_EXAMPLES  # of the target item; those that are not there say nothing
+    diversity: float = 0.0  # of the target item: 0 to 1, how far look-alikes give way
 
 
 @dataclass(frozen=True)
@@ -174,13 +191,17 @@ class Searcher:
             summaries = read_summaries(now, editions.tolist())
             return np.array([summaries[one].size if one in summaries else 0 for one in editions.tolist()])
 
+        page, examples = range(query.offset, query.offset + query.limit), self._examples(ask.examples, now)
         hits = self.scorer(now).rank(
             EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact),
             ask.evidence.of(ask.side),
-            range(query.offset, query.offset + query.limit),
+            range(max(page.stop, MOVED)) if ask.diversity else page,
             among,
             sizes if query.pool == "max" else no_sizes,
+            examples,
         )
+        if ask.diversity:
+            hits = self._diverse(hits, ask.diversity, examples)[page.start : page.stop]
         words = self.texts.words.matches(text or "", np.array([hit.edition for hit in hits], np.int64))
         places = [
             RankedItem(
@@ -196,6 +217,27 @@ class Searcher:
             for hit, matched, texts in zip(hits, words, self._best_texts(text or "", hits), strict=True)
         ]
         return RankedPage(wanted, places, partial(self._sure, None, among))
+
+    def _examples(self, examples: Examples, now: Connection) -> ExampleScorer | None:
+        """What scores by the examples that are there."""
+        if not examples:
+            return None
+        editions = find_editions(now, [*examples.good, *examples.bad])
+        verdicts: dict[int, Verdict] = {editions[one]: "good" for one in examples.good if one in editions}
+        verdicts |= {editions[one]: "bad" for one in examples.bad if one in editions}
+        return example_scorer(self.derived, verdicts, partial(engine_query, self.space))
+
+    def _diverse(
+        self, hits: list[EvidenceHit], diversity: float, examples: ExampleScorer | None
+    ) -> list[EvidenceHit]:
+        """The best hits in an order in which look-alikes give way; bad examples stay where they are."""
+        bad = examples.bad if examples else frozenset()
+        best = [hit for hit in hits[:MOVED] if hit.edition not in bad]
+        moved = diversify(
+            best, diversity, likeness_of(self.space, self.derived, [hit.edition for hit in best])
+        )
+        rest = [hit for hit in hits[:MOVED] if hit.edition in bad]
+        return [*moved, *rest, *hits[MOVED:]]
 
     def _sure(
         self,

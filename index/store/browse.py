@@ -73,6 +73,13 @@ def living_editions(connection: Connection, editions: Sequence[int]) -> set[int]
     return {row.edition for row in item_rows.read_rows(connection, living, editions)}
 
 
+def find_editions(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """The present edition of each of these items that is there."""
+    wanted = [name for name in ids if is_storable(name)]
+    named = select(items.c.id, items.c.edition).where(items.c.id.in_(wanted))
+    return {row.id: row.edition for row in connection.execute(named)}
+
+
 def count_observations(connection: Connection) -> dict[Kind, int]:
     """How many observations of each kind there are."""
     counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)

@@ -2,5 +2,6 @@
 
 from multifold.client.client import AsyncClient, Client, ServiceError
 from multifold.client.request_models import File, MixPart, NewItem, Search
+from multifold.types import Examples
 
-__all__ = ["AsyncClient", "Client", "File", "MixPart", "NewItem", "Search", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "Examples", "File", "MixPart", "NewItem", "Search", "ServiceError"]

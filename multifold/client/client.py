@@ -22,11 +22,12 @@ from multifold.client.request_models import MixPart, NewItem, Search
 from multifold.client.transport import AsyncServiceConnection, ServiceConnection, ServiceError
 from multifold.durable import replace_file
 from multifold.errors import MultifoldError
+from multifold.types import Examples
 from multifold.wire.administration import JobStatus
 
 LONGEST_WAIT = 3600.0  # seconds, unless another limit is given
 READY = Call("GET", "/readyz", lambda response: bool(response.json()["status"] == "ok"))
-__all__ = ["AsyncClient", "Client", "MixPart", "NewItem", "Search", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "Examples", "MixPart", "NewItem", "Search", "ServiceError"]
 
 
 class Client(CollectionMethods, AdminMethods, ServiceConnection):

@@ -5,7 +5,7 @@ import io
 import json
 import mimetypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
@@ -15,7 +15,7 @@ from PIL.Image import Image
 
 from multifold.bundle.preprocess import flatten
 from multifold.errors import MultifoldError
-from multifold.types import Pooling, Side, Target
+from multifold.types import Examples, Pooling, Side, Target
 
 File: TypeAlias = str | Path | bytes
 Picture: TypeAlias = str | Path | bytes | Image
@@ -35,7 +35,7 @@ OPTION_FIELDS = (
     "duplicates",
     "after",
 )
-FLAGS = ("offset", "exact", "explain")  # sent if they are set
+FLAGS = ("offset", "exact", "explain", "diversity")  # sent if they are set
 
 
 def form_field(name: str, value: object) -> FormPart:
@@ -123,7 +123,8 @@ class MixPart(QueryInput):
 class Search(QueryInput):
     """A search: exactly one of text, image, mesh, id, vector and mix, and how to search with it.
 
-    With `fold` items that show the same are one hit; with `explain` each has the score of its sides.
+    With `fold` items that show the same are one hit; with `explain` each has the score of its sides. With
+    `diversity` look-alikes give way: 0 to 1.
     """
 
     mix: Sequence[MixPart] | None = None
@@ -140,6 +141,8 @@ class Search(QueryInput):
     duplicates: Literal["show", "fold"] | None = None
     fold: bool = False  # the same as duplicates="fold"
     explain: bool = False
+    examples: Examples | None = None
+    diversity: float = 0.0
 
     def __post_init__(self) -> None:
         """A search without a query, or with several, is refused."""
@@ -153,7 +156,8 @@ class Search(QueryInput):
         """How to search."""
         flags = {name: getattr(self, name) or None for name in FLAGS}
         options = given(**{name: getattr(self, name) for name in OPTION_FIELDS}, **flags)
-        return options | ({"duplicates": "fold"} if self.fold else {})
+        judged = {"examples": asdict(self.examples)} if self.examples else {}
+        return options | judged | ({"duplicates": "fold"} if self.fold else {})
 
     def json(self) -> dict[str, Any]:
         """As JSON; files are data URIs."""

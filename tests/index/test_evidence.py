@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search import evidence
+from index.search import evidence, standard_scores
 from index.search.evidence import (
     LEGS,
     NAMES,
@@ -17,9 +17,9 @@ from index.search.evidence import (
     EvidenceTable,
     SideModel,
     prior_weights,
-    standardise,
 )
 from index.search.search import SearchRequest
+from index.search.standard_scores import standardise
 from index.store.filters import parse_filter
 from multifold.types import Hit, Item, LexicalQuery, Query, Vector
 from tests.index.spaces import FEATURE, Sphere
@@ -121,7 +121,7 @@ def test_scores_are_standardised_by_strangers() -> None:
     standard = standardise(scores, strangers)
     assert standard[2] == 0
     assert standard[5] == 0
-    assert standard[6] == evidence.HIGHEST
+    assert standard[6] == standard_scores.HIGHEST
     assert standard[4] == pytest.approx(0.2 / (1.4826 * 0.1), rel=1e-4)
 
 

@@ -10,7 +10,14 @@ from app.errors import ApiError
 from app.http import serialization
 from app.http.dependencies import CollectionDep
 from app.http.openapi import BINARY_FILE, body_route
-from app.http.parsing import media_type, parse_parts, parse_search_form, read_body, validate
+from app.http.parsing import (
+    FORM_OBJECTS,
+    media_type,
+    parse_parts,
+    parse_search_form,
+    read_body,
+    validate,
+)
 from app.http.schemas.search import BatchSearchBody, SearchBody, SearchOptions
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import WeightedParts
@@ -24,12 +31,13 @@ SEARCH_ANSWER = TypeAdapter(SearchAnswer)
 def _form() -> dict[str, Any]:
     """The form that can be searched with, for OpenAPI."""
     options = SearchOptions.model_json_schema()["properties"]
+    for name in FORM_OBJECTS:
+        options[name] = {"type": "string", "description": f"a JSON object: {options[name]['description']}"}
     for name, field in options.items():  # a form leaves out what JSON may say to be null
         kinds = [one for one in field.pop("anyOf", []) if one["type"] != "null"]
         options[name] = {**field, **(kinds[0] if kinds else {})}
     text = {"type": "string"}
     query = {"text": text, "image": BINARY_FILE, "mesh": BINARY_FILE, "mesh_format": text}
-    options["filter"] = {"type": "string", "description": "a JSON object"}
     ways = [{"required": [name]} for name in ("text", "image", "mesh")]
     return {
         "type": "object",

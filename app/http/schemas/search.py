@@ -16,10 +16,22 @@ MAX_LIMIT = 100
 MAX_OFFSET = 10_000
 MAX_CURSOR = 4_096
 MAX_QUERY_PARTS = 32
+MAX_EXAMPLES = 32
 MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
 MOST_STEPS = 200
 MOST_WIDTHS = 16
+
+
+class ExamplesBody(RequestBody):
+    """Items that were judged as hits of a search."""
+
+    good: list[str] = Field(
+        [], max_length=MAX_EXAMPLES, description="ids: these stay, and what is like them rises"
+    )
+    bad: list[str] = Field(
+        [], max_length=MAX_EXAMPLES, description="ids: these go last, and what is like them falls"
+    )
 
 
 class SearchOptions(RequestBody):
@@ -48,6 +60,15 @@ class SearchOptions(RequestBody):
     explain: bool = Field(False, description="give the index score of each side of a hit too")
     duplicates: DuplicateMode = Field(
         "show", description="'fold': items that show the same are one hit, which names the others"
+    )
+    examples: ExamplesBody | None = optional(
+        "items that were judged good or bad: clues beside the query; with the target 'item'"
+    )
+    diversity: FiniteFloat = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="how far look-alikes of better hits give way among the best 100; with the target 'item'",
     )
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -47,11 +47,11 @@ class MeshPath:
         return self.path.stat().st_size
 
 
-def _place_of(mesh: MeshData | MeshPath, *style: Any) -> tuple[Any, ...]:  # noqa: ANN401 (the sandbox's)
-    """The arguments of the sandbox: the mesh, how to draw it, and the folder that it may read."""
+def _file_of(mesh: MeshData | MeshPath) -> tuple[bytes | Path, str | None, Path | None]:
+    """A mesh as the sandbox takes it: the bytes or the file, the suffix, and the folder that it may read."""
     if isinstance(mesh, MeshPath):
-        return (mesh.path, None, *style, mesh.within)
-    return (mesh.data, mesh.suffix, *style, None)
+        return mesh.path, None, mesh.within
+    return mesh.data, mesh.suffix, None
 
 
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
@@ -128,12 +128,14 @@ class ObservationEncoder:
         A single view may have another size, for people to look at.
         """
         spec = self.encoder.bundle.views
+        data, suffix, within = _file_of(mesh)
         style = spec.rig, size or spec.size, spec.background, spec.up
-        return self._sandbox.draw(*_place_of(mesh, *style), lane, view)
+        return self._sandbox.draw(data, suffix, *style, within, lane, view)
 
     def glb(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> bytes:
         """A mesh of any format as GLB, upright and in the unit ball, for viewers."""
-        return self._sandbox.glb(*_place_of(mesh, self.encoder.bundle.views.up), lane=lane)
+        data, suffix, within = _file_of(mesh)
+        return self._sandbox.glb(data, suffix, self.encoder.bundle.views.up, within, lane)
 
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])

@@ -20,13 +20,12 @@ HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
 
 def opened(page: Page) -> None:
     page.open("/?q=a+red+box&item=red-box")
-    page.wait(lambda: page.count("#detail canvas.mesh") == 1 and at(page, "turn") is not None)
+    page.wait(lambda: page.count("#detail canvas.mesh") == 1 and at(page, "turn") > 0)
 
 
-def at(page: Page, name: str) -> float | None:
-    """Where the camera of the drawn picture was."""
-    found = page.find("canvas.mesh").get_attribute(f"data-{name}")
-    return None if found is None else float(found)
+def at(page: Page, name: str) -> float:
+    """Where the camera of the drawn picture was; not a number before there is one."""
+    return float(page.find("canvas.mesh").get_attribute(f"data-{name}") or "nan")
 
 
 def picture(page: Page) -> np.ndarray:

@@ -1,6 +1,7 @@
 """A mesh of any format as GLB for viewers: drawn again, it looks the same."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def textured(folder: Path) -> Path:
     mesh = trimesh.creation.box()
     pixels = np.random.default_rng(2).integers(0, 255, (4, 4, 3), np.uint8).repeat(16, 0).repeat(16, 1)
     uv = np.asarray(mesh.vertices)[:, :2] + 0.5
-    mesh.visual = trimesh.visual.TextureVisuals(uv=uv, image=Image.fromarray(pixels))
+    mesh.visual = trimesh.visual.TextureVisuals(uv=uv, image=Image.fromarray(pixels))  # type: ignore[no-untyped-call]
     path = folder / "box.glb"
     mesh.export(path)
     return path
@@ -79,7 +80,7 @@ def test_it_looks_as_the_original(make: object, tmp_path: Path) -> None:
 def test_corners_that_are_alike_are_one_vertex(tmp_path: Path) -> None:
     box = trimesh.creation.box()
     box.export(tmp_path / "box.ply")
-    mesh = trimesh.load(again(tmp_path / "box.ply"), force="mesh", process=False)
+    mesh: Any = trimesh.load(again(tmp_path / "box.ply"), force="mesh", process=False)
     assert len(mesh.faces) == 12
     assert len(mesh.vertices) == 24  # four corners of each side
 

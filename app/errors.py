@@ -66,6 +66,7 @@ CODES = {  # of errors, for programs; the description of the API has them
     "no_feature": "a vector has no feature to walk from",
     "no_feedback": "the service keeps no feedback",
     "no_original": "the original of the item is not kept",
+    "no_labels": "there is no label to choose from",
     "no_words": "there is no text whose words could be looked for",
     "url_refused": "the service fetches nothing from this address",
     "url_failed": "the file did not come from its address as it should",

@@ -28,6 +28,7 @@ from app.http.routes import (
     insight,
     items,
     jobs,
+    labels,
     originals,
     pages,
     search,
@@ -46,7 +47,9 @@ ABOUT = (
     "/v1/collections/{collection}/... names the collection, by its name or an alias; the short form /v1/... "
     "is about the default collection."
 )
-COLLECTION_ROUTERS = (search, bulk, originals, items, facets, feedback, embeddings, snapshots, info, insight)
+COLLECTION_ROUTERS = (
+    *(search, bulk, originals, items, facets, feedback, embeddings, snapshots, info, insight, labels),
+)
 SERVICE_ROUTERS = (collections, jobs, health, pages, agents)
 
 

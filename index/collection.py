@@ -70,14 +70,13 @@ class Collection(AbstractContextManager["Collection"]):
         texts: TextIndexes,
         read_only: bool,
     ) -> None:
-        self.blobs, self.plan = blobs, plan
+        self.blobs, self.plan, self.texts = blobs, plan, texts
         self._space, self._store, self._lock, self._read_only = space, store, lock, read_only
         self._changing, self._closed, self._bitmaps = threading.Lock(), False, FilterCache()
         self._strangers = StrangerSample()
         self._planned, self._derived = planned, planned(plan)
         self._derived.restore(store)
         self._derived.follow(store)
-        self.texts = texts
         self.texts.open()
 
     @classmethod
@@ -317,12 +316,15 @@ class Collection(AbstractContextManager["Collection"]):
 
     def fit_evidence(self, encode: TextEncoder | None = None) -> EvidenceModel:
         """Fit how the evidence of all legs is weighted, and store it. Short queries need an encoder."""
-        writes = not self._read_only
-        return fit_collection(self._readable(), self._space, self.scoring, encode, writes=writes)
+        return fit_collection(self._readable(), self._space, self.scoring, encode, writes=not self._read_only)
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
         """What scores items on all legs, for a moment in which nothing changes."""
+        if self._lock is None and self._readable().version() != self.version:
+            with self._changing, self._readable().moment():
+                self.texts.catch_up()
+                self._derived.catch_up(self._store)
         with self._derived.gate.reading(), self._readable().moment() as now:
             yield self._searcher().scorer(now), now
 

@@ -17,6 +17,7 @@ TAGS = {
     "search": "Find items by texts, images, meshes, items and vectors.",
     "items": "Write, read, change, list and remove items, and look at their pictures.",
     "facets": "Count the values of payload keys.",
+    "labels": "Rank candidates, choose among labels, and propose, accept and remove tags.",
     "feedback": "Keep verdicts on hits, and read them.",
     "insight": "See why an item matches, and how general a query is.",
     "embeddings": "Get index vectors of texts, images and meshes, in the shape of OpenAI's API.",

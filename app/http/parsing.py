@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from app.errors import ApiError, describe_errors
 from app.http.schemas.items import ItemBody
+from app.http.schemas.labels import RerankBody, SubjectBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
 from app.ingest.sources import ItemSource
 from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
@@ -25,6 +26,7 @@ from multifold.types import Side, Target
 
 SMALL_BODY = 64 * 1024  # bytes that are read faster than a thread is woken
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
+SUBJECT_FIELDS = ("text", "image", "mesh", "id")
 FORM_QUERY_FIELDS = QUERY_FIELDS[:3]
 FORM_OBJECTS = ("filter", "examples")  # in JSON
 FORM_EXTRA_FIELDS = (*FORM_OBJECTS, "mesh_format")
@@ -54,12 +56,25 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def parse_parts(body: SearchBody, max_text: int) -> WeightedParts:
+def parse_parts(body: SearchBody | RerankBody, max_text: int) -> WeightedParts:
+    target: Target = body.target if isinstance(body, SearchBody) else "item"
     if body.mix is None:
-        return ((parse_query_part(body, body.target, max_text), 1.0),)
+        return ((parse_query_part(body, target, max_text), 1.0),)
     if alone := _given_fields(body):
         raise _query_error(["mix", *alone])
-    return tuple((parse_query_part(part, body.target, max_text), part.weight) for part in body.mix)
+    return tuple((parse_query_part(part, target, max_text), part.weight) for part in body.mix)
+
+
+def parse_subject(body: SubjectBody, max_text: int) -> QueryPart:
+    """What is ranked or classified: an item, or a text, an image or a mesh that is no item."""
+    given = [name for name in SUBJECT_FIELDS if getattr(body, name) is not None]
+    if len(given) != 1:
+        code = "several_queries" if given else "no_query"
+        sentence = f"name exactly one of {', '.join(SUBJECT_FIELDS)}, not {' and '.join(given) or 'nothing'}"
+        raise ApiError(422, code, sentence)
+    if body.id is not None:
+        return query.ItemQueryPart(body.id, PREFERRED_SIDES)
+    return parse_content(given[0], getattr(body, given[0]), body.mesh_format, max_text)
 
 
 async def parse_search_form(form: FormData, max_text: int) -> tuple[WeightedParts, SearchOptions]:

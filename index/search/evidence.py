@@ -291,12 +291,13 @@ class StrangerSample:
 
     def __init__(self) -> None:
         self._editions: Ids = np.empty(0, np.int64)
-        self._size = 0  # of the collection when they were drawn
+        self._size = self._version = 0  # of the collection when they were drawn
 
-    def editions(self, now: Connection, size: int) -> Ids:
-        """The present sample, rising, of a collection of so many items."""
-        if not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
-            self._editions, self._size = sample_editions(now, STRANGERS), size
+    def editions(self, now: Connection, size: int, version: int) -> Ids:
+        """The present sample, rising, of a collection of so many items; what is written anew leaves it."""
+        changed = abs(version - self._version) > size / 4
+        if changed or not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
+            self._editions, self._size, self._version = sample_editions(now, STRANGERS), size, version
         return self._editions
 
 

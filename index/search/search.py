@@ -159,7 +159,7 @@ class Searcher:
 
     def scorer(self, now: Connection) -> EvidenceScorer:
         """What scores items on all legs."""
-        strangers = self.strangers.editions(now, self.derived.size())
+        strangers = self.strangers.editions(now, self.derived.size(), self.derived.version)
         return EvidenceScorer(self.derived, strangers, self.texts.words, self.texts.reader)
 
     def _page(self, ask: SearchRequest, now: Connection) -> RankedPage | None:

@@ -105,6 +105,12 @@ def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e
     return np.unique([connection.scalar(following, {"mark": mark}) for mark in marks]).astype(np.int64)
 
 
+def editions_of(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """The present edition of each of these items that is there."""
+    chosen = select(items.c.id, items.c.edition).where(items.c.id.in_(VALUES))
+    return {row.id: row.edition for row in item_rows.read_rows(connection, chosen, ids)}
+
+
 def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
     """Items of these rows, with their observations in the order they were given; see `Item.damaged`."""
     of_these = select(observations).where(observations.c.edition.in_([row["edition"] for row in rows]))

@@ -24,6 +24,7 @@ with needs_extra("serve"):
 
 PAGE_ITEMS = 1_000  # items that are read together
 PATH = "path"
+MACHINE_TAGS = "machine_tags"  # of a payload: what a model said, which is evidence of nothing
 _INGESTED = {"source", PATH, "content"}  # what a folder's ingest notes beside the user's own
 _NOTES = {
     "source",
@@ -55,10 +56,11 @@ def texts_of(connection: Connection, editions: Sequence[int]) -> list[ItemTexts]
 
 
 def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mapping[str, Any]) -> ItemTexts:
-    """What is written of an item: hashes, UUIDs and what an ingest notes for itself are left out."""
+    """What is written of an item: hashes, UUIDs, machine-made tags and notes of an ingest are left out."""
     ingested = payload.keys() >= _INGESTED
     path = payload[PATH] if ingested and isinstance(payload[PATH], str) else None
-    own = {key: value for key, value in payload.items() if not (ingested and key in _NOTES)}
+    left_out = {MACHINE_TAGS, *(_NOTES if ingested else ())}
+    own = {key: value for key, value in payload.items() if key not in left_out}
     values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
     return ItemTexts(edition, name, path, tuple(captions), tuple(values))
 

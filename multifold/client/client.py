@@ -18,6 +18,7 @@ from typing import IO
 from multifold.client.administration import AdminMethods
 from multifold.client.calls import Call, path_segment
 from multifold.client.collection import CollectionMethods
+from multifold.client.labels import LabelMethods
 from multifold.client.request_models import MixPart, NewItem, Search
 from multifold.client.transport import AsyncServiceConnection, ServiceConnection, ServiceError
 from multifold.durable import replace_file
@@ -30,7 +31,7 @@ READY = Call("GET", "/readyz", lambda response: bool(response.json()["status"] =
 __all__ = ["AsyncClient", "Client", "Examples", "MixPart", "NewItem", "Search", "ServiceError"]
 
 
-class Client(CollectionMethods, AdminMethods, ServiceConnection):
+class Client(CollectionMethods, LabelMethods, AdminMethods, ServiceConnection):
     """Talks to one service about one collection. Safe to share between threads; close it, or use a `with`."""
 
     def ready(self) -> bool:
@@ -57,7 +58,7 @@ class Client(CollectionMethods, AdminMethods, ServiceConnection):
         return Path(path)
 
 
-class AsyncClient(CollectionMethods, AdminMethods, AsyncServiceConnection):
+class AsyncClient(CollectionMethods, LabelMethods, AdminMethods, AsyncServiceConnection):
     """The same for programs with an event loop: every method is awaited, `items` and `judgements` are
     iterated over by `async for`."""
 

@@ -35,6 +35,7 @@ OPTION_FIELDS = (
     "duplicates",
     "after",
 )
+RERANK_FIELDS = (*QUERY_FIELDS, "mesh_format", "side", "lexical")  # of a search
 FLAGS = ("offset", "exact", "explain", "diversity")  # sent if they are set
 
 
@@ -203,6 +204,21 @@ class NewItem:
         parts += [image_part("images", image) for image in self.images]
         parts += mesh_parts(self.mesh, self.mesh_format)
         return [*parts, form_field("payload", json.dumps(self.payload or {}))]
+
+
+def vocabulary(
+    labels: Sequence[str] | Mapping[str, Sequence[str]] | None,
+    key: str | None,
+    templates: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Labels to choose from; a mapping gives each one its prompts."""
+    refuse_single_text(None if isinstance(labels, Mapping) else labels)
+    named: list[Any] | None = None
+    if isinstance(labels, Mapping):
+        named = [{"label": label, "prompts": list(prompts)} for label, prompts in labels.items()]
+    elif labels is not None:
+        named = list(labels)
+    return given(labels=named, key=key, templates=None if templates is None else list(templates))
 
 
 Fields = ParamSpec("Fields")

@@ -1,13 +1,4 @@
-"""Classification of a labelled manifest: zero-shot, and by a linear probe.
-
-Zero-shot, an item's class is the one whose prompts it is nearest to, averaged as its geometry's paper does:
-
-- one unit vector, the mean of unit vectors (clip and elliptic, as CLIP does);
-- one vector, that of the mean feature (Euclidean; Lorentz, whose features are tangent vectors; clouds, whose
-  features are what they embed as, left at their length);
-- no vector at all: an item's scores with all prompts are averaged (oblique, whose paper averages distances;
-  it matters for the geodesic).
-"""
+"""Classification of a labelled manifest: zero-shot (see zero_shot.py), and by a linear probe."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,17 +8,14 @@ import numpy as np
 from jaxtyping import Float32
 
 from multifold import manifest
+from multifold.analysis.zero_shot import PROMPTS, fill_prompts, label_vectors
 from multifold.errors import MultifoldError
 from multifold.scores import similarities
-from multifold.types import Features, pool_mean
+from multifold.types import Features
 from training.evaluate.protocols import accuracy, category_of
 from training.evaluate.subject import EvaluatedEncoder, TestSet, encode_test_set
 from training.retrieval.directions import RetrievalEncoder
 from training.retrieval.features import FeatureBank
-
-PROMPTS = ("{}", "a {}", "a photo of a {}", "a picture of a {}", "a rendering of a {}", "a 3D model of a {}")
-UNIT = ("clip", "elliptic", "sphere")
-APART = ("oblique", "oblique_multi", "oblique_geodesic")
 
 
 def measure_classes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
@@ -65,11 +53,8 @@ def class_scores(
     prompts: Sequence[str] = PROMPTS,
 ) -> Float32[np.ndarray, "b c"]:
     """Scores of items with classes; the prompts are the query side."""
-    texts = [encoder.texts([prompt.format(name) for prompt in prompts]).features for name in classes]
-    if geometry in UNIT:
-        texts = [some / np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1e-12) for some in texts]
-    queries = np.concatenate(texts) if geometry in APART else np.stack([pool_mean(some) for some in texts])
-    scores = similarities(encoder, encoder.vectors(queries), encoder.vectors(items)).T
+    queries = label_vectors(encoder, geometry, [fill_prompts(name, prompts) for name in classes])
+    scores = similarities(encoder, np.concatenate(queries), encoder.vectors(items)).T
     means: Float32[np.ndarray, "b c"] = scores.reshape(len(items), len(classes), -1).mean(axis=2)
     return means
 

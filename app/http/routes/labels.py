@@ -1,0 +1,185 @@
+"""POST /v1/rerank and /v1/classify, and tags that are proposed, accepted and removed."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from fastapi import APIRouter, Request
+
+from app.collections import machine_tags
+from app.collections.machine_tags import NO_KEY
+from app.errors import ApiError
+from app.http.dependencies import CollectionDep
+from app.http.openapi import body_route, error_responses
+from app.http.parsing import check_text, parse_filter, parse_parts, parse_subject, read_body
+from app.http.schemas.labels import (
+    MAX_LABELS,
+    ClassifyBody,
+    LabelBody,
+    RerankBody,
+    TagAcceptBody,
+    TagProposalBody,
+    TagRemoveBody,
+    VocabularyBody,
+)
+from app.http.schemas.search import SearchOptions
+from app.runtime.runtime import CollectionRuntime
+from app.search import labelling
+from app.search.labelling import Label, as_candidate
+from app.search.query import EncodedPart, ItemQueryPart, QueryPart, search_request, side_of
+from index.search.evidence import LEGS
+from multifold.analysis.zero_shot import PROMPTS, fill_prompts
+from multifold.types import ConfidenceBasis, Leg
+from multifold.wire import labels as wire
+from multifold.wire.search import EvidenceShare
+
+router = APIRouter(tags=["labels"])
+
+
+@router.post("/rerank", **body_route(RerankBody, 404))
+async def rerank(request: Request, runtime: CollectionDep) -> wire.RerankAnswer:
+    """Put candidates in the order of their evidence for a query: items, texts, images and meshes."""
+    body, service = await read_body(request, RerankBody, runtime.run), runtime.service
+    runtime.check_many(len(body.candidates), "candidates")
+    parts = parse_parts(body, service.settings.max_text)
+    named = [parse_subject(one, service.settings.max_text) for one in body.candidates]
+    asked = await asyncio.gather(*(runtime.query_encoder.encode(part) for part, _ in parts))
+    encoded = await asyncio.gather(*(_encode(runtime, part) for part in named))
+    candidates = [as_candidate(part, one) for part, one in zip(named, encoded, strict=True)]
+    options, evidence = SearchOptions.model_validate({"lexical": body.lexical}), service.evidence.now()
+    search = search_request(
+        parts, [one.vector for one in asked], options, None, {}, evidence, service.settings
+    )
+    version = service.collection.version
+    ranked = await runtime.run(partial(labelling.rank_candidates, service, search, candidates, evidence))
+    side = side_of(parts)
+    basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
+    return wire.RerankAnswer(
+        candidates=tuple(
+            wire.RerankedCandidate(
+                index=one.place,
+                id=body.candidates[one.place].id,
+                score=one.evidence,
+                confidence=one.confidence if side else None,
+                evidence=_shares(one.legs),
+            )
+            for one in ranked[: body.limit]
+        ),
+        calibrated_by=basis if side else None,
+        version=version,
+        bundle=service.encoder.bundle.name,
+        warnings=_warnings([*asked, *encoded]),
+    )
+
+
+@router.post("/classify", **body_route(ClassifyBody, 404))
+async def classify(request: Request, runtime: CollectionDep) -> wire.ClassifyAnswer:
+    """Which of some labels an item, a text, an image or a mesh is, or none of them."""
+    body, service = await read_body(request, ClassifyBody, runtime.run), runtime.service
+    part = parse_subject(body, service.settings.max_text)
+    labels = await _labels(runtime, body)
+    encoded = await _encode(runtime, part)
+    version = service.collection.version
+    subject = as_candidate(part, encoded)
+    found, legs = await runtime.run(partial(labelling.classify, service, subject, labels, body.key))
+    chances = [
+        wire.LabelChance(
+            label=label.text,
+            confidence=float(found.confidence[0, place]),
+            evidence=_shares(dict(zip(LEGS, legs[0, place].tolist(), strict=True))),
+        )
+        for place, label in enumerate(labels)
+    ]
+    return wire.ClassifyAnswer(
+        labels=tuple(sorted(chances, key=lambda one: -one.confidence)),
+        none=float(found.none[0]),
+        calibrated_by=found.basis,
+        version=version,
+        bundle=service.encoder.bundle.name,
+        warnings=_warnings([encoded]),
+    )
+
+
+@router.post("/items/tags:propose", **body_route(TagProposalBody, 400, 404))
+async def propose_tags(request: Request, runtime: CollectionDep) -> wire.TagProposalAnswer:
+    """Tags that items may have, each with its confidence. Nothing is written."""
+    body, service = await read_body(request, TagProposalBody, runtime.run), runtime.service
+    labels, where = await _labels(runtime, body, body.words), parse_filter(body.filter)
+    version = service.collection.version
+    work = partial(labelling.propose_tags, service, body.ids, where, body.after, body.limit)
+    found = await runtime.run(lambda: work(labels, body.key, body.several))
+    items = {
+        name: [tag for tag in tags if tag[1] >= body.min_confidence][: body.best]
+        for name, tags in found.tags.items()
+    }
+    return wire.TagProposalAnswer(
+        items=tuple(
+            wire.ProposedTags(name, tuple(wire.ProposedTag(tag=tag, confidence=sure) for tag, sure in tags))
+            for name, tags in items.items()
+        ),
+        key=body.key,
+        next=found.next,
+        calibrated_by="prior" if found.chances is None else found.chances.basis,
+        version=version,
+        bundle=service.encoder.bundle.name,
+    )
+
+
+@router.post("/items/tags:accept", responses=error_responses(400, 413, 422, 429, 503))
+async def accept_tags(runtime: CollectionDep, body: TagAcceptBody) -> wire.TagChangeAnswer:
+    """Write proposed tags into the payload of items, where they are marked as machine-made."""
+    tags: dict[str, list[str]] = {}
+    for one in body.items:
+        every = [(tag, 1.0) if isinstance(tag, str) else (tag.tag, tag.confidence) for tag in one.tags]
+        sure = [tag for tag, confidence in every if confidence >= body.min_confidence]
+        tags.setdefault(one.id, []).extend(sure)
+    work = partial(machine_tags.accept_tags, runtime.service, tags, body.key or NO_KEY)
+    changed, missing = await runtime.run(work)
+    runtime.audit("tag", changed, len(changed))
+    return wire.TagChangeAnswer(len(changed), tuple(missing), runtime.service.collection.version)
+
+
+@router.post("/items/tags:remove", responses=error_responses(400, 413, 422, 429, 503))
+async def remove_tags(runtime: CollectionDep, body: TagRemoveBody) -> wire.TagChangeAnswer:
+    """Remove machine-made tags: all of them, or those of some items, of a key, or some tags."""
+    where = parse_filter(body.filter)
+    work = partial(machine_tags.remove_tags, runtime.service, body.ids, where, body.key, body.tags)
+    changed = await runtime.run(work)
+    runtime.audit("untag", changed, len(changed))
+    return wire.TagChangeAnswer(len(changed), (), runtime.service.collection.version)
+
+
+async def _labels(runtime: CollectionRuntime, body: VocabularyBody, words: int | None = None) -> list[Label]:
+    """The labels that a body names, each once."""
+    service, templates = runtime.service, body.templates or PROMPTS
+    named: Sequence[str | LabelBody] = body.labels or []
+    if body.labels is None and words is not None:
+        named = await runtime.run(lambda: labelling.common_words(service, words))
+    elif body.labels is None and body.key is not None:
+        key = body.key
+        named = await runtime.run(lambda: labelling.values_of(service, key, MAX_LABELS))
+    every: dict[str, Label] = {}
+    for one in named:
+        text = one if isinstance(one, str) else one.label
+        prompts = fill_prompts(text, templates) if isinstance(one, str) else tuple(one.prompts)
+        for checked in (text, *prompts):
+            check_text(checked, service.settings.max_text)
+        every.setdefault(text.casefold(), Label(text, prompts))
+    if not every:
+        raise ApiError(422, "no_labels", "name 'labels', or a 'key' of the payload that has texts")
+    return list(every.values())
+
+
+async def _encode(runtime: CollectionRuntime, part: QueryPart) -> EncodedPart | None:
+    """What is no item, as the encoder has it; an item is there already."""
+    return None if isinstance(part, ItemQueryPart) else await runtime.query_encoder.encode(part)
+
+
+def _shares(legs: Mapping[Leg, float]) -> tuple[EvidenceShare, ...]:
+    """What each leg says, the strongest first."""
+    said = sorted(legs.items(), key=lambda pair: -pair[1])
+    return tuple(EvidenceShare(leg, value) for leg, value in said if value)
+
+
+def _warnings(encoded: Sequence[EncodedPart | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for part in encoded if part is not None for one in part.warnings))

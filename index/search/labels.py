@@ -1,0 +1,254 @@
+"""Which of some labels an item is, or a thing that is no item: the evidence of every leg for every label.
+
+The encoder compares the prompts of a label with each side; its scores are standardised by those of all labels
+with all strangers, so labels are compared as the encoder compares them. Captions and names say whether they
+have the words of a label, and a text reader how near they are. Payloads are not looked at: they may hold the
+answer. Where enough strangers have an answer, the weights are fitted on these; else they hold without a fit.
+They are fitted for what a subject has: for a picture alone on the pictures of the strangers alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from index.contracts import Ids, Space
+from index.search.engine_set import Candidates
+from index.search.evidence import HIGHEST, LEGS, LOWEST, EvidenceScorer, no_sizes
+from index.search.reranking import FEW, OutsideThing, score_outside
+from index.search.search import engine_query
+from index.texts.item_texts import texts_of
+from index.texts.words import WordIndex
+from multifold.errors import needs_extra
+from multifold.types import Leg, Vectors
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+COLUMNS = ("text", "picture", "words", "reader", "none")  # what is weighted; "none" is none of the labels
+TEXT, PICTURE, WORDS, READER, NONE = range(len(COLUMNS))
+COLUMN_OF: Mapping[Leg, int] = {
+    "text": TEXT,
+    "image": PICTURE,
+    "shape": PICTURE,
+    "words": WORDS,
+    "reader": READER,
+}
+PRIOR = np.array([0.8, 1.0, 1.2, 0.4, 1.4])  # of standard deviations, of having all words, of "none"
+PRIOR_SPREAD = 2.0
+PICTURES = [LEGS.index("image"), LEGS.index("shape")]
+FEWEST_ANSWERS = 40  # from which the weights are fitted
+LACKING = 8  # one in so many of them is asked without the right label too
+STEPS, NEAR = 40, 1e-4  # of Newton's method: the most, and when it ends
+
+LabelBasis: TypeAlias = Literal["collection", "prior"]
+LabelWeights: TypeAlias = Float64[np.ndarray, " w"]
+LegTable: TypeAlias = Float64[np.ndarray, "n l w"]  # what each leg says of a label, before it is weighted
+LabelTable: TypeAlias = Float64[np.ndarray, "_ _ w"]  # of each subject and label; the last label is "none"
+Answers: TypeAlias = Sequence[frozenset[int]]  # which labels each stranger is known to be
+
+
+@dataclass(frozen=True, eq=False)
+class LabelQuery:
+    """A label, and the index vectors of its prompts, whose scores are averaged."""
+
+    text: str
+    vectors: Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class LabelChances:
+    """How sure each label is for each subject."""
+
+    confidence: Float64[np.ndarray, "n l"]
+    none: Float64[np.ndarray, " n"]  # that it is none of them; of labels that exclude one another
+    weights: Float64[np.ndarray, "n w"]
+    basis: LabelBasis
+
+    def shares(self, legs: LegTable) -> LegTable:
+        """What each leg says of each label, in nats."""
+        shares: LegTable = legs * self.weights[:, None, [COLUMN_OF[leg] for leg in LEGS]]
+        return shares
+
+
+class LabelScorer:
+    """Compares subjects and the strangers of a collection with labels."""
+
+    def __init__(
+        self, scorer: EvidenceScorer, space: Space, now: Connection, labels: Sequence[LabelQuery]
+    ) -> None:
+        self._scorer, self._space, self._now, self._labels = scorer, space, now, labels
+
+    def table(
+        self, inside: Ids, outside: Sequence[OutsideThing] = ()
+    ) -> tuple[LabelTable, LabelTable, LegTable]:
+        """Of the subjects, which are editions that rise and things that are no items; and of the strangers;
+        and how the columns of each subject are made of its legs.
+        """
+        editions = np.union1d(inside, self._scorer.strangers)
+        strangers = np.flatnonzero(np.isin(editions, self._scorer.strangers))
+        others = np.arange(len(editions), len(editions) + len(outside))
+        subjects = np.concatenate([np.searchsorted(editions, inside), others]).astype(np.int64)
+        legs = np.zeros((len(editions) + len(outside), len(self._labels), len(LEGS)))
+        for place, leg in enumerate(LEGS):
+            scores = self._scores(leg, editions, outside)
+            legs[:, :, place] = scores if leg == "words" else _standardised(scores, strangers, subjects)
+        both = np.all(np.any(legs[:, :, PICTURES], axis=1), axis=1)
+        legs[both] *= np.where(np.isin(np.arange(len(LEGS)), PICTURES), 0.5, 1.0)  # they are one column
+        values = np.zeros((len(legs), len(self._labels) + 1, len(COLUMNS)))
+        for place, leg in enumerate(LEGS):
+            values[:, :-1, COLUMN_OF[leg]] += legs[:, :, place]
+        values[:, -1, NONE] = 1.0
+        return values[subjects], values[strangers], legs[subjects]
+
+    def _scores(self, leg: Leg, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
+        if leg == "words":
+            return self._words(editions, outside)
+        if leg == "reader":
+            return self._read(editions, outside)
+        among = Candidates(editions, no_sizes(editions))
+        columns = []
+        for label in self._labels:
+            each = []
+            for vector in label.vectors:
+                query = engine_query(self._space, vector)
+                own = np.full(len(outside), np.nan, np.float32)
+                of_side = [place for place, one in enumerate(outside) if one.side == leg]
+                if of_side:
+                    vectors = np.stack([outside[place].vector for place in of_side])
+                    own[of_side] = score_outside(self._space, vector, vectors)
+                each.append(np.concatenate([self._scorer.engines.scores(query, leg, "mean", among), own]))
+            columns.append(np.mean(each, axis=0))
+        return np.stack(columns, axis=1)
+
+    def _words(self, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
+        """The share of a label's words that captions and name have."""
+        known = {one.edition: one for one in texts_of(self._now, editions.tolist())}
+        texts = [replace(one, edition=place, values=()) for place, one in enumerate(known.values())]
+        texts += [one.texts(place) for place, one in enumerate(outside, len(texts))]
+        index = WordIndex(None if self._scorer.words is None else self._scorer.words.languages)
+        index.add(texts)
+        places = np.arange(len(texts), dtype=np.int64)
+        there = np.concatenate([np.isin(editions, list(known)), np.ones(len(outside), np.bool_)])
+        scores = np.zeros((len(there), len(self._labels)), np.float32)
+        for column, label in enumerate(self._labels):
+            scores[there, column] = index.weigh(label.text, places)[1]
+        return scores
+
+    def _read(self, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
+        reader = self._scorer.reader
+        scores = np.full((len(editions) + len(outside), len(self._labels)), np.nan, np.float32)
+        if reader is None:
+            return scores
+        texts = [one.texts(place) for place, one in enumerate(outside)]
+        for column, label in enumerate(self._labels):
+            read = [reader.scores(label.text, editions), reader.scores_of(label.text, texts)]
+            scores[:, column] = np.concatenate(read)
+        scores[scores == 0] = np.nan
+        return scores
+
+
+def _standardised(
+    scores: Float32[np.ndarray, "n l"], strangers: Ids, subjects: Ids
+) -> Float64[np.ndarray, "n l"]:
+    """By how many deviations of strangers with labels each score lies above their median; 0 where missing."""
+    known = scores[strangers]
+    if (~np.isnan(known)).any(axis=1).sum() < FEW:
+        known = scores[np.union1d(strangers, subjects)]
+    known = known[~np.isnan(known)]
+    if len(known) < 2:
+        return np.zeros(scores.shape)
+    middle = np.median(known)
+    spread = max(1.4826 * float(np.median(np.abs(known - middle))), float(known.std()) / 2, 1e-9)
+    standard: Float64[np.ndarray, "n l"] = np.nan_to_num(
+        np.clip((scores.astype(np.float64) - middle) / spread, LOWEST, HIGHEST)
+    )
+    return standard
+
+
+def judge_labels(
+    subjects: LabelTable, strangers: LabelTable, answers: Answers | None, *, exclusive: bool
+) -> LabelChances:
+    """How sure each label is for each subject; `answers` are those of the strangers, where there are any."""
+    weights = np.tile(PRIOR, (len(subjects), 1))
+    fitted = np.zeros(len(subjects), np.bool_)
+    if answers is not None:
+        having, known = _columns_of(subjects), np.array([bool(one) for one in answers], np.bool_)
+        for pattern in np.unique(having, axis=0):
+            chosen = np.flatnonzero(known & (_columns_of(strangers) >= pattern).all(axis=1))
+            if len(chosen) >= FEWEST_ANSWERS:
+                alike = (having == pattern).all(axis=1)
+                of_chosen = [answers[place] for place in chosen.tolist()]
+                weights[alike] = fit_labels(strangers[chosen] * pattern, of_chosen, exclusive)
+                fitted |= alike
+    evidence = np.einsum("nlw,nw->nl", subjects, weights)
+    if not exclusive:  # each label is one of so many
+        evidence[~fitted, -1] += np.log(subjects.shape[1])
+    chances = _shares(evidence) if exclusive else 1 / (1 + np.exp(evidence[:, -1:] - evidence))
+    basis: LabelBasis = "collection" if fitted.all() and len(fitted) else "prior"
+    return LabelChances(chances[:, :-1], chances[:, -1], weights, basis)
+
+
+def _columns_of(table: LabelTable) -> Bool[np.ndarray, "_ w"]:
+    """Which columns each subject has anything in; words are there where there may be a text."""
+    there: Bool[np.ndarray, "_ w"] = np.any(table != 0, axis=1)
+    there[:, WORDS] |= there[:, TEXT] | there[:, READER]
+    return there
+
+
+def fit_labels(table: LabelTable, answers: Answers, exclusive: bool) -> LabelWeights:
+    """The weights under which the answers are likeliest, near those that hold without a fit.
+
+    Labels that exclude one another are asked with the right one, some again without it, where the answer
+    is "none of them". Others are asked one by one.
+    """
+    right = np.zeros(table.shape[:2], np.bool_)
+    for place, some in enumerate(answers):
+        right[place, list(some)] = True
+    if exclusive:
+        values = np.concatenate([table, table[::LACKING]])
+        there = np.ones(values.shape[:2], np.bool_)
+        there[len(table) :][right[::LACKING]] = False
+        wanted = np.concatenate([right, np.zeros_like(right[::LACKING])])
+        wanted[len(table) :, -1] = True
+    else:
+        one_by_one = table[:, :-1].reshape(-1, 1, len(COLUMNS))
+        nothing = np.broadcast_to(table[0, -1], one_by_one.shape)
+        values = np.concatenate([one_by_one, nothing], axis=1)
+        there = np.ones(values.shape[:2], np.bool_)
+        wanted = np.stack([right[:, :-1].ravel(), ~right[:, :-1].ravel()], axis=1)
+    return _likeliest(values, there, wanted)
+
+
+def _likeliest(
+    values: LabelTable, there: Bool[np.ndarray, "n l"], wanted: Bool[np.ndarray, "n l"]
+) -> LabelWeights:
+    """A conditional logistic model, with no weight of a leg below 0."""
+    weights = PRIOR.copy()
+    target = np.einsum("nl,nlw->w", wanted / np.maximum(wanted.sum(axis=1, keepdims=True), 1), values)
+    for _ in range(STEPS):
+        shares = _shares(np.where(there, values @ weights, -np.inf))
+        mean = np.einsum("nl,nlw->nw", shares, values)
+        slope = mean.sum(axis=0) - target + (weights - PRIOR) / PRIOR_SPREAD**2
+        flat = values.reshape(-1, len(COLUMNS))
+        bend = (
+            (flat * shares.reshape(-1, 1)).T @ flat - mean.T @ mean + np.eye(len(COLUMNS)) / PRIOR_SPREAD**2
+        )
+        free = (weights > 0) | (slope < 0)
+        free[NONE] = True
+        step = np.zeros(len(COLUMNS))
+        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
+        moved = weights - np.clip(step, -1, 1)
+        moved[:NONE] = np.maximum(moved[:NONE], 0)
+        if np.abs(moved - weights).max() < NEAR:
+            break
+        weights = moved
+    return weights
+
+
+def _shares(evidence: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
+    likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    shares: Float64[np.ndarray, "n l"] = likely / likely.sum(axis=1, keepdims=True)
+    return shares

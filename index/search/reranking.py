@@ -1,0 +1,149 @@
+"""Scores candidates that are named: items of the collection, and things that are not in it.
+
+They get the evidence that a search with the target `item` gives, as if they were all that is to be found: the
+same legs and weights, standardised by the same strangers of the collection. Where the collection lacks a side
+that a candidate has, the candidates stand for its strangers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32
+
+from index.contracts import Space
+from index.search.evidence import (
+    LEGS,
+    EvidenceQuery,
+    EvidenceScorer,
+    LegScores,
+    SideModel,
+    no_sizes,
+)
+from index.texts.contracts import ItemTexts
+from multifold.scores import VectorScorer, similarities
+from multifold.types import Leg, Mix, Side, Vector, Vectors
+
+FEW = 8  # strangers that have a side, below which candidates stand for them
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideThing:
+    """A text, a picture or a mesh that no item of the collection is of."""
+
+    side: Side
+    vector: Vector
+    text: str | None = None
+
+    def texts(self, edition: int) -> ItemTexts:
+        """What is written of it."""
+        return ItemTexts(edition, "", captions=() if self.text is None else (self.text,))
+
+
+RerankCandidate: TypeAlias = int | OutsideThing  # an edition, or what is no item
+
+
+@dataclass(frozen=True)
+class RankedCandidate:
+    """A candidate by its place among those that were given."""
+
+    place: int
+    evidence: float  # in nats
+    confidence: float
+    legs: dict[Leg, float]  # what each leg adds to the evidence
+
+
+def rerank(
+    scorer: EvidenceScorer,
+    space: Space,
+    query: EvidenceQuery,
+    vector: Vector | Mix,
+    model: SideModel,
+    candidates: Sequence[RerankCandidate],
+) -> list[RankedCandidate]:
+    """The candidates, best first; ties stay in their order."""
+    outside = [one for one in candidates if isinstance(one, OutsideThing)]
+    inside = np.array([one for one in candidates if not isinstance(one, OutsideThing)], np.int64)
+    editions = np.union1d(inside, scorer.strangers)
+    scores = scorer.scores(query, editions, no_sizes(editions))
+    scores = _with_outside(scores, scorer, space, query, vector, outside)
+    numbers = iter(range(len(editions), len(editions) + len(outside)))
+    rows = np.array(
+        [
+            next(numbers) if isinstance(one, OutsideThing) else np.searchsorted(editions, one)
+            for one in candidates
+        ]
+    )
+    strangers = np.isin(np.arange(len(scores.editions)), np.flatnonzero(np.isin(editions, scorer.strangers)))
+    table = scores.table(comparable(scores, strangers, rows))
+    ratios = table.by_leg(model.weights)[rows]
+    evidence = ratios.sum(axis=1)
+    everything = float(np.logaddexp.reduce(np.append(evidence, 0.0)))  # or none of them
+    chances = model.chances(evidence, table.whole[rows], everything, len(rows))
+    order = np.argsort(-evidence, kind="stable").tolist()
+    chances[order] = np.minimum.accumulate(chances[order])
+    return [
+        RankedCandidate(
+            place,
+            float(evidence[place]),
+            float(chances[place]),
+            {leg: float(ratios[place, k]) for k, leg in enumerate(LEGS) if ratios[place, k]},
+        )
+        for place in order
+    ]
+
+
+def comparable(
+    scores: LegScores, strangers: Bool[np.ndarray, " n"], rows: np.ndarray
+) -> Bool[np.ndarray, " n"]:
+    """By which rows scores are standardised: the strangers, with the candidates where one has a rare side."""
+    for values in scores.scores.values():
+        there = ~np.isnan(values)
+        if there[rows].any() and there[strangers].sum() < FEW:
+            both = strangers.copy()
+            both[rows] = True
+            return both
+    return strangers
+
+
+def _with_outside(
+    scores: LegScores,
+    scorer: EvidenceScorer,
+    space: Space,
+    query: EvidenceQuery,
+    vector: Vector | Mix,
+    outside: Sequence[OutsideThing],
+) -> LegScores:
+    """The scores with those of things that are no items behind them."""
+    if not outside:
+        return scores
+    first = int(scores.editions[-1]) + 1 if len(scores.editions) else 0
+    editions = np.concatenate([scores.editions, np.arange(first, first + len(outside))])
+    compared = score_outside(space, vector, np.stack([one.vector for one in outside]))
+    legs: dict[Leg, Float32[np.ndarray, " n"]] = {}
+    texts = [one.texts(place) for place, one in enumerate(outside)]
+    coverage = np.zeros(len(outside), np.float32)
+    for leg, values in scores.scores.items():
+        new = np.array(
+            [score if one.side == leg else np.nan for score, one in zip(compared, outside, strict=True)]
+        )
+        if leg == "words" and scorer.words is not None and query.text is not None:
+            new, coverage = scorer.words.weigh_texts(query.text, texts)
+        elif leg == "reader" and scorer.reader is not None and query.text is not None:
+            read = scorer.reader.scores_of(query.text, texts)
+            new = np.where(read == 0, np.nan, read)
+        legs[leg] = np.concatenate([values, new.astype(np.float32)])
+    return replace(
+        scores, editions=editions, scores=legs, coverage=np.concatenate([scores.coverage, coverage])
+    )
+
+
+def score_outside(space: Space, vector: Vector | Mix, vectors: Vectors) -> Float32[np.ndarray, " n"]:
+    """What a search would say of index vectors that are not in the index."""
+    assert isinstance(space, VectorScorer)
+    parts = vector.parts if isinstance(vector, Mix) else ((vector, 1.0),)
+    total = np.zeros(len(vectors), np.float32)
+    for part, weight in parts:
+        total += np.float32(weight) * similarities(space, part[None], vectors)[0]
+    return total

@@ -27,7 +27,7 @@ from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
 from index.contracts import Ids
-from index.search.evidence import COLUMNS, LEGS, NAMES, RING, EvidenceQuery, EvidenceTable, RankedRing, SideModel
+from index.search.evidence import COLUMNS, LEGS, NAMES, RING, EvidenceQuery, EvidenceTable, RankedRing, SideModel, find_rivals
 from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
 from index.search.evidence_questions import questions, read_known_items
 from index.search.search import engine_query
@@ -114,7 +114,8 @@ class ScoredQuery:
     def chances(self, model: SideModel) -> tuple[Float64[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
         """The confidence of the first ten, and which of them are right."""
         ring = self.ranked(model)[1]
-        chances = model.chances(ring.evidence, ring.whole, ring.everything(self.items), self.items)
+        rivals = find_rivals(ring.evidence, self.items, self.table.length)
+        chances = model.chances(ring.evidence, ring.whole, rivals)
         right = self.right[np.searchsorted(self.table.editions, ring.editions)]
         return np.minimum.accumulate(chances)[:DEPTH], right[:DEPTH]
 
@@ -197,13 +198,19 @@ def _print_kind(kind: str, asked: Sequence[AskingPart], found: Mapping[str, Plac
 
 def _print_confidence(sure: Sequence[tuple[str, Sequence[tuple[np.ndarray, np.ndarray]]]]) -> None:
     """The expected calibration error of the first hit and of the first ten, by kind and of all kinds."""
-    print("\n" + head("confidence of", "first hits", "sure", "right", "ECE", "ECE of the first ten"))
+    print("\n" + head("confidence of", "first hits", "sure", "right", "ECE", "by chance", "ECE of the first ten"))
     every = [("all", [one for _, some in sure for one in some])]
     for kind, some in [*sure, *every]:
         first = np.array([chances[0] for chances, _ in some]), np.array([right[0] for _, right in some])
         ten = tuple(np.concatenate(arrays) for arrays in zip(*some, strict=True))
-        means = f"{first[0].mean():.3f}", f"{first[1].mean():.3f}"
-        print(row(kind, len(some), *means, f"{_ece(*first):.3f}", f"{_ece(*ten):.3f}"), flush=True)
+        figures = first[0].mean(), first[1].mean(), _ece(*first), _ece_by_chance(first[0]), _ece(*ten)
+        print(row(kind, len(some), *(f"{one:.3f}" for one in figures)), flush=True)
+
+
+def _ece_by_chance(chances: np.ndarray) -> float:
+    """What a confidence that is true would show, of so few hits."""
+    random = np.random.default_rng(0)
+    return float(np.mean([_ece(chances, random.random(len(chances)) < chances) for _ in range(100)]))
 
 
 def _ece(chances: np.ndarray, right: np.ndarray) -> float:

@@ -71,8 +71,8 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
-CONFIDENCE_PRIOR = (0.1, 0.8, 0.5, -0.3, 0.5)
-GAIN_LIMITS = (-10.0, 12.0)  # nats
+CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)
+GAIN_LIMITS, LEAD_LIMIT = (-10.0, 12.0), 6.0  # nats
 
 
 @dataclass(frozen=True)
@@ -95,25 +95,45 @@ class SideModel:
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
 
-    def chances(
-        self, evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
-    ) -> Evidence:
-        """The confidence of each, given the evidence of all items together and how many there are."""
-        facts = confidence_facts(evidence, whole, everything, items)
+    def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: "Rivals") -> Evidence:
+        """The confidence of each item."""
+        facts = confidence_facts(evidence, whole, rivals)
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
 
 
+@dataclass(frozen=True)
+class Rivals:
+    """What the evidence for an item is compared with: that of the first two, and of all items together."""
+
+    items: int
+    best: float
+    second: float
+    everything: float
+    length: float  # of the query
+
+
+def find_rivals(evidence: Evidence, items: int, length: float) -> Rivals:
+    """Those of candidates among so many items; the evidence of the other items is nothing."""
+    second, best = np.sort(np.append(evidence, [0.0, 0.0]))[-2:] if len(evidence) < 2 else np.sort(evidence)[-2:]
+    everything = np.logaddexp.reduce(np.append(evidence, np.log(max(items - len(evidence), 1))))
+    return Rivals(items, float(best), float(second), float(everything), length)
+
+
 def confidence_facts(
-    evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
-) -> Float64[np.ndarray, "n 5"]:
+    evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
+) -> Float64[np.ndarray, "n 7"]:
     """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
-    evidence of all, whether all words of the query are in the item, in how many items, and a constant.
+    evidence of all, by how much it leads or trails, whether all words of the query are in the item, in how
+    many items, the length of the query, and a constant.
     """
-    gain = np.clip(evidence - np.log(max(items, 1)), *GAIN_LIMITS)
-    lead = np.clip(evidence - everything, -GAIN_LIMITS[1], 0)
+    gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
+    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], 0)
+    lead = np.where(evidence >= rivals.best, rivals.best - rivals.second, evidence - rivals.best)
     peers = np.log(max(1, int(whole.sum())))
-    return np.stack([gain, lead, whole, whole * peers, np.ones(len(evidence))], axis=1)
+    length = np.full(len(evidence), rivals.length)
+    lead = np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT)
+    return np.stack([gain, share, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
 
 
 def prior_weights(side: Side) -> Weights:
@@ -205,7 +225,7 @@ class LegScores:
         missing = np.full(len(self.editions), np.nan, np.float32)
         present = np.stack([~np.isnan(self.scores.get(leg, missing)) for leg in LEGS], axis=1)
         present[:, LEGS.index("words")] &= present[:, LEGS.index("text")]  # a name says nothing against
-        return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE)
+        return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE, self.length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +237,7 @@ class EvidenceTable:
     present: Bool[np.ndarray, "n l"]
     strangers: Bool[np.ndarray, " n"]
     whole: Bool[np.ndarray, " n"]  # which have all words of the query
+    length: float = 0.0  # of the query
 
     def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
@@ -269,10 +290,10 @@ class RankedRing:
         its = (ratios, table.present, table.whole, evidence, learned, judged)
         return cls(table.editions[rows], *(one[rows] for one in its))
 
-    def everything(self, items: int) -> float:
-        """The evidence of all items but examples together; that of others than these is nothing."""
-        others = np.log(max(items - len(self.editions), 1))
-        return float(np.logaddexp.reduce(np.append(self.evidence[~self.judged], others)))
+    def rivals(self, items: int, length: float) -> Rivals:
+        """What the items of this ring are compared with; examples are left out."""
+        others = ~self.judged
+        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length)
 
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
@@ -321,7 +342,7 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, everything, gain, least = RING, self.engines.size(), -np.inf, 0.0, 1.0
+        reach, items, least, rivals = RING, self.engines.size(), 1.0, None
         if among is not None:
             items = min(items, len(among))
         while len(ranked) < page.stop:
@@ -332,11 +353,12 @@ class EvidenceScorer:
                 new = np.setdiff1d(new, ranked)
             if not len(new):
                 break
-            ring = RankedRing.of(*self.table(query, new, sizes), model, examples)
-            if not len(ranked):  # further rings change nothing that was said before
-                everything = ring.everything(items)
-                gain = everything - float(np.log(max(items, 1)))
-            chances = model.chances(ring.evidence, ring.whole, everything, items)
+            table, rows = self.table(query, new, sizes)
+            ring = RankedRing.of(table, rows, model, examples)
+            # further rings change nothing that was said before
+            rivals = rivals or ring.rivals(items, table.length)
+            gain = rivals.everything - float(np.log(max(items, 1)))
+            chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
             hits += [ring.hit(place, float(chances[place]), gain) for place in shown]

@@ -31,13 +31,13 @@ from multifold.errors import needs_extra
 from multifold.types import SIDES, Leg, Pooling, Side
 
 LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
-# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence; "words
-# all" is what the query's words say together, where an item has nearly all of them.
+# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
+# short" falls with them; "words all" is what they say together, where an item has nearly all of them.
 COLUMNS: Mapping[Leg, tuple[str, ...]] = {
     "text": ("text", "text long"),
     "image": ("image", "image long"),
     "shape": ("shape", "shape long"),
-    "words": ("words", "words all"),
+    "words": ("words", "words all", "words short"),
     "reader": ("reader", "reader long"),
 }
 NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
@@ -53,7 +53,8 @@ Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
 RULES = 2  # another number fits every stored model again
-RING = 200  # candidates that each leg gives at first
+RING = 128  # candidates that each leg gives at first
+WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 STRANGERS = 256  # items that scores are standardised by
@@ -65,7 +66,7 @@ NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
 PRIOR: Mapping[Side, Mapping[str, float]] = {
     "text": {
         "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
-        "words": 0.3, "words all": 0.7, "reader": 0.1, "reader long": 0.1,
+        "words": 0.3, "words all": 0.4, "words short": 0.5, "reader": 0.1, "reader long": 0.1,
     },
     "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
@@ -219,6 +220,7 @@ class LegScores:
                 values[:, column] = scores
                 full = np.clip((self.coverage - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
                 values[:, column + 1] = self.most * full
+                values[:, column + 2] = scores * (1 - self.length)
             else:
                 values[:, column] = standardise(scores, strangers)
                 values[:, column + 1] = values[:, column] * self.length
@@ -384,8 +386,10 @@ class EvidenceScorer:
         ]
         allowed = None if among is None else among.editions
         if query.text is not None:
-            legs = [leg for leg in (self.words, self.reader) if leg is not None]
-            best += [leg.rank(query.text, reach, allowed)[0] for leg in legs]
+            if self.words is not None:
+                best.append(self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0])
+            if self.reader is not None:
+                best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:

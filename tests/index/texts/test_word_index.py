@@ -380,3 +380,15 @@ def test_without_numba_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch)
         assert plain.having_all(["red", "part3"], 9) == compiled.having_all(["red", "part3"], 9)
         assert kernels() is word_kernels
     kernels.cache_clear()
+
+
+def test_common_words_may_be_left_out_of_a_ranking() -> None:
+    index = WordIndex()
+    index.add([ItemTexts(n, f"n{n}", captions=("a red chair" if n % 2 else "a blue chair",)) for n in range(64)])
+    index.add([ItemTexts(64, "n64", captions=("a crimson chair",))])
+    every, _ = index.rank("crimson chair", 100)
+    assert len(every) == 65
+    rarest, _ = index.rank("crimson chair", 100, most=8)
+    assert rarest.tolist() == [64]
+    common, _ = index.rank("chair", 100, most=8)
+    assert len(common) == 65  # there is no rarer one

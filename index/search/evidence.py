@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids
 from index.engines.exact_engine import sort_unique
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
+from index.search.evidence_confidence import CONFIDENCE_PRIOR, Evidence, Rivals, confidence_facts, find_rivals
 from index.search.examples import ExampleScorer
 from index.search.standard_scores import standardise
 from index.store.browse import sample_editions
@@ -48,7 +49,6 @@ with needs_extra("serve"):
     from sqlalchemy import Connection
 
 Values: TypeAlias = Float32[np.ndarray, " n"]
-Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
@@ -72,8 +72,6 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
-CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)
-GAIN_LIMITS, LEAD_LIMIT = (-10.0, 12.0), 6.0  # nats
 
 
 @dataclass(frozen=True)
@@ -96,45 +94,11 @@ class SideModel:
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
 
-    def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: "Rivals") -> Evidence:
+    def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
         """The confidence of each item."""
         facts = confidence_facts(evidence, whole, rivals)
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
-
-
-@dataclass(frozen=True)
-class Rivals:
-    """What the evidence for an item is compared with: that of the first two, and of all items together."""
-
-    items: int
-    best: float
-    second: float
-    everything: float
-    length: float  # of the query
-
-
-def find_rivals(evidence: Evidence, items: int, length: float) -> Rivals:
-    """Those of candidates among so many items; the evidence of the other items is nothing."""
-    second, best = np.sort(np.append(evidence, [0.0, 0.0]))[-2:] if len(evidence) < 2 else np.sort(evidence)[-2:]
-    everything = np.logaddexp.reduce(np.append(evidence, np.log(max(items - len(evidence), 1))))
-    return Rivals(items, float(best), float(second), float(everything), length)
-
-
-def confidence_facts(
-    evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
-) -> Float64[np.ndarray, "n 7"]:
-    """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
-    evidence of all, by how much it leads or trails, whether all words of the query are in the item, in how
-    many items, the length of the query, and a constant.
-    """
-    gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
-    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], 0)
-    lead = np.where(evidence >= rivals.best, rivals.best - rivals.second, evidence - rivals.best)
-    peers = np.log(max(1, int(whole.sum())))
-    length = np.full(len(evidence), rivals.length)
-    lead = np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT)
-    return np.stack([gain, share, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
 
 
 def prior_weights(side: Side) -> Weights:
@@ -371,7 +335,7 @@ class EvidenceScorer:
     def table(
         self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes
     ) -> tuple[EvidenceTable, Ids]:
-        """What is weighted of candidates, which rise, and of the strangers, and the rows of the candidates."""
+        """What is weighted of candidates, which rise, and of strangers, and the rows of the candidates."""
         editions = sort_unique(np.concatenate([candidates, self.strangers]))
         strangers = np.zeros(len(editions), np.bool_)
         strangers[np.searchsorted(editions, self.strangers)] = True

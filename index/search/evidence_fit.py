@@ -21,7 +21,6 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids, Space
 from index.search.evidence import (
     COLUMNS,
-    CONFIDENCE_PRIOR,
     LEGS,
     NAMES,
     PLACES,
@@ -34,11 +33,10 @@ from index.search.evidence import (
     LegScores,
     SideModel,
     Weights,
-    confidence_facts,
-    find_rivals,
     no_sizes,
     prior_weights,
 )
+from index.search.evidence_confidence import CONFIDENCE_PRIOR, confidence_facts, find_rivals
 from index.search.evidence_questions import (
     Question,
     QuestionKind,

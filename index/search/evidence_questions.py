@@ -27,7 +27,9 @@ MOST_ITEMS = 200  # that ask
 MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
 
-QuestionKind = Literal["caption", "no texts", "some words", "strange words", "quote", "name", "picture", "judged"]
+QuestionKind = Literal[
+    "caption", "no texts", "some words", "strange words", "quote", "name", "picture", "judged"
+]
 TextEncoder = Callable[[Sequence[str]], Features]
 
 

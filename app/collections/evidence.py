@@ -15,7 +15,7 @@ log = logging.getLogger("multifold.app")
 
 
 class EvidenceFitter:
-    """The evidence model of a collection, stored with it, and fitted whenever items or verdicts have doubled."""
+    """The evidence model of a collection, stored with it, fitted whenever items or verdicts have doubled."""
 
     def __init__(self, observer: ObservationEncoder, collection: Collection) -> None:
         self._observer, self._collection = observer, collection

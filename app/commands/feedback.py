@@ -15,7 +15,7 @@ from pathlib import Path
 from app.feedback.export import MANIFEST_FILE, export_feedback, open_store
 from app.settings import read_settings
 from index.registry import DEFAULT
-from index.store.feedback import FeedbackQueryPart, Judgement
+from index.store.feedback import FeedbackQueryPart, Judgement, every_judgement
 from multifold.errors import MultifoldError
 
 

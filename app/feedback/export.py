@@ -22,9 +22,12 @@ from index.store.feedback import FeedbackQuery, Judgement
 from index.store.store import Store, open_blobs
 from multifold import manifest
 from multifold.durable import make_folder, write_file
-from multifold.errors import MultifoldError
+from multifold.errors import MultifoldError, needs_extra
 from multifold.manifest import ManifestEntry
 from multifold.types import Item
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
 
 PAGE_SIZE = 500
 MANIFEST_FILE = "manifest.jsonl"

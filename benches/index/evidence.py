@@ -27,7 +27,17 @@ from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
 from index.contracts import Ids
-from index.search.evidence import COLUMNS, LEGS, NAMES, RING, EvidenceQuery, EvidenceTable, RankedRing, SideModel
+from index.search.evidence import (
+    COLUMNS,
+    LEGS,
+    NAMES,
+    RING,
+    EvidenceQuery,
+    EvidenceTable,
+    RankedRing,
+    SideModel,
+)
+from index.search.evidence_confidence import find_rivals
 from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
 from index.search.evidence_questions import questions, read_known_items
 from index.search.search import engine_query
@@ -39,7 +49,17 @@ from multifold.metrics import bootstrap
 from multifold.types import Item, Leg, Side
 
 DEPTH = 10
-SHOWN = ("asked with", "queries", "ranked by", "R@1", "R@5", "R@10", "NDCG@10", "beside the best leg", "beside the pair")
+SHOWN = (
+    "asked with",
+    "queries",
+    "ranked by",
+    "R@1",
+    "R@5",
+    "R@10",
+    "NDCG@10",
+    "beside the best leg",
+    "beside the pair",
+)
 ALL = "all"
 BINS = 10  # of confidences
 PerQuery = Float64[np.ndarray, " q"]
@@ -53,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--items", type=int, default=250, help="at most so many ask; %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of captions and words")
     parser.add_argument("--pictures", action="store_true", help="photos and views ask")
-    parser.add_argument("--wrong", type=float, default=0.0, help="share of items with captions of another one")
+    parser.add_argument(
+        "--wrong", type=float, default=0.0, help="share of items with captions of another one"
+    )
     parser.add_argument("--plain-names", action="store_true", help="all names alike, without payloads")
     parser.add_argument("--language", choices=LANGUAGES, help="of the stored captions, word by word")
     parser.add_argument("--stuffed", type=int, default=0, help="items with a hundred captions of others")
@@ -114,7 +136,8 @@ class ScoredQuery:
     def chances(self, model: SideModel) -> tuple[Float64[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
         """The confidence of the first ten, and which of them are right."""
         ring = self.ranked(model)[1]
-        chances = model.chances(ring.evidence, ring.whole, ring.everything(self.items), self.items)
+        rivals = find_rivals(ring.evidence, self.items, self.table.length)
+        chances = model.chances(ring.evidence, ring.whole, rivals)
         right = self.right[np.searchsorted(self.table.editions, ring.editions)]
         return np.minimum.accumulate(chances)[:DEPTH], right[:DEPTH]
 
@@ -136,11 +159,15 @@ def _print_world(encoder: Encoder, items: Sequence[Item], options: WorldOptions,
         for kind, every in world.asking.items():
             strange = [one for one in every if not one.right & names]
             chosen = strange if len(strange) * 5 > len(every) else every
-            some = [chosen[place] for place in np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(int)]
+            some = [
+                chosen[place] for place in np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(int)
+            ]
             side = some[0].side
             scored = _scored(encoder, collection, some)
             models = _models(side, trials[side], fitted.of(side), scored)
-            _print_kind(kind, some, {name: [one.ranked(model)[0] for one in scored] for name, model in models.items()})
+            _print_kind(
+                kind, some, {name: [one.ranked(model)[0] for one in scored] for name, model in models.items()}
+            )
             sure.append((kind, [one.chances(fitted.of(side)) for one in scored]))
         _print_confidence(sure)
 
@@ -155,7 +182,9 @@ def _scored(encoder: Encoder, collection: Collection, asked: Sequence[AskingPart
         with collection.scoring() as (scorer, now):
             query = EvidenceQuery(engine_query(encoder, vector), one.side, one.text)
             table, rows = scorer.table(query, scorer.candidates(query, RING))
-            ids = {edition: found.id for edition, found in read_summaries(now, table.editions.tolist()).items()}
+            ids = {
+                edition: found.id for edition, found in read_summaries(now, table.editions.tolist()).items()
+            }
             items = scorer.engines.size()
         right = np.array([ids[edition] in one.right for edition in table.editions.tolist()])
         scored.append(ScoredQuery(table, rows, right, items, len(one.right)))
@@ -166,7 +195,9 @@ def _models(
     side: Side, trials: Sequence[Trial], fitted: SideModel, scored: Sequence[ScoredQuery]
 ) -> dict[str, SideModel]:
     """Each leg by itself, the pair that the fit finds best, and all of them."""
-    heard = [leg for place, leg in enumerate(LEGS) if any(one.table.present[:, place].any() for one in scored)]
+    heard = [
+        leg for place, leg in enumerate(LEGS) if any(one.table.present[:, place].any() for one in scored)
+    ]
     heard += ["words"] if any(one.table.whole.any() for one in scored) and "words" not in heard else []
     alone = {f"{leg} alone": SideModel(np.isin(NAMES, COLUMNS[leg][:1]).astype(np.float64)) for leg in heard}
     models = dict(alone)
@@ -197,20 +228,31 @@ def _print_kind(kind: str, asked: Sequence[AskingPart], found: Mapping[str, Plac
 
 def _print_confidence(sure: Sequence[tuple[str, Sequence[tuple[np.ndarray, np.ndarray]]]]) -> None:
     """The expected calibration error of the first hit and of the first ten, by kind and of all kinds."""
-    print("\n" + head("confidence of", "first hits", "sure", "right", "ECE", "ECE of the first ten"))
+    print(
+        "\n"
+        + head("confidence of", "first hits", "sure", "right", "ECE", "by chance", "ECE of the first ten")
+    )
     every = [("all", [one for _, some in sure for one in some])]
     for kind, some in [*sure, *every]:
         first = np.array([chances[0] for chances, _ in some]), np.array([right[0] for _, right in some])
         ten = tuple(np.concatenate(arrays) for arrays in zip(*some, strict=True))
-        means = f"{first[0].mean():.3f}", f"{first[1].mean():.3f}"
-        print(row(kind, len(some), *means, f"{_ece(*first):.3f}", f"{_ece(*ten):.3f}"), flush=True)
+        figures = first[0].mean(), first[1].mean(), _ece(*first), _ece_by_chance(first[0]), _ece(*ten)
+        print(row(kind, len(some), *(f"{one:.3f}" for one in figures)), flush=True)
+
+
+def _ece_by_chance(chances: np.ndarray) -> float:
+    """What a confidence that is true would show, of so few hits."""
+    random = np.random.default_rng(0)
+    return float(np.mean([_ece(chances, random.random(len(chances)) < chances) for _ in range(100)]))
 
 
 def _ece(chances: np.ndarray, right: np.ndarray) -> float:
     """How far confidence is from the share that is right, in bins of equally many."""
     order = np.argsort(chances, kind="stable")
     parts = np.array_split(order, min(BINS, len(order)))
-    return float(sum(abs(chances[part].mean() - right[part].mean()) * len(part) for part in parts) / len(order))
+    return float(
+        sum(abs(chances[part].mean() - right[part].mean()) * len(part) for part in parts) / len(order)
+    )
 
 
 def _recall(places: Places, depth: int) -> PerQuery:

@@ -4,7 +4,6 @@ Its items are like those of the collection that was given: features of one of th
 in which some words are others. The two targets take turns, so other work on the machine meets both.
 """
 
-import argparse
 import threading
 import time
 from collections import defaultdict
@@ -94,7 +93,9 @@ def likeness_maker(items: Sequence[Item]) -> LikenessMaker:
 
 def fill(collection: Collection, maker: LikenessMaker, wanted: int) -> None:
     """Write what is missing of so many items."""
-    for first in tqdm(range(collection.count(), wanted, TOGETHER), "writing", unit_scale=TOGETHER, disable=None):
+    for first in tqdm(
+        range(collection.count(), wanted, TOGETHER), "writing", unit_scale=TOGETHER, disable=None
+    ):
         collection.upsert([maker.item(number) for number in range(first, min(first + TOGETHER, wanted))])
     collection.texts.settle()
     collection.settle()
@@ -191,13 +192,12 @@ def _print_clients(timer: SearchTimer, clients: int, rounds: int) -> None:
     with clock.watching(*METHODS):
         for turn in range(2 * rounds):
             target = TARGETS[turn % 2]
-            threads = [
-                threading.Thread(
-                    target=lambda some, found: found.extend(timer.search(n, target, clock) for n in some),
-                    args=(range((turn // 2) * 64 + client, (turn // 2 + 1) * 64, clients), times[target]),
-                )
-                for client in range(clients)
-            ]
+
+            def ask(client: int, turn: int = turn, target: Target = target) -> None:
+                for number in range((turn // 2) * 64 + client, (turn // 2 + 1) * 64, clients):
+                    times[target].append(timer.search(number, target, clock))
+
+            threads = [threading.Thread(target=ask, args=(client,)) for client in range(clients)]
             for thread in threads:
                 thread.start()
             for thread in threads:

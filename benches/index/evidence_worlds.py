@@ -69,7 +69,8 @@ def make_world(items: Sequence[Item], options: WorldOptions, encode: TextsEncode
     if options.language is not None:
         stored = _translated(stored, options.language, encode)
         translations = [
-            replace(one, text=translate(one.text or "", options.language)) for one in asking["another caption"]
+            replace(one, text=translate(one.text or "", options.language))
+            for one in asking["another caption"]
         ]
         asking = {"another caption": asking["another caption"], "the same, translated": translations}
     written = (_with_captions(item, some) for item, some in zip(items, stored, strict=True))
@@ -121,10 +122,15 @@ def _translated(
 ) -> list[list[Observation]]:
     texts = [translate(one.text or "", language) for some in stored for one in some]
     pairs = iter(zip(texts, encode(texts), strict=True)) if texts else iter(())
-    return [[replace(one, text=text, feature=feature) for one in some for text, feature in [next(pairs)]] for some in stored]
+    return [
+        [replace(one, text=text, feature=feature) for one in some for text, feature in [next(pairs)]]
+        for some in stored
+    ]
 
 
-def _picture_world(items: Sequence[Item], options: WorldOptions, random: np.random.Generator) -> EvidenceWorld:
+def _picture_world(
+    items: Sequence[Item], options: WorldOptions, random: np.random.Generator
+) -> EvidenceWorld:
     """One photo, one view, and half of the views, as a mesh has them, ask; none of these is stored."""
     asking: dict[str, list[AskingPart]] = {"a photo": [], "a view": [], "half of the views": []}
     written = []

@@ -4,9 +4,7 @@ There is one way into the engines: catching up with the store's change log. A li
 follows another process, and the opening of a collection (from before the first change) all take it.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -19,6 +17,7 @@ from index.engines.faiss_engine import FaissEngine
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
+from index.search.read_write_gate import ReadWriteGate
 from index.store.item_rows import (
     FeatureBatch,
     ItemError,
@@ -36,44 +35,6 @@ from multifold.types import SIDES, Item, Pooling, Side, Vector, Vectors
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
-
-
-class ReadWriteGate:
-    """A readers-writer lock where a waiting writer goes first. Not reentrant."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._readers = 0
-        self._writers = 0  # waiting, or in
-        self._occupied = False
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Hold the lock together with other readers."""
-        with self._condition:
-            self._condition.wait_for(lambda: not self._writers)
-            self._readers += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._readers -= 1
-                self._condition.notify_all()
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the lock alone."""
-        with self._condition:
-            self._writers += 1
-            self._condition.wait_for(lambda: not self._readers and not self._occupied)
-            self._occupied = True
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._writers -= 1
-                self._occupied = False
-                self._condition.notify_all()
 
 
 Values: TypeAlias = Float32[np.ndarray, " n"]

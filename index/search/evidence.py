@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids
 from index.engines.exact_engine import sort_unique
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
+from index.search.evidence_confidence import CONFIDENCE_PRIOR, Evidence, Rivals, confidence_facts, find_rivals
 from index.search.examples import ExampleScorer
 from index.search.standard_scores import standardise
 from index.store.browse import sample_editions
@@ -31,13 +32,13 @@ from multifold.errors import needs_extra
 from multifold.types import SIDES, Leg, Pooling, Side
 
 LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
-# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence; "words
-# all" is what the query's words say together, where an item has nearly all of them.
+# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
+# short" falls with them; "words all" is what they say together, where an item has nearly all of them.
 COLUMNS: Mapping[Leg, tuple[str, ...]] = {
     "text": ("text", "text long"),
     "image": ("image", "image long"),
     "shape": ("shape", "shape long"),
-    "words": ("words", "words all"),
+    "words": ("words", "words all", "words short"),
     "reader": ("reader", "reader long"),
 }
 NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
@@ -48,12 +49,12 @@ with needs_extra("serve"):
     from sqlalchemy import Connection
 
 Values: TypeAlias = Float32[np.ndarray, " n"]
-Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
 RULES = 2  # another number fits every stored model again
-RING = 200  # candidates that each leg gives at first
+RING = 128  # candidates that each leg gives at first
+WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 STRANGERS = 256  # items that scores are standardised by
@@ -65,14 +66,12 @@ NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
 PRIOR: Mapping[Side, Mapping[str, float]] = {
     "text": {
         "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
-        "words": 0.3, "words all": 0.7, "reader": 0.1, "reader long": 0.1,
+        "words": 0.3, "words all": 0.4, "words short": 0.5, "reader": 0.1, "reader long": 0.1,
     },
     "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
-CONFIDENCE_PRIOR = (0.1, 0.8, 0.5, -0.3, 0.5)
-GAIN_LIMITS = (-10.0, 12.0)  # nats
 
 
 @dataclass(frozen=True)
@@ -95,25 +94,11 @@ class SideModel:
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
 
-    def chances(
-        self, evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
-    ) -> Evidence:
-        """The confidence of each, given the evidence of all items together and how many there are."""
-        facts = confidence_facts(evidence, whole, everything, items)
+    def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
+        """The confidence of each item."""
+        facts = confidence_facts(evidence, whole, rivals)
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
-
-
-def confidence_facts(
-    evidence: Evidence, whole: Bool[np.ndarray, " n"], everything: float, items: int
-) -> Float64[np.ndarray, "n 5"]:
-    """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
-    evidence of all, whether all words of the query are in the item, in how many items, and a constant.
-    """
-    gain = np.clip(evidence - np.log(max(items, 1)), *GAIN_LIMITS)
-    lead = np.clip(evidence - everything, -GAIN_LIMITS[1], 0)
-    peers = np.log(max(1, int(whole.sum())))
-    return np.stack([gain, lead, whole, whole * peers, np.ones(len(evidence))], axis=1)
 
 
 def prior_weights(side: Side) -> Weights:
@@ -199,13 +184,14 @@ class LegScores:
                 values[:, column] = scores
                 full = np.clip((self.coverage - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
                 values[:, column + 1] = self.most * full
+                values[:, column + 2] = scores * (1 - self.length)
             else:
                 values[:, column] = standardise(scores, strangers)
                 values[:, column + 1] = values[:, column] * self.length
         missing = np.full(len(self.editions), np.nan, np.float32)
         present = np.stack([~np.isnan(self.scores.get(leg, missing)) for leg in LEGS], axis=1)
         present[:, LEGS.index("words")] &= present[:, LEGS.index("text")]  # a name says nothing against
-        return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE)
+        return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE, self.length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +203,7 @@ class EvidenceTable:
     present: Bool[np.ndarray, "n l"]
     strangers: Bool[np.ndarray, " n"]
     whole: Bool[np.ndarray, " n"]  # which have all words of the query
+    length: float = 0.0  # of the query
 
     def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
@@ -269,10 +256,10 @@ class RankedRing:
         its = (ratios, table.present, table.whole, evidence, learned, judged)
         return cls(table.editions[rows], *(one[rows] for one in its))
 
-    def everything(self, items: int) -> float:
-        """The evidence of all items but examples together; that of others than these is nothing."""
-        others = np.log(max(items - len(self.editions), 1))
-        return float(np.logaddexp.reduce(np.append(self.evidence[~self.judged], others)))
+    def rivals(self, items: int, length: float) -> Rivals:
+        """What the items of this ring are compared with; examples are left out."""
+        others = ~self.judged
+        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length)
 
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
@@ -322,7 +309,7 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, everything, gain, least = RING, self.engines.size(), -np.inf, 0.0, 1.0
+        reach, items, least, rivals = RING, self.engines.size(), 1.0, None
         if among is not None:
             items = min(items, len(among))
         while len(ranked) < page.stop:
@@ -333,11 +320,12 @@ class EvidenceScorer:
                 new = np.setdiff1d(new, ranked)
             if not len(new):
                 break
-            ring = RankedRing.of(*self.table(query, new, sizes), model, examples)
-            if not len(ranked):  # further rings change nothing that was said before
-                everything = ring.everything(items)
-                gain = everything - float(np.log(max(items, 1)))
-            chances = model.chances(ring.evidence, ring.whole, everything, items)
+            table, rows = self.table(query, new, sizes)
+            ring = RankedRing.of(table, rows, model, examples)
+            # further rings change nothing that was said before
+            rivals = rivals or ring.rivals(items, table.length)
+            gain = rivals.everything - float(np.log(max(items, 1)))
+            chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
             hits += [ring.hit(place, float(chances[place]), gain) for place in shown]
@@ -348,7 +336,7 @@ class EvidenceScorer:
     def table(
         self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes
     ) -> tuple[EvidenceTable, Ids]:
-        """What is weighted of candidates, which rise, and of the strangers, and the rows of the candidates."""
+        """What is weighted of candidates, which rise, and of strangers, and the rows of the candidates."""
         editions = sort_unique(np.concatenate([candidates, self.strangers]))
         strangers = np.zeros(len(editions), np.bool_)
         strangers[np.searchsorted(editions, self.strangers)] = True
@@ -363,8 +351,10 @@ class EvidenceScorer:
         ]
         allowed = None if among is None else among.editions
         if query.text is not None:
-            legs = [leg for leg in (self.words, self.reader) if leg is not None]
-            best += [leg.rank(query.text, reach, allowed)[0] for leg in legs]
+            if self.words is not None:
+                best.append(self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0])
+            if self.reader is not None:
+                best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:

@@ -21,7 +21,6 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids, Space
 from index.search.evidence import (
     COLUMNS,
-    CONFIDENCE_PRIOR,
     LEGS,
     NAMES,
     PLACES,
@@ -34,10 +33,10 @@ from index.search.evidence import (
     LegScores,
     SideModel,
     Weights,
-    confidence_facts,
     no_sizes,
     prior_weights,
 )
+from index.search.evidence_confidence import CONFIDENCE_PRIOR, confidence_facts, find_rivals
 from index.search.evidence_questions import (
     Question,
     QuestionKind,
@@ -144,6 +143,7 @@ class TrialMaker:
             text_legs: tuple[Leg, ...] = ("text", "words", "reader")
             for leg in text_legs:
                 scores.scores.pop(leg, None)
+            scores.coverage[:] = 0
         if question.known is not None:
             of_side = scores.scores[question.side]
             of_side[place] = np.nan
@@ -240,7 +240,7 @@ def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
     """
     if any(trial.kind in ("caption", "some words") for trial in trials):
         return trials
-    return [trial for trial in trials if trial.kind not in ("quote", "name")]
+    return [trial for trial in trials if trial.kind not in ("quote", "name", "strange words")]
 
 
 def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
@@ -311,10 +311,10 @@ def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[fl
     facts, right, counts = [], [], []
     for of_trial, trial in zip(evidence, trials, strict=True):
         chosen = of_trial[trial.candidates]
-        everything = np.logaddexp.reduce(np.append(chosen, np.log(max(trial.items - len(chosen), 1))))
+        rivals = find_rivals(chosen, trial.items, trial.table.length)
         first = np.argsort(-chosen)[:JUDGED]
         whole = trial.table.whole[trial.candidates]
-        facts.append(confidence_facts(chosen, whole, float(everything), trial.items)[first])
+        facts.append(confidence_facts(chosen, whole, rivals)[first])
         right.append(trial.right[trial.candidates][first])
         counts += [trial.weight] * len(first)
     table, labels, count = np.concatenate(facts), np.concatenate(right).astype(np.float64), np.array(counts)
@@ -326,7 +326,7 @@ def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[fl
         bend = (table * (count * chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
         step = np.clip(np.linalg.solve(bend, slope), -1, 1)
         weights = weights - step
-        weights[:3] = np.maximum(weights[:3], 0)  # more evidence never makes less sure
+        weights[:4] = np.maximum(weights[:4], 0)  # more evidence never makes less sure
         if np.abs(step).max() < 1e-5:
             break
     return tuple(weights.tolist())

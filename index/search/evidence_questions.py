@@ -27,7 +27,9 @@ MOST_ITEMS = 200  # that ask
 MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
 
-QuestionKind = Literal["caption", "no texts", "some words", "quote", "name", "picture", "judged"]
+QuestionKind = Literal[
+    "caption", "no texts", "some words", "strange words", "quote", "name", "picture", "judged"
+]
 TextEncoder = Callable[[Sequence[str]], Features]
 
 
@@ -151,9 +153,8 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
     captions, features = one.texts.captions, one.features("text")
     if captions and len(captions) == len(features):
         hidden, stored = random.integers(len(captions), size=2).tolist()
-        if len(captions) > 1:
-            piece = cut_words(captions[hidden], common, random)
-            yield _hiding(one, hidden, None, "some words", piece)
+        kind: QuestionKind = "some words" if len(captions) > 1 else "strange words"  # of no text of its owner
+        yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], common, random))
         yield Question(one.edition, "text", None, "quote", cut_words(captions[stored], common, random))
     name = readable_name(one.texts)
     if name:

@@ -107,13 +107,18 @@ class WordIndex:
         if sum([part.remove(ended) for part in self._segments]):
             self._show(self._segments)
 
-    def rank(self, query: str, limit: int, allowed: Ids | None = None) -> tuple[Ids, Scores]:
-        """The best editions, best first, with scores above 0; ties go to the smaller edition."""
+    def rank(
+        self, query: str, limit: int, allowed: Ids | None = None, *, most: int | None = None
+    ) -> tuple[Ids, Scores]:
+        """The best editions, best first, with scores above 0; ties go to the smaller edition.
+
+        With `most`, common words are left out once the rarer ones stand in so many texts of a segment.
+        """
         if allowed is not None and len(allowed) <= FEW:
             editions, scores = allowed, self.scores(query, allowed)
             editions, scores = editions[scores > 0], scores[scores > 0]
         else:
-            editions, scores = self._best(self._ask(query), limit, allowed)
+            editions, scores = self._best(self._ask(query), limit, allowed, most)
         order = np.lexsort((editions, -scores))[: max(limit, 0)]
         return editions[order], scores[order]
 
@@ -293,12 +298,16 @@ class WordIndex:
             total = best[:, words < question.parsed.words].sum(axis=1)
         return scores, (total / max(question.whole, 1e-9)).astype(np.float32)
 
-    def _best(self, question: WordQuestion, limit: int, allowed: Ids | None) -> tuple[Ids, Scores]:
+    def _best(
+        self, question: WordQuestion, limit: int, allowed: Ids | None, most_rows: int | None
+    ) -> tuple[Ids, Scores]:
         """The best of each segment, in no order."""
         editions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
         for place, part in enumerate(question.segments):
             words = part.word_places(question.numbers)
             here = words >= 0
+            if most_rows is not None:
+                here &= _rarest(np.where(here, part.starts[words + 1] - part.starts[words], 0), most_rows)
             most = min(limit, len(part.editions))
             if not here.any() or most < 1:
                 continue
@@ -346,6 +355,14 @@ def _living(segments: Sequence[WordSegment], numbers: Sequence[int]) -> Int64[np
     """How many living items have each of these terms."""
     wanted = np.array(numbers, np.int32)
     return sum((part.counts(wanted) for part in segments), np.zeros(len(wanted), np.int64))
+
+
+def _rarest(rows: Int64[np.ndarray, " q"], most: int) -> Bool[np.ndarray, " q"]:
+    """The words that are in the fewest rows, as long as all of these are not too many; at least one."""
+    order = np.argsort(rows, kind="stable")
+    rarest = np.zeros(len(rows), np.bool_)
+    rarest[order] = (np.cumsum(rows[order]) <= most) | (np.arange(len(rows)) <= np.count_nonzero(rows == 0))
+    return rarest
 
 
 def _norms(segments: Sequence[WordSegment]) -> Float64[np.ndarray, "6 f"]:

@@ -34,7 +34,9 @@ def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
         yield opened
 
 
-def judge(collection: Collection, text: str, item: str, verdict: Verdict = "good", author: str = "ann") -> None:
+def judge(
+    collection: Collection, text: str, item: str, verdict: Verdict = "good", author: str = "ann"
+) -> None:
     name = uuid5(NAMESPACE_URL, f"{text} {item} {author}").hex
     query = (FeedbackQueryPart("text", 1.0, text=text),)
     collection.judge(Judgement(name, item, verdict, "item", query, author, None, 1.0))

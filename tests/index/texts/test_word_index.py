@@ -264,7 +264,8 @@ def test_it_says_what_matched() -> None:
     index = index_of(
         item(7, "KX-42", "a green lamp", "a red chair", path="store/old_chair.glb", values="oak;9.5")
     )
-    assert [index.best_texts(q, np.array([7]))[0] for q in ("kx-42", "red chair", "green", "oak", "glb", "sofa")] == [
+    asked, seven = ("kx-42", "red chair", "green", "oak", "glb", "sofa"), np.array([7])
+    assert [index.best_texts(q, seven)[0] for q in asked] == [
         "name", 1, 0, "payload", "path", None,
     ]  # fmt: skip
     assert index.matches("A KX-42, green and round", np.array([7]))[0] == ("KX-42", "green")
@@ -380,3 +381,17 @@ def test_without_numba_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch)
         assert plain.having_all(["red", "part3"], 9) == compiled.having_all(["red", "part3"], 9)
         assert kernels() is word_kernels
     kernels.cache_clear()
+
+
+def test_common_words_may_be_left_out_of_a_ranking() -> None:
+    index = WordIndex()
+    index.add(
+        [ItemTexts(n, f"n{n}", captions=("a red chair" if n % 2 else "a blue chair",)) for n in range(64)]
+    )
+    index.add([ItemTexts(64, "n64", captions=("a crimson chair",))])
+    every, _ = index.rank("crimson chair", 100)
+    assert len(every) == 65
+    rarest, _ = index.rank("crimson chair", 100, most=8)
+    assert rarest.tolist() == [64]
+    common, _ = index.rank("chair", 100, most=8)
+    assert len(common) == 65  # there is no rarer one

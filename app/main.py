@@ -21,7 +21,6 @@ from app.http.routes import (
     bulk,
     collections,
     embeddings,
-    facets,
     feedback,
     health,
     info,
@@ -48,7 +47,7 @@ ABOUT = (
     "is about the default collection."
 )
 COLLECTION_ROUTERS = (
-    *(search, bulk, originals, items, facets, feedback, embeddings, snapshots, info, insight, labels),
+    *(search, bulk, originals, items, feedback, embeddings, snapshots, info, insight, labels),
 )
 SERVICE_ROUTERS = (collections, jobs, health, pages, agents)
 

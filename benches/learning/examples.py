@@ -155,8 +155,8 @@ def print_examples(kind: str, searches: JudgedSearches, seed: int) -> None:
         before = [searches.measure(n, hits, left_out[n]) for n, hits in enumerate(first)]
         print_row((kind, len(first), name, "none"), before, searches, ())
         for marked in ("good", "bad", "both") if name == "careful" else ("both",):
-            hits = [searches.find(n, mark[marked]) for n, mark in enumerate(marks)]
-            after = [searches.measure(n, of_query, left_out[n]) for n, of_query in enumerate(hits)]
+            found = [searches.find(n, mark[marked]) for n, mark in enumerate(marks)]
+            after = [searches.measure(n, hits, left_out[n]) for n, hits in enumerate(found)]
             print_row((kind, len(first), name, marked), after, searches, (1, 2), before)
 
 

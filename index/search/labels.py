@@ -16,9 +16,10 @@ from jaxtyping import Bool, Float32, Float64
 
 from index.contracts import Ids, Space
 from index.search.engine_set import Candidates
-from index.search.evidence import HIGHEST, LEGS, LOWEST, EvidenceScorer, no_sizes
+from index.search.evidence import LEGS, EvidenceScorer, no_sizes
 from index.search.reranking import FEW, OutsideThing, score_outside
 from index.search.search import engine_query
+from index.search.standard_scores import standardise_by
 from index.texts.item_texts import texts_of
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
@@ -108,6 +109,7 @@ class LabelScorer:
             return self._words(editions, outside)
         if leg == "reader":
             return self._read(editions, outside)
+        assert leg != "examples"
         among = Candidates(editions, no_sizes(editions))
         columns = []
         for label in self._labels:
@@ -152,20 +154,12 @@ class LabelScorer:
 
 def _standardised(
     scores: Float32[np.ndarray, "n l"], strangers: Ids, subjects: Ids
-) -> Float64[np.ndarray, "n l"]:
+) -> Float32[np.ndarray, "n l"]:
     """By how many deviations of strangers with labels each score lies above their median; 0 where missing."""
     known = scores[strangers]
     if (~np.isnan(known)).any(axis=1).sum() < FEW:
         known = scores[np.union1d(strangers, subjects)]
-    known = known[~np.isnan(known)]
-    if len(known) < 2:
-        return np.zeros(scores.shape)
-    middle = np.median(known)
-    spread = max(1.4826 * float(np.median(np.abs(known - middle))), float(known.std()) / 2, 1e-9)
-    standard: Float64[np.ndarray, "n l"] = np.nan_to_num(
-        np.clip((scores.astype(np.float64) - middle) / spread, LOWEST, HIGHEST)
-    )
-    return standard
+    return standardise_by(scores, known)
 
 
 def judge_labels(

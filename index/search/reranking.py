@@ -21,6 +21,7 @@ from index.search.evidence import (
     SideModel,
     no_sizes,
 )
+from index.search.evidence_confidence import find_rivals
 from index.texts.contracts import ItemTexts
 from multifold.scores import VectorScorer, similarities
 from multifold.types import Leg, Mix, Side, Vector, Vectors
@@ -79,8 +80,8 @@ def rerank(
     table = scores.table(comparable(scores, strangers, rows))
     ratios = table.by_leg(model.weights)[rows]
     evidence = ratios.sum(axis=1)
-    everything = float(np.logaddexp.reduce(np.append(evidence, 0.0)))  # or none of them
-    chances = model.chances(evidence, table.whole[rows], everything, len(rows))
+    rivals = find_rivals(evidence, len(rows), table.length)
+    chances = model.chances(evidence, table.whole[rows], rivals)
     order = np.argsort(-evidence, kind="stable").tolist()
     chances[order] = np.minimum.accumulate(chances[order])
     return [

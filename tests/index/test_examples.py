@@ -159,7 +159,7 @@ def test_pages_continue_one_another(
 ) -> None:
     monkeypatch.setattr(evidence, "RING", 20)
     monkeypatch.setattr("index.search.search.MOVED", 20)
-    how = {"diversity": diversity, "examples": examples}
+    how: dict[str, Any] = {"diversity": diversity, "examples": examples}
     whole = find(collection, vector, **how)
     pages = [find(collection, vector, 7, start, **how) for start in range(0, 96, 7)]
     assert [hit.id for page in pages for hit in page] == ids(whole)
@@ -192,7 +192,7 @@ def test_bad_examples_stay_last_however_diverse(collection: Collection, vector: 
 
 def test_an_empty_collection_and_a_single_item(tmp_path: Path, space: Space, vector: Vector) -> None:
     with Collection.open(tmp_path / "few", space) as few:
-        how = {"diversity": 0.5, "examples": Examples(["g0-00"])}
+        how: dict[str, Any] = {"diversity": 0.5, "examples": Examples(["g0-00"])}
         assert find(few, vector, **how) == []
         few.upsert(items()[:1])
         assert ids(find(few, vector, **how)) == ["g0-00"]

@@ -1,4 +1,4 @@
-"""POST /v1/search and /v1/search/batch: find items by texts, images, meshes, items and vectors."""
+"""POST /v1/search, /v1/search/batch and /v1/facets: find items, and count the values of what is found."""
 
 import asyncio
 from typing import Any
@@ -9,22 +9,31 @@ from pydantic import TypeAdapter
 from app.errors import ApiError
 from app.http import serialization
 from app.http.dependencies import CollectionDep
-from app.http.openapi import BINARY_FILE, body_route
+from app.http.openapi import BINARY_FILE, body_route, error_responses
 from app.http.parsing import (
     FORM_OBJECTS,
     media_type,
+    parse_filter,
     parse_parts,
     parse_search_form,
     read_body,
     validate,
 )
-from app.http.schemas.search import BatchSearchBody, SearchBody, SearchOptions
+from app.http.schemas.search import BatchSearchBody, FacetsBody, SearchBody, SearchOptions
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import WeightedParts
+from index.store.browse import Choice, ValueCount
 from multifold.errors import MultifoldError
-from multifold.wire.search import BatchSearchAnswer, BatchSearchOutcome, SearchAnswer
+from multifold.wire.search import (
+    BatchSearchAnswer,
+    BatchSearchOutcome,
+    FacetsAnswer,
+    FacetValueCount,
+    NumberRange,
+    SearchAnswer,
+)
 
-router = APIRouter(tags=["search"])
+router = APIRouter()
 SEARCH_ANSWER = TypeAdapter(SearchAnswer)
 
 
@@ -51,7 +60,7 @@ def _form() -> dict[str, Any]:
 SEARCH_ROUTE = body_route(SearchBody, 400, 404, **{"multipart/form-data": _form()})
 
 
-@router.post("/search", response_model=SearchAnswer, **SEARCH_ROUTE)
+@router.post("/search", tags=["search"], response_model=SearchAnswer, **SEARCH_ROUTE)
 async def search(request: Request, runtime: CollectionDep) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
     found = await runtime.search(*await _parse_search(request, runtime))
@@ -59,7 +68,7 @@ async def search(request: Request, runtime: CollectionDep) -> Response:
     return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
 
 
-@router.post("/search/batch", **body_route(BatchSearchBody))
+@router.post("/search/batch", tags=["search"], **body_route(BatchSearchBody))
 async def search_many(request: Request, runtime: CollectionDep) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
     body = await read_body(request, BatchSearchBody, runtime.run)
@@ -86,3 +95,26 @@ async def _parse_search(request: Request, runtime: CollectionRuntime) -> tuple[W
         async with request.form(max_files=settings.max_files) as form:
             return await parse_search_form(form, settings.max_text)
     raise ApiError(415, "unsupported_media_type", "send application/json or multipart/form-data")
+
+
+@router.post("/facets", tags=["facets"], responses=error_responses(400, 404, 413, 422, 429, 503))
+async def count_facets(runtime: CollectionDep, body: FacetsBody) -> FacetsAnswer:
+    """Count values of payload keys: of all items, of those a filter lets through, or of a query's hits."""
+    chosen, collection = parse_filter(body.filter), runtime.service.collection
+    where: Choice = chosen
+    if body.query is not None:
+        parts = parse_parts(body.query, runtime.service.settings.max_text)
+        options = body.query.model_copy(update={"limit": body.best, "offset": 0})
+        where = [hit.id for hit in (await runtime.search(parts, options, chosen)).hits]
+    counts, spans = await runtime.run(
+        lambda: (collection.facets(body.keys, where, body.limit), collection.spans(body.keys, where))
+    )
+    return FacetsAnswer(
+        {key: tuple(map(_serialize_count, values)) for key, values in counts.items()},
+        {key: NumberRange(span.least, span.greatest, span.count) for key, span in spans.items()},
+    )
+
+
+def _serialize_count(facet: ValueCount) -> FacetValueCount:
+    value = facet.value if isinstance(facet.value, (str, bool)) else float(facet.value)
+    return FacetValueCount(value, facet.count)

@@ -93,7 +93,7 @@ def test_pictures_are_not_kept_unless_that_is_allowed(shop: House, open_house: H
 
 def test_verdicts_teach_the_evidence(tmp_path: Path, bundle: Path) -> None:
     with house(tmp_path, bundle, feedback="text") as at:
-        for colour in ("red", "blue"):
+        for colour in ("red", "blue", "green", "yellow"):  # strangers are compared with each other
             at.put(f"{colour}-box", colour)
         for number in range(FEW_VERDICTS):
             judge(at, {"text": f"a red box, size {number}"})

@@ -233,13 +233,6 @@ class FolderFollower:
             name=name, state=state, done=done, total=total, refused=refused, trouble=trouble
         )
 
-    def _reason(self, error: Exception) -> str:
-        if isinstance(error, (MultifoldError, OSError)):
-            return str(error)
-        if not self._stop.is_set():
-            log.error("the folder cannot be followed", exc_info=error)
-        return "something broke on our side; the service's log has the details"
-
     def _say(self, sentence: str) -> None:
         print(f"folder {self._root}: {sentence}", flush=True)
 

@@ -4,7 +4,7 @@ import logging
 import threading
 
 from app.encoding.observations import ObservationEncoder
-from index.collection import Collection
+from index.collection import Collection, CollectionError
 from index.search.evidence import UNFITTED, EvidenceModel
 from multifold.errors import MultifoldError
 
@@ -43,8 +43,10 @@ class EvidenceFitter:
         with self._fitting:
             try:
                 self._model = self._collection.fit_evidence(lambda texts: encoder.texts(texts).features)
-            except MultifoldError:
-                log.exception("the evidence cannot be fitted")  # such as: closed meanwhile
+            except CollectionError:
+                pass  # it was closed meanwhile
+            except MultifoldError as error:
+                log.warning("the evidence cannot be fitted: %s", error)
 
     def _fit_aside(self) -> None:
         self._wait_for_growth()

@@ -47,6 +47,8 @@ NEEDED = {
     ("/v1/items/{item_id}/views/{index}", "get"): "read",
     ("/v1/items/{item_id}/photos/{index}", "get"): "read",
     ("/v1/items/{item_id}/thumbnail", "get"): "read",
+    ("/v1/items/{item_id}/model", "get"): "read",
+    ("/v1/archive", "get"): "read",
     ("/v1/items/{item_id}", "get"): "read",
     ("/v1/items/{item_id}", "put"): "write",
     ("/v1/items/{item_id}", "patch"): "write",

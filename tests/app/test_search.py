@@ -59,6 +59,7 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
         "bundle",
         "calibrated_by",
         "matches_well",
+        "next",
         "warnings",
     }
     assert set(answer["took_ms"]) == {"encode", "search", "total"}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from jaxtyping import Float32
 
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import ORIGIN_FILE, READER_FILES, TOKENIZER_FILE, open_text_reader
@@ -116,13 +117,13 @@ class Bundle:
         if self.prefixes and not (cuts and all(0 < one < geometry.dim for one in self.prefixes)):
             raise ValueError(f"vectors of {geometry.name} cannot be cut to {list(self.prefixes)} numbers")
 
-    def shorten(self, vectors: Vectors, length: int) -> Vectors:
+    def shorten(self, vectors: Vectors, length: int) -> Float32[np.ndarray, "b k"]:
         """Index vectors cut to one of the prefixes, as unit vectors."""
         if length not in self.prefixes:
             raise BundleError(f"bundle {self.name} was not trained for vectors of {length} numbers")
         cut = vectors[:, :length]
         lengths = np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        shortened: Vectors = cut / lengths
+        shortened: Float32[np.ndarray, "b k"] = cut / lengths
         return shortened
 
     @property

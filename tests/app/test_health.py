@@ -18,7 +18,7 @@ def test_ready(shop: House) -> None:
 
 def test_info_says_what_runs_here(shop: House) -> None:
     info = shop.client.get("/v1/info").json()
-    about = {"version", "bundle", "collection", "feedback", "fetches", "in_place", "limits", "folder"}
+    about = {"version", "bundle", "collection", "feedback", "fetches", "in_place", "limits", "folder", "keys"}
     assert set(info) == about
     assert info["bundle"]["name"] == "tiny"
     assert info["bundle"]["vector_id"] == shop.service.encoder.vector_id

@@ -58,7 +58,7 @@ up() {
 }
 
 found() { # what two searches find
-  request /v1/search --json '{"text": "a red chair with four black legs", "limit": 5}' | ids
+  request /v1/search --json '{"text": "a red chair with four black legs", "target": "shape", "limit": 5}' | ids
   request /v1/search --json '{"text": "my own lamp", "target": "text", "limit": 5}' | ids
 }
 

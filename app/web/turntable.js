@@ -86,7 +86,7 @@ export function turntable(pictures, matched, mesh, name) {
   });
 
   const keys = (event) => {
-    if (isSolid) return viewer.keys(event);
+    if (isSolid) return void viewer.keys(event); // false would keep Escape from closing the dialog
     touched = true;
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[event.key];
     if (event.key === "Home") turn(0);

@@ -13,7 +13,7 @@ from tests.app.house import House, box, png
 
 pytestmark = browser.marks
 WEB = Path(__file__).parents[2] / "app" / "web"
-MOST = 125_000  # without what is loaded only when it is wanted, in the folder ondemand
+MOST = 130_000  # without what is loaded only when it is wanted, in the folder ondemand
 
 
 def kept_focus(page: Page, name: str) -> bool:

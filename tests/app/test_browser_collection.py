@@ -73,7 +73,7 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     assert own.client.get("/v1/items/chair").status_code == 200
     page.click("#detail .link")
     page.click("#detail .danger")
-    page.wait(lambda: not page.find("#detail").is_displayed() and page.best() is None)
+    page.wait(lambda: not page.find("#detail").is_displayed() and page.best() == "photo")
     assert page.texts("#note") == ["Chair (chair) is deleted."]
     page.wait(lambda: page.texts("#stock") == ["1 item"])
     assert own.client.get("/v1/items/chair").status_code == 404

@@ -57,7 +57,7 @@ def test_titles_are_names_or_captions_or_the_end_of_an_id(at: Page) -> None:
     at.open("/?q=a+box&target=shape")
     at.wait(lambda: sorted(names(at)) == ["Apple", "Zebra", "Zebra", "a blue box", "yellow box"])
     labels = "return [...document.querySelectorAll('#results [aria-label]')].map((e) => e.ariaLabel)"
-    assert len(at.script(labels)) == 30
+    assert len(at.script(labels)) == 35
     assert not [label for label in at.script(labels) if "_box" in label]
     at.click("[data-item='old/blue_box'] .open")
     at.wait(lambda: at.count("#detail-title") and at.find("#detail-title").text == "a blue box")

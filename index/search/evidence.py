@@ -72,6 +72,7 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
+FEW_STRANGERS = 8
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,9 @@ class EvidenceTable:
             columns = PLACES[leg]
             raw = self.values[:, columns] @ weights[columns]
             known = self.strangers & self.present[:, place]
-            level = np.log(np.exp(raw[known]).mean()) if known.any() else 0.0  # strangers gain nothing
+            # strangers gain nothing; among few, one more that scores nothing lets a single item stand out
+            more = int(known.sum() < FEW_STRANGERS)
+            level = np.log((np.exp(raw[known]).sum() + more) / (known.sum() + more))
             ratios[:, place] = raw - np.where(self.present[:, place], level, 0.0)
         return ratios
 

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from types import FrameType
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
 
 FRESH = os.environ.get("MULTIFOLD_DRAWS") == "fresh"  # else every run draws the same examples
-settings.register_profile("fixed", derandomize=not FRESH, deadline=None)
+# drawing may be slow beside other work
+settings.register_profile(
+    "fixed", derandomize=not FRESH, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fixed")
 TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.runtime import rebuild
 from tests.app.house import House, box, house, png
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
@@ -22,6 +23,7 @@ def fresh(tmp_path: Path, bundle: Path) -> Iterator[House]:
 
 def test_every_example_works(fresh: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rebuild, "longest_request", lambda _: 1.0)
     Path("photo.png").write_bytes(png("red"))
     Path("box.glb").write_bytes(box("red"))
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))

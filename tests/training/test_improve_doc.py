@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.runtime import rebuild
 from multifold.bundle.bundle import load
 from multifold.cli import main
 from multifold.client.client import Client
@@ -47,12 +48,13 @@ def test_it_leads_from_a_folder_to_ones_own_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rebuild, "longest_request", lambda _: 1.0)
     fill(tmp_path / "things")
     before, after = commands()[:4], commands()[5:]
     for command in before:
         _, *words = shlex.split(f"{command} {TOY} train.epochs=30" if " train " in command else command)
         assert main(words) == 0, (command, capsys.readouterr())
-    with house(Path("data/things"), Path("bundles/first"), bundles=Path("bundles"), patience=1.0) as shop:
+    with house(Path("data/things"), Path("bundles/first"), bundles=Path("bundles")) as shop:
         with Client(shop.url) as client:
             users(client)
         for command in after:

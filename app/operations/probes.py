@@ -127,12 +127,16 @@ def _search_for_known(service: CollectionService) -> ProbeResult:
 def check_readiness(service: CollectionService) -> None:
     """Check the canaries, then search for an item whose score is known; raise what went wrong."""
     canary.check(service.encoder)
+    seen = service.collection.version
     for item in service.collection.scroll(limit=1):
-        if item.observations:  # all of them may be damaged
-            _check_known(service, item)
+        if item.observations and not _is_found(service, item):  # all of them may be damaged
+            _, changed = service.collection.changed(seen)
+            # A search need not see what is being written.
+            if changed is not None and item.id not in changed:
+                raise MultifoldError(f"the item {item.id!r} is not found where its score puts it")
 
 
-def _check_known(service: CollectionService, item: Item) -> None:
+def _is_found(service: CollectionService, item: Item) -> bool:
     """The item is found with its computed score, unless as many others are at least as close."""
     encoder, target = service.encoder, SIDE_OF[item.observations[-1].kind]
     features = [one.feature for one in item.observations if SIDE_OF[one.kind] == target]
@@ -143,5 +147,4 @@ def _check_known(service: CollectionService, item: Item) -> None:
     slack = SCORE_SLACK * max(1.0, abs(expected))
     itself = any(hit.id == item.id and abs(hit.score - expected) <= slack for hit in hits)
     crowded = len(hits) == PROBE_DEPTH and all(hit.score >= expected - slack for hit in hits)
-    if not (itself or crowded):
-        raise MultifoldError(f"the item {item.id!r} is not found where its score of {expected:.4f} puts it")
+    return itself or crowded

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from index.store.store import Store
 from multifold.bundle.canary import CANARY_FILE
 from tests.app.house import House, house
 
@@ -67,6 +68,21 @@ def test_a_search_that_loses_a_known_item_is_not_ready(tmp_path: Path, bundle: P
         response = ours.client.get("/readyz")
         assert response.status_code == 503
         assert "is not found" in response.json()["error"]["message"]
+
+
+def test_an_item_that_is_being_written_need_not_be_found_yet(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path, bundle) as ours:
+        follow, answered = ours.service.collection._derived.follow, []
+
+        def late(store: Store) -> None:
+            answered.append(ours.client.get("/readyz").status_code)
+            follow(store)
+
+        monkeypatch.setattr(ours.service.collection._derived, "follow", late)
+        assert ours.client.put("/v1/items/a", files={"texts": (None, "a red box")}).status_code == 200
+        assert answered == [200]
 
 
 def test_what_nobody_caught_is_a_500_without_secrets(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,10 +29,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[Hou
 
 
 @pytest.fixture(scope="session")
-def page(shop: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """The search page of that service in a browser."""
+def browser_page(shop: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     with browsing(shop.url, tmp_path_factory.mktemp("profile")) as opened:
         yield opened
+
+
+@pytest.fixture
+def page(browser_page: Page) -> Page:
+    """The search page of that service in a browser, which has forgotten what earlier tests logged."""
+    browser_page.open()
+    browser_page.requests(), browser_page.complaints()
+    return browser_page
 
 
 @pytest.fixture(autouse=True)

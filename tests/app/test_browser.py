@@ -116,7 +116,6 @@ def test_files_can_be_dropped(page: Page) -> None:
 
 def test_a_bad_file_is_explained_and_the_next_search_works(page: Page, tmp_path: Path) -> None:
     (tmp_path / "text.glb").write_text("this is a text file")
-    page.complaints()
     page.open()
     page.find("#file").send_keys(str(tmp_path / "text.glb"))
     page.wait(lambda: page.find("#message").is_displayed())
@@ -142,7 +141,6 @@ def test_nothing_sticks_out(page: Page, width: int) -> None:
 
 
 def test_no_request_leaves_the_host(page: Page) -> None:
-    page.requests(), page.complaints()
     page.open("/?q=a+red+box&item=red-box")
     page.wait(lambda: page.best() == "red-box" and page.pictures_loaded())
     page.wait(lambda: page.count("#detail .near img") == 3)

@@ -190,5 +190,3 @@ def test_a_key_is_entered(page: Page, tmp_path: Path, bundle: Path) -> None:
         at.wait(lambda: "admin-1 may admin" in at.find("#key").text)
         at.click("#key button")
         at.wait(lambda: at.count("#key input") == 1 or "wants a key" in at.find("#message").text)
-    page.open()
-    page.complaints()

@@ -90,8 +90,6 @@ def test_without_a_key_the_page_says_so(page: Page, tmp_path: Path, bundle: Path
         at.shot("no-key")
         at.type("a red box")
         at.wait(lambda: "needs a key that may read" in at.find("#message").text)
-    page.open()
-    page.complaints()
 
 
 def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Path, bundle: Path) -> None:
@@ -111,5 +109,3 @@ def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Pa
         at.wait(lambda: at.find("#snap").is_enabled())
         assert "needs a key that may admin" in at.find("#snapshots").text
         at.shot("no-right")
-    page.open()
-    page.complaints()

@@ -16,6 +16,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.waiting import PATIENCE
+
 marks = [
     pytest.mark.browser,
     pytest.mark.skipif(not shutil.which("chromedriver"), reason="chromium-driver is not installed"),
@@ -31,7 +33,6 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 60
 STICKS_OUT = "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth - clientWidth"
 DROP = """const data = new DataTransfer();
 for (const [name, coded] of Object.entries(arguments[0]))

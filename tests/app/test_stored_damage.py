@@ -69,6 +69,33 @@ def test_a_change_of_an_item_hands_no_damage_on(tmp_path: Path, bundle: Path) ->
         assert stored(at).damaged == ()
 
 
+def test_what_is_filtered_by_is_made_anew_from_the_payload(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle) as at:
+        at.put(RED, "red")
+        with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
+            store.execute("UPDATE facts SET text = 'ree' WHERE text = 'red'")
+        count = {"filter": {"is": "red"}}
+        assert at.client.post("/v1/items/count", json=count).json() == {"count": 0}
+        found = probe_collection(at.service)
+        assert (found.damaged, found.repaired) == (1, 1)
+        assert at.client.post("/v1/items/count", json=count).json() == {"count": 1}
+
+
+def test_a_damaged_payload_is_told_with_its_item(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle) as at:
+        at.put(RED, "red")
+        with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
+            store.execute("UPDATE items SET payload = replace(payload, 'red', 'ree')")
+        told = at.client.get(f"/v1/items/{RED}").json()
+        assert (told["payload"], len(told["notes"])) == ({}, 1)
+        refused = at.client.patch(f"/v1/items/{RED}", json={"payload": {"n": 2}})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "bad_item")
+        found = probe_collection(at.service)
+        assert (found.damaged, found.repaired) == (1, 0)
+        assert at.put(RED, "red").status_code == 200
+        assert at.client.get(f"/v1/items/{RED}").json()["payload"] == {"is": "red"}
+
+
 def test_many_items_on_a_full_disk_are_a_503(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")

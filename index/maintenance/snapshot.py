@@ -18,6 +18,7 @@ from index.store import feedback
 from index.store.blobs import BlobError, Blobs
 from index.store.checksums import find_damage
 from index.store.copying import sqlite_copy
+from index.store.database import StoreError
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import count_rows, parse_files
 from index.store.metadata import last_change
@@ -26,7 +27,7 @@ from index.store.schema import VERSION, items, observations
 from index.store.store import Store
 from multifold.bundle.bundle import file_hash
 from multifold.durable import replace_file, temporary_path
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, select
@@ -37,7 +38,7 @@ ProgressCallback = Callable[[int], object]
 HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
 
 
-class SnapshotError(MultifoldError):
+class SnapshotError(StoreError):
     """A snapshot cannot be taken or restored; says why."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from app.operations.probes import check_readiness, probe_collection
+from index.maintenance import archive
 from multifold.types import Item
 from tests.app.house import House, house, png
 
@@ -110,6 +111,17 @@ def test_many_items_on_a_full_disk_are_a_503(shop: House, monkeypatch: pytest.Mo
     assert "No space left" in response.json()["error"]["message"]
     assert mixed.status_code == 200  # one of them was refused for what it is
     assert shop.client.post("/v1/items", json={"items": [{"id": ""}]}).status_code == 200
+
+
+def test_a_snapshot_on_a_full_disk_is_a_503(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive.ArchiveWriter, "add_bytes", full)
+        response = shop.client.post("/v1/snapshots")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "storage")
+    assert "No space left" in response.json()["error"]["message"]
 
 
 def test_the_info_says_how_far_the_index_is(shop: House) -> None:

@@ -60,8 +60,8 @@ class Server:
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "log").read_text()
-        ready = [self._binaries / "pg_isready", "-q", "-h", self.folder]
-        return subprocess.run(ready, check=False).returncode == 0
+        ready = subprocess.run([self._binaries / "pg_isready", "-q", "-h", self.folder], check=False)
+        return ready.returncode == 0
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """End it at once: what was not durable is lost."""

@@ -117,7 +117,7 @@ def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
     with Collection.open(tmp_path / "things", SPACE) as collection:
         writer = threading.Thread(target=storm, args=(collection,))
         writer.start()
-        shots = []
+        shots: list[int] = []
         for n in range(8):
             until(lambda: failed or collection.version > max(shots, default=0))
             shots.append(collection.snapshot(tmp_path / f"{n}.tar").contents.version)

@@ -110,7 +110,8 @@ class CaptionStudy:
             for number, candidate in enumerate(candidates):
                 if (name, number) not in scores:
                     print(f"{self.name}, choosing: {name}, {candidate}", flush=True)
-                    recipe = self.recipe(name, [*before, candidate], steps[name], seed)
+                    half = max(1, steps[name] // 2)
+                    recipe = self.recipe(name, [*before, candidate], half, seed)
                     hits, seconds = self.train(recipe, *self.data.val)
                     scores[name, number] = float(np.mean(measure_of(hits)))
                     line = {"run": name, "candidate": number, "changes": candidate, "seconds": seconds}

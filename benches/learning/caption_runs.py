@@ -32,7 +32,8 @@ from training.run import TrainingRun
 from training.towers.tokenizers import TrainedTokenizer
 
 ROUNDS = 16  # steps of each run that are timed, after a first one
-FIRST = "one caption"  # the loss without an addition of the controls
+FIRST = "one caption"  # the control, to which an addition is appended
+ADDITIONS = ("", ", even", ", teacher")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,7 @@ class CaptionStudy:
         usual = protocol["seconds" if args.manifest is None else "manifest_seconds"]
         self.seconds = args.seconds or usual
         self.seeds = args.seeds or protocol["seeds"]
+        self.names = [name for name in self.plan["runs"] if args.runs is None or name in args.runs]
         raw = merge(load_recipe(args.recipe).model_dump(mode="json", exclude_none=True), self.plan["base"])
         own = {} if args.manifest is None else {"manifest": str(args.manifest)}
         self.raw = merge(raw, {"data": own})
@@ -73,7 +75,7 @@ class CaptionStudy:
         results = [run for run in read_runs(self.out / "results.jsonl") if run.study == self.name]
         done = {(run.name, run.seed) for run in results}
         for seed in self.seeds:
-            for name in self.plan["runs"]:
+            for name in self.names:
                 if (name, seed) not in done:
                     print(f"{self.name}, seed {seed}: {name}", flush=True)
                     recipe = self.recipe(name, chosen[name], steps[name], seed)
@@ -105,6 +107,8 @@ class CaptionStudy:
         scores = {(one["run"], one["candidate"]): one["measure"] for one in map(json.loads, lines)}
         chosen: dict[str, list[Mapping[str, Any]]] = {}
         for name, about in self.plan["runs"].items():
+            if name not in self.names and name not in self._liked():
+                continue
             before = chosen[about["like"]] if "like" in about else []
             candidates = self.plan["candidates"][about["choose"]]
             for number, candidate in enumerate(candidates):
@@ -119,6 +123,10 @@ class CaptionStudy:
             best = max(range(len(candidates)), key=lambda number: scores[name, number])
             chosen[name] = [*before, candidates[best]]
         return chosen
+
+    def _liked(self) -> set[str]:
+        """The runs whose choices others take over."""
+        return {self.plan["runs"][name]["like"] for name in self.names if "like" in self.plan["runs"][name]}
 
     def train(
         self, recipe: Recipe, entries: Sequence[ManifestEntry], views: ItemViews
@@ -182,25 +190,24 @@ def step_costs(recipes: Mapping[str, Recipe], data: StudyData) -> dict[str, floa
 
 
 def caption_tables(runs: Sequence[AblationRun], names: Sequence[str], seeds: Sequence[int]) -> str:
-    """Of the seeds whose runs all ended: recalls, and leads over one caption with the same addition."""
-    ended = [seed for seed in seeds if len({run.name for run in runs if run.seed == seed}) == len(names)]
-    whole = [run for run in runs if run.seed in ended]
-    if not whole:
+    """Recalls, and leads over one caption with the same addition; of seeds that have all with an addition."""
+    found, leads, columns = list[str](), list[str](), list[str]()
+    for addition in ADDITIONS:
+        like = [name for name in names if _addition(name) == addition]
+        done = {seed: {run.name for run in runs if run.seed == seed} for seed in seeds}
+        whole = [run for run in runs if run.name in like and done.get(run.seed, set()).issuperset(like)]
+        if whole:
+            columns, rows = ablation_rows(whole, like, measure=True)
+            found += [row(*cells) for cells in rows]
+            leads += [row(*cells) for cells in ablation_rows(whole, like, FIRST + addition, measure=True)[1]]
+    if not found:
         return "no seed has all of its runs yet"
-    columns, rows = ablation_rows(whole, names, measure=True)
-    lines = [f"\n### {whole[0].study}, seeds {' '.join(map(str, ended))}\n", head(*columns)]
-    lines += [row(*cells) for cells in rows]
-    lines += ["\n### leads over one caption with the same addition\n", head("lead of", *columns[1:])]
-    for name in names:
-        control = FIRST + _addition(name)
-        if name != control:
-            _, led = ablation_rows(whole, [name], control, measure=True)
-            lines += [row(*cells) for cells in led]
-    return "\n".join(lines)
+    table = [f"\n### {runs[0].study}\n", head(*columns), *found]
+    return "\n".join([*table, "\nLeads over one caption with the same addition:\n", head(*columns), *leads])
 
 
 def _addition(name: str) -> str:
-    return next((end for end in (", even", ", teacher") if name.endswith(end)), "")
+    return next(end for end in reversed(ADDITIONS) if name.endswith(end))
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:

@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
         for block in (0, BLOCK):
             peak, seconds = measure_in_process(rows, block)
             version = f"tiled, {block} rows" if block else "whole matrix"
-            print(row(f"{rows} × {rows}", f"MFH, {version}", f"{peak:.0f}", f"{seconds:.1f}"), flush=True)
+            name = f"Hard, p → ∞, {version}"
+            print(row(f"{rows} × {rows}", name, f"{peak:.0f}", f"{seconds:.1f}"), flush=True)
     return 0
 
 
@@ -84,7 +85,7 @@ def time_losses(losses: Mapping[str, Callable[[Tensor], Tensor]], repeats: int) 
 
 
 def measure_in_process(rows: int, block: int) -> tuple[float, float]:
-    """Peak megabytes and seconds of one step of MFH, in a process of its own; block 0: the whole matrix."""
+    """Peak megabytes and seconds of a step of MFH's hard term, in its own process; block 0: whole matrix."""
     os.environ["MALLOC_MMAP_THRESHOLD_"] = "65536"  # freed memory leaves at once: the peak is of what is used
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         pool.apply(measure_step, (64, 16))  # what is loaded at the first use is not counted

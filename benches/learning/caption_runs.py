@@ -155,10 +155,10 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         plan, log = captions_study(), args.out / "results.jsonl"
         runs = [one for one in read_runs(log) if one.study.startswith("captions")]
-        print(caption_tables(runs, plan["runs"], args.seeds or plan["protocol"]["seeds"]))
+        print(caption_tables(runs, list(plan["runs"]), args.seeds or plan["protocol"]["seeds"]))
         return
     study = CaptionStudy(args)
-    print(caption_tables(study.make(), study.plan["runs"], study.seeds))
+    print(caption_tables(study.make(), study.names, study.seeds))
 
 
 def load_study(recipe: Recipe, cache: Path) -> StudyData:

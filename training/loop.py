@@ -16,7 +16,7 @@ from multifold.errors import MultifoldError
 from training import checkpoint, prepare, towers, validation
 from training.batches import TrainingBatch, TrainingItems
 from training.distributed import SINGLE_PROCESS, ProcessRank
-from training.recipes.schema import Recipe, with_steps_for
+from training.recipes.schema import Recipe, begins_with_weights, with_steps_for
 from training.run import TrainingRun
 from training.run_log import METRICS, RunLog
 from training.towers.tokenizers import TrainedTokenizer
@@ -92,7 +92,7 @@ def train(
         run.model.image.compile()
         run.model.text.compile()
     with RunLog(out, run) if ranks.is_first else nullcontext() as log:
-        if log is not None and held_out is not None and not run.step:
+        if log is not None and held_out is not None and not run.step and begins_with_weights(recipe):
             keep_best(run, held_out, log, out)  # what it begins with may be better than what it learns
         while run.step < recipe.train.steps:
             batch = next(run.batches)

@@ -53,8 +53,9 @@ def outcome(log: Path, measure: str, items: int) -> str:
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     found = {line["step"]: numbers for line in lines if (numbers := _validated(line))}
     scores = {step: score(numbers, measure) for step, numbers in found.items()}
-    first, best = min(scores), max(scores, key=lambda step: (scores[step], step))
-    told = f"{scores[first]:.3f} at step {first}, {scores[best]:.3f} at step {best}, which is kept"
+    best = max(scores, key=lambda step: (scores[step], step))
+    before = f"{scores[0]:.3f} before the first step, " if 0 in scores else ""
+    told = f"{before}{scores[best]:.3f} at step {best}, which is kept"
     if not best:
         told = "no step found more than the encoder that it began with, which is kept"
     visible = visible_difference(items)

@@ -93,10 +93,13 @@ class CaptionStudy:
             recipes = {name: self.recipe(name, (), 1000, 0) for name in self.plan["runs"]}
             costs = step_costs(recipes, self.data)
             steps = {name: max(1, round(self.seconds / cost)) for name, cost in costs.items()}
-            path.write_text(json.dumps({"seconds": self.seconds, "costs": costs, "steps": steps}, indent=1))
+            about = {"study": self.name, "seconds": self.seconds, "costs": costs, "steps": steps}
+            path.write_text(json.dumps(about, indent=1), encoding="utf-8")
         told = json.loads(path.read_text(encoding="utf-8"))
-        if told["seconds"] != self.seconds:
-            raise MultifoldError(f"{path} is of runs of {told['seconds']} s; name another --out")
+        if (told["study"], told["seconds"]) != (self.name, self.seconds):
+            raise MultifoldError(
+                f"{path} is of {told['study']}, runs of {told['seconds']} s; name another --out"
+            )
         found: dict[str, int] = told["steps"]
         return found
 
@@ -155,10 +158,11 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         plan, log = captions_study(), args.out / "results.jsonl"
         runs = [one for one in read_runs(log) if one.study.startswith("captions")]
-        print(caption_tables(runs, list(plan["runs"]), args.seeds or plan["protocol"]["seeds"]))
+        seeds = args.seeds or plan["protocol"]["seeds"]
+        print(caption_tables(runs, list(plan["runs"]), seeds, args.against))
         return
     study = CaptionStudy(args)
-    print(caption_tables(study.make(), study.names, study.seeds))
+    print(caption_tables(study.make(), study.names, study.seeds, args.against))
 
 
 def load_study(recipe: Recipe, cache: Path) -> StudyData:
@@ -189,8 +193,10 @@ def step_costs(recipes: Mapping[str, Recipe], data: StudyData) -> dict[str, floa
     return {name: round(median(seconds[1:]), 5) for name, seconds in costs.items()}
 
 
-def caption_tables(runs: Sequence[AblationRun], names: Sequence[str], seeds: Sequence[int]) -> str:
-    """Recalls, and leads over one caption with the same addition; of seeds that have all with an addition."""
+def caption_tables(
+    runs: Sequence[AblationRun], names: Sequence[str], seeds: Sequence[int], against: str | None = None
+) -> str:
+    """Recalls of the seeds that have all runs of an addition, and leads over one caption or another run."""
     found, leads, columns = list[str](), list[str](), list[str]()
     for addition in ADDITIONS:
         like = [name for name in names if _addition(name) == addition]
@@ -199,11 +205,14 @@ def caption_tables(runs: Sequence[AblationRun], names: Sequence[str], seeds: Seq
         if whole:
             columns, rows = ablation_rows(whole, like, measure=True)
             found += [row(*cells) for cells in rows]
-            leads += [row(*cells) for cells in ablation_rows(whole, like, FIRST + addition, measure=True)[1]]
+            others = [run for run in runs if run.name == against and run not in whole]
+            led = ablation_rows([*whole, *others], like, against or FIRST + addition, measure=True)[1]
+            leads += [row(*cells) for cells in led]
     if not found:
         return "no seed has all of its runs yet"
     table = [f"\n### {runs[0].study}\n", head(*columns), *found]
-    return "\n".join([*table, "\nLeads over one caption with the same addition:\n", head(*columns), *leads])
+    over = against or "one caption with the same addition"
+    return "\n".join([*table, f"\nLeads over {over}:\n", head(*columns), *leads])
 
 
 def _addition(name: str) -> str:

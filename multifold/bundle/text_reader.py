@@ -99,8 +99,10 @@ class TableReader(TextReader):
 
     def token_vectors(self) -> Vectors:
         """The vector of every token, as much as it counts in a text."""
-        vectors = self._table[self._rows].astype(np.float32)
-        return vectors if self._weights is None else vectors * self._weights[: len(vectors), None]
+        vectors: Vectors = self._table[self._rows].astype(np.float32)
+        if self._weights is not None:
+            vectors *= self._weights[: len(vectors), None].astype(np.float32)
+        return vectors
 
     def _sums(self, texts: Sequence[str]) -> Vectors:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)

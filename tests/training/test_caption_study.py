@@ -92,7 +92,7 @@ def test_steps_take_equal_time_and_the_best_of_val_is_taken(world: list[str], tm
 def test_another_time_needs_another_folder(world: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(world) == 0
     assert main([*world, "--seconds", "0.1"]) == 2
-    assert "is of runs of 0.05 s; name another --out" in capsys.readouterr().err
+    assert "is of captions of flickr8k, runs of 0.05 s; name another --out" in capsys.readouterr().err
 
 
 def run_of(name: str, seed: int, hits: Mapping[str, list[float]]) -> AblationRun:

@@ -72,7 +72,7 @@ def item_hits(
 def measure_of(hits: Mapping[str, Mapping[str, list[float]]]) -> Float64[np.ndarray, " i"]:
     """For each item the mean of R@1 and R@10, text to shape and shape to text."""
     columns = [hits[direction][f"R@{cut}"] for direction in BOTH_WAYS for cut in CUTS]
-    return np.mean(np.asarray(columns, np.float64), axis=0)
+    return np.asarray(np.mean(columns, axis=0), np.float64)
 
 
 def ablation_rows(
@@ -115,7 +115,7 @@ def _hits(
         mine = [run.hits[way][f"R@{cut}"] for run, _ in pairs]
         others = [other.hits[way][f"R@{cut}"] if other else [0.0] for _, other in pairs]
         found.append(np.subtract(mine, others, dtype=np.float64))
-    return np.mean(found, axis=0)
+    return np.asarray(np.mean(found, axis=0), np.float64)
 
 
 def _interval(hits: Float64[np.ndarray, "s i"]) -> str:

@@ -262,6 +262,12 @@ class Recipe(RecipeSection):
         return self
 
 
+def begins_with_weights(recipe: Recipe) -> bool:
+    """Whether a run goes on from what was learned before, and does not begin by chance."""
+    towers = (recipe.image, recipe.text)
+    return recipe.train.start is not None or any(getattr(tower, "pretrained", None) for tower in towers)
+
+
 def with_steps_for(recipe: Recipe, count: int) -> Recipe:
     """The recipe with steps for its epochs over so many items; then few items make smaller, fewer steps."""
     train = recipe.train

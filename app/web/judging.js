@@ -7,8 +7,10 @@ import { bodyOf } from "./question.js";
 
 const LIMIT = 10;
 let keeps = false; // whether the service keeps feedback
+let announce;
+const announced = new Promise((resolve) => { announce = resolve; }); // when that is known
 let pressed = null; // the thumb that the keyboard goes back to
-const noted = new Map(); // feedback of this visit, by clues and item
+const noted = new Map(); // promises of the feedback of this visit, by clues and item
 
 const say = (text) => { $("note").textContent = text; };
 const place = (id) => JSON.stringify([current().clues, id]);
@@ -25,28 +27,38 @@ function learn(id, verdict) {
   go(examples);
 }
 
+// A thumb may be pressed before it is known whether verdicts are kept, and again before the first one is.
 async function keep(hit, verdict) {
   const { kind, index } = hit.matched ?? {};
   const observation = kind ? { kind, index } : null;
-  const at = place(hit.id);
-  noted.set(at, (await feedback({ query: await bodyOf(current(), LIMIT), item: hit.id, observation, verdict, by: null })).id);
+  const at = place(hit.id), asked = current(), before = noted.get(at);
+  const send = async () => {
+    await announced;
+    await before?.catch(() => {});
+    return keeps ? (await feedback({ query: await bodyOf(asked, LIMIT), item: hit.id, observation, verdict, by: null })).id : null;
+  };
+  noted.set(at, send());
+  await noted.get(at);
 }
 
 async function takeBack(id) {
-  const at = place(id);
+  const at = place(id), kept = noted.get(at);
   learn(id, null);
-  if (noted.has(at)) await forgetFeedback(noted.get(at)).then(() => noted.delete(at));
+  const number = await kept?.catch(() => null);
+  if (number == null) return;
+  await forgetFeedback(number);
+  if (noted.get(at) === kept) noted.delete(at);
 }
 
 // A second click on the same thumb takes it back.
 async function judge(hit, clicked, buttons) {
   const verdict = buttons.some((button) => button.dataset.verdict === clicked && button.ariaPressed === "true") ? null : clicked;
-  const kept = !verdict ? takeBack(hit.id) : keeps ? keep(hit, verdict) : null;
+  const kept = verdict ? keep(hit, verdict) : takeBack(hit.id);
   for (const button of buttons) button.ariaPressed = String(button.dataset.verdict === verdict);
   pressed = `${clicked} ${hit.id}`;
   if (verdict) learn(hit.id, verdict);
   say(verdict ? `Noted: ${nameOf(hit)} is a ${verdict} result.` : `Taken back: ${nameOf(hit)}.`);
-  await kept?.catch((error) => {
+  await kept.catch((error) => {
     say(error.message);
     for (const button of buttons) button.title = error.message;
   });
@@ -73,6 +85,7 @@ function example(verdict, id) {
 // `keeping`: whether the service keeps verdicts. The style sheet hides thumbs that do nothing.
 export function know(keeping) {
   keeps = keeping;
+  announce();
   show(current());
 }
 

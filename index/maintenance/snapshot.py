@@ -18,11 +18,10 @@ from index.store import feedback
 from index.store.blobs import BlobError, Blobs
 from index.store.checksums import find_damage
 from index.store.copying import sqlite_copy
-from index.store.database import StoreError
+from index.store.database import StoreError, is_whole_item
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import count_rows, parse_files
 from index.store.metadata import last_change
-from index.store.row_checksums import is_whole_item
 from index.store.schema import VERSION, items, observations
 from index.store.store import Store
 from multifold.bundle.bundle import file_hash

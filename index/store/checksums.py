@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from index.store.database import checksums, checksums_of, is_sound, is_whole, is_whole_item
 from index.store.feedback import damaged_judgements
 from index.store.item_rows import edition_of, fact_records
-from index.store.row_checksums import checksums, checksums_of, is_sound, is_whole, is_whole_item
 from index.store.schema import facts, items, observations
 from multifold.errors import needs_extra
 

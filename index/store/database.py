@@ -1,4 +1,8 @@
-"""Transactions that see one version and commits that survive, and SQLite as the embedded database."""
+"""Transactions that see one version and commits that survive, and SQLite as the embedded database.
+
+Rows have checksums. An observation has two, so a damaged feature can be made anew from a text or a picture
+that is known to be whole. An item has one, and a verdict has one in its query.
+"""
 
 import logging
 import sqlite3
@@ -8,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 from multifold.errors import MultifoldError, needs_extra
 
@@ -75,6 +80,33 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
     with driver.cursor() as cursor, cursor.copy(f"COPY {quote(table.name)} ({columns}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row([row[name] for name in names])
+
+
+def checksums(*columns: object, feature: object = b"") -> tuple[int, int]:
+    """The checksums of a row: of its feature, if it has one, and of its other columns."""
+    data = feature if isinstance(feature, bytes) else b""  # damage may have made a text of it
+    return crc32(data), crc32("\0".join(map(str, columns)).encode(errors="replace"))
+
+
+def checksums_of(row: Sequence[Any]) -> tuple[int, int]:
+    """The checksums that an observation should have."""
+    number, edition, side, kind, ordinal, feature, words, blob, *_ = row
+    return checksums(number, edition, side, kind, ordinal, words, blob, feature=feature)
+
+
+def is_sound(row: Sequence[Any]) -> bool:
+    """Whether an observation is what was written."""
+    return checksums_of(row) == tuple(row[-2:])
+
+
+def is_whole(row: Sequence[Any]) -> bool:
+    """Whether all but the feature of an observation is what was written."""
+    return bool(checksums_of(row)[1] == row[-1])
+
+
+def is_whole_item(row: Sequence[Any]) -> bool:
+    """Whether a row of `items` is what was written."""
+    return bool(checksums(*row[:-1])[1] == row[-1])
 
 
 class Database(ABC):

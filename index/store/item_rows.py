@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Int8, Int64
 
 from index.contracts import PairedIds
-from index.store.row_checksums import checksums, checksums_of, is_whole, is_whole_item
+from index.store.database import checksums, checksums_of, is_whole, is_whole_item
 from index.store.schema import LONGEST_ID, LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import KIND_OF, SIDE_OF, SIDES, Features, Item, Kind, Observation, Side

@@ -10,9 +10,8 @@ from uuid import uuid4
 
 from index.store import item_rows
 from index.store.checksums import add_checksums, log_damage
-from index.store.database import insert_rows
+from index.store.database import insert_rows, is_sound
 from index.store.item_rows import FeatureBatch, first_row
-from index.store.row_checksums import is_sound
 from index.store.schema import VERSION, TableRow, changes, clock, items, meta, observations, tables
 from multifold.errors import MultifoldError, needs_extra
 

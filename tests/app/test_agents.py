@@ -17,6 +17,7 @@ from PIL import Image
 
 from multifold.client import Client
 from tests.app.house import House, box, house, png
+from tests.waiting import PATIENCE
 
 mcp = pytest.importorskip("mcp", reason="mcp is not installed (extra 'mcp')")
 httpx2 = pytest.importorskip("httpx2")
@@ -50,7 +51,7 @@ async def agent(shop: House, transport: str, scope: str | None, *folders: Path) 
             yield client
         return
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, trust_env=False) as http:
         from mcp.client.streamable_http import streamable_http_client
 
         async with mcp.Client(streamable_http_client(f"{shop.url}/mcp", http_client=http)) as client:

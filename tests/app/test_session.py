@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.app.house import House, house, png
+from tests.waiting import PATIENCE
 
 READ, WRITE = "read-key-0123456789", "write-key-0123456789"
 
@@ -22,7 +23,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[H
 
 @pytest.fixture
 def visitor(locked: House) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=locked.url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=locked.url, trust_env=False, timeout=PATIENCE) as client:
         yield client
 
 

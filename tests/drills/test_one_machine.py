@@ -60,7 +60,8 @@ def test_the_service_is_killed(tmp_path: Path, bundle: Path, port: int, url: str
 
 
 def test_a_worker_is_killed(tmp_path: Path, bundle: Path, port: int, url: str) -> None:
-    with started(tmp_path, bundle, port) as running, Client(url) as client, Traffic(url) as traffic:
+    told = {"MULTIFOLD_RENDER_SECONDS": "200"}
+    with started(tmp_path, bundle, port, **told) as running, Client(url) as client, Traffic(url) as traffic:
         client.upsert("drawn", mesh=box("red"), mesh_format="glb")
         of_it = ["pgrep", "--parent", str(running.process.pid), "--full", "renderers.worker"]
         workers = subprocess.run(of_it, capture_output=True, check=True).stdout.split()

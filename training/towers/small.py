@@ -76,7 +76,8 @@ def text_parts(section: SmallTextSection, vocabulary: int, words: Vectors | None
     nn.init.normal_(embed.weight, std=SPREAD)
     if words is not None:
         fitted = fit_words(words, section.width)
-        embed.weight.data[: len(fitted)] = torch.from_numpy(fitted)
+        rows = fitted[:vocabulary]  # a table may have more than its tokenizer names
+        embed.weight.data[: len(rows)] = torch.from_numpy(rows)
     embed.weight.requires_grad_(section.words is None)
     return TextParts(
         embed=embed,

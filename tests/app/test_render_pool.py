@@ -12,7 +12,8 @@ import pytest
 from app.concurrency.pools import LARGE_MESH, RenderPool
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError
-from renderers.sandbox import RenderedMesh, RenderLane, RenderRequest, Sandbox
+from renderers.messages import RenderRequest
+from renderers.sandbox import RenderedMesh, RenderLane, Sandbox
 
 DRAWN = RenderedMesh(np.zeros((1, 8, 8, 3), np.uint8), "y", "", ())
 
@@ -25,7 +26,7 @@ class PlannedWorker:
     def __init__(self, *_: object) -> None:
         self.kill = lambda: None
 
-    def draw(self, request: RenderRequest, _: int, deadline: sandbox_module._Deadline) -> RenderedMesh:
+    def draw(self, request: RenderRequest, deadline: sandbox_module._Deadline, _: int) -> RenderedMesh:
         deadline.start()
         while request.size > 8 and not self.released.wait(0.005):
             if time.monotonic() > deadline.moment:

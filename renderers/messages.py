@@ -3,12 +3,10 @@
 A frame is 4 bytes of length, then JSON. The bytes of views, points or a file follow their answer.
 """
 
-import json
 import struct
 from dataclasses import dataclass
-from typing import Any
 
-from renderers.contracts import Background, MeshLimits, Up
+from renderers.contracts import Background, MeshError, MeshLimits, Up
 from renderers.points import PointSample
 
 FRAME_LENGTH = struct.Struct("<I")
@@ -41,7 +39,13 @@ class SampledMesh:
     notes: tuple[str, ...]
 
 
-def message_frame(message: dict[str, Any]) -> bytes:
-    """A message with its length before it."""
-    data = json.dumps(message).encode()
-    return FRAME_LENGTH.pack(len(data)) + data
+class SandboxClosedError(RuntimeError):
+    """The sandbox was asked after it had been closed."""
+
+
+class WorkerLostError(MeshError):
+    """The worker died or gave no answer in time; it cannot be asked again."""
+
+
+class WorkerKilledError(WorkerLostError):
+    """The system, short of memory, or a person ended the worker. No file does that by itself."""

@@ -9,7 +9,6 @@ alone; its worker is replaced. Uploads are written into folders of their own, so
 A mesh that takes longer than `QUICK_SECONDS` is slow. Callers who draw for others in turn use the lanes
 `quick` and `slow`: slow meshes then leave one worker to quick ones. One that is found to be slow while the
 others are taken is a `SlowMeshError`, and drawn anew in the slow lane.
-
 Pool and worker exchange the frames of messages.py.
 """
 
@@ -47,7 +46,14 @@ from renderers.contracts import (
     check_view_size,
 )
 from renderers.mesh.formats.mesh_file import suffix_of
-from renderers.messages import FRAME_LENGTH, RenderRequest, SampledMesh, message_frame
+from renderers.messages import (
+    FRAME_LENGTH,
+    RenderRequest,
+    SampledMesh,
+    SandboxClosedError,
+    WorkerKilledError,
+    WorkerLostError,
+)
 from renderers.points import POINT_BYTES, PointSample, check_point_count
 
 DEFAULT_SECONDS = 60.0
@@ -65,20 +71,8 @@ _INHERITED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "NUMBA_CACH
 _INVALID_ANSWER = "the mesh cannot be drawn: the drawing process gave a senseless answer."
 
 
-class SandboxClosedError(RuntimeError):
-    """The sandbox was asked after it had been closed."""
-
-
-class WorkerLostError(MeshError):
-    """The worker died or gave no answer in time; it cannot be asked again."""
-
-
 class SlowMeshError(WorkerLostError):
     """The mesh is slow, and so are those that are drawn already: ask again in the slow lane."""
-
-
-class WorkerKilledError(WorkerLostError):
-    """The system, short of memory, or a person ended the worker. No file does that by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +96,12 @@ def _with_file(
         path = Path(upload, name)
         path.write_bytes(mesh)
         return work(str(path), None)
+
+
+def message_frame(message: dict[str, Any]) -> bytes:
+    """A message with its length before it."""
+    data = json.dumps(message).encode()
+    return FRAME_LENGTH.pack(len(data)) + data
 
 
 class Sandbox:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -66,11 +67,12 @@ class Objective:
     def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all terms of the recipe; `progress` is the share of the training done."""
         options, train = self.recipe.loss, self.recipe.train
-        student = encode_batch(model, batch, train.text_parts, train.chunk, self.ranks)
+        how = train.text_parts, train.chunk, self.ranks, options.sees
+        student = encode_batch(model, batch, *how)
         taught = None
         if self.teacher is not None:
             with self.teacher.teaching() as teacher:
-                taught = encode_batch(teacher, batch, train.text_parts, train.chunk, self.ranks)
+                taught = encode_batch(teacher, batch, *how)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
         if self.memory is None or self.memory.past is None:
             total = compare.sum_all(student, taught)
@@ -111,6 +113,10 @@ class BatchComparison:
             if weight:
                 theirs = taught and self._pooled(taught, images, texts)
                 total = total + weight * self(self._pooled(seen, images, texts), theirs)
+        for weight, name in ((options.text_points, "texts"), (options.image_points, "images")):
+            if weight:
+                theirs = taught and _with_points(taught, name)
+                total = total + weight * self(_with_points(seen, name), theirs)
         return total
 
     def __call__(
@@ -143,8 +149,11 @@ class BatchComparison:
 
     def _pooled(self, sides: BatchFeatures, images: bool, texts: bool) -> BatchFeatures:
         options = self.recipe.loss
+        shapes = sides.images
+        if images:
+            shapes = sides.together or pool_items(sides.images, options.pool, options.normalised)
         return BatchFeatures(
-            pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
+            shapes,
             pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
         )
 
@@ -162,15 +171,27 @@ def entailment(
     return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
 
 
+def _with_points(sides: BatchFeatures, name: Literal["texts", "images"]) -> BatchFeatures:
+    """The points as rows, the captions or the views as columns."""
+    assert sides.points is not None
+    return BatchFeatures(sides.points, getattr(sides, name))
+
+
 def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
     return FeaturePair(sides.images.features, sides.texts.features, logits)
 
 
 def _check(recipe: Recipe, geometry: Geometry) -> None:
     options = recipe.loss
-    if not (options.text_image or options.agg_image or options.agg_text or options.agg_both):
+    if not (options.sees or options.text_points):
         raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
+    if (recipe.points is None) == bool(options.text_points or options.image_points):
+        raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
+    if recipe.together.blocks and not (options.agg_image or options.agg_both):
+        raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
     if options.memory and (options.agg_image or options.agg_text or options.agg_both or options.block):
         raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")
+    if options.entailment.weight and not options.sees:
+        raise MultifoldError("entailment is between captions and views, and [loss] compares no views")
     if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -30,7 +30,12 @@ class PointSpec:
     @property
     def columns(self) -> int:
         """Numbers of a point in a group."""
-        return 6 + 3 * self.normals + 3 * self.colors
+        return 3 * self.directions + 3 * self.colors
+
+    @property
+    def directions(self) -> int:
+        """The first triples of them, which turn with the shape."""
+        return 2 + self.normals
 
 
 def group_points(sample: Float32[np.ndarray, "n 9"], spec: PointSpec) -> Float32[np.ndarray, "g k c"]:

@@ -98,9 +98,34 @@ class OpenClipTextSection(TowerSection):
     context: Count = 77
 
 
+class SmallPointsSection(TowerSection):
+    """Groups of neighbouring points, each read by a small network, then mixed by a transformer."""
+
+    kind: Literal["small"] = "small"
+    points: Annotated[int, Field(ge=16, le=100_000)] = 1024  # of a surface
+    groups: Count = 48
+    neighbours: Count = 24  # points of a group
+    radius: Positive = 0.3  # of a group; a shape has radius one
+    normals: bool = True
+    colors: bool = True
+    stem: tuple[Count, ...] = (64, 96)
+    width: Count = 128
+    depth: Number = 2  # 0: groups are pooled as they are, without a transformer
+    heads: Count = 4
+
+
+class PointBertSection(TowerSection):
+    """PointBERT as OpenShape publishes it, in the space of a CLIP."""
+
+    kind: Literal["pointbert"] = "pointbert"
+    clip: Literal["vit-b-32", "vit-l-14"] = "vit-b-32"
+    pretrained: str | None = None  # OpenShape's model.pt, or the same as .safetensors; none: random weights
+
+
 TOWER_SECTIONS: Mapping[str, Mapping[str, type[TowerSection]]] = {
     "image": {"small": SmallImageSection, "openclip": OpenClipImageSection},
     "text": {"small": SmallTextSection, "bert": BertTextSection, "openclip": OpenClipTextSection},
+    "points": {"small": SmallPointsSection, "pointbert": PointBertSection},
 }
 
 
@@ -118,6 +143,12 @@ TextSection: TypeAlias = Annotated[
     Annotated[SmallTextSection, Tag("small")]
     | Annotated[BertTextSection, Tag("bert")]
     | Annotated[OpenClipTextSection, Tag("openclip")],
+    Discriminator(kind),
+]
+
+
+PointsSection: TypeAlias = Annotated[
+    Annotated[SmallPointsSection, Tag("small")] | Annotated[PointBertSection, Tag("pointbert")],
     Discriminator(kind),
 ]
 
@@ -148,6 +179,13 @@ class ViewsSection(RecipeSection):
     up: Literal["auto", "y", "z"] = "auto"
 
 
+class TogetherSection(RecipeSection):
+    """A set encoder: the features of an item's views are read together, in any order. Off by default."""
+
+    blocks: Number = 0  # of a transformer over the features; 0: their mean
+    heads: Count = 4
+
+
 class GeometrySection(RecipeSection):
     name: str = "clip"
     dim: Count = 128
@@ -171,11 +209,18 @@ class LossSection(RecipeSection):
     agg_image: Weight = 1.0  # every caption with the item's views as one: its shape
     agg_text: Weight = 0.0  # every view with the item's captions as one
     agg_both: Weight = 0.0
+    text_points: Weight = 0.0  # every caption with the item's points
+    image_points: Weight = 0.0  # every view with them
     pool: Literal["mean", "max"] = "mean"  # how views become one
     normalised: bool = False  # views and captions are brought to length one before they become one
     memory: Number = 0  # so many past observations of each side stand beside the batch
     block: Number = 0  # rows at once, for batches whose matrix is too large; 0: all
     entailment: EntailmentSection = EntailmentSection()
+
+    @property
+    def sees(self) -> bool:
+        """Whether any comparison has views in it."""
+        return bool(self.text_image or self.agg_image or self.agg_text or self.agg_both or self.image_points)
 
 
 class TeacherSection(RecipeSection):
@@ -196,6 +241,7 @@ class AugmentSection(RecipeSection):
     turn: float = Field(default=0.0, ge=0, le=180)  # degrees, to either side
     mirror: bool = False  # wrong for captions that say left and right
     upside_down: bool = False
+    spin: float = Field(default=0.0, ge=0, le=180)  # degrees about the vertical, for points
 
 
 class TrainSection(RecipeSection):
@@ -239,6 +285,8 @@ class Recipe(RecipeSection):
     views: ViewsSection = ViewsSection()
     image: ImageSection = SmallImageSection()
     text: TextSection = SmallTextSection()
+    points: PointsSection | None = None  # a third tower, over points of the surface
+    together: TogetherSection = TogetherSection()
     geometry: GeometrySection = GeometrySection()
     loss: LossSection = LossSection()
     teacher: TeacherSection = TeacherSection()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from multifold.bundle.encoder import EncodedTexts
 from multifold.bundle.tokenizer import Tokenizer
-from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors, pool_mean
 from training.geometries.base import RescoringGeometry
 from training.towers import TwoTowerModel
 
@@ -44,6 +44,22 @@ class TorchEncoder:
 
     def pixels(self, batch: PixelBatch) -> Features:
         return _run(self.model.image, batch)
+
+    def points(self, groups: Float32[np.ndarray, "b g k c"]) -> Features:
+        """Features of items by their points."""
+        assert self.model.points is not None
+        return _run(self.model.points, groups)
+
+    def together(self, features: Float32[np.ndarray, "i v n"]) -> Features:
+        """One feature for each item of those of its views: their mean, where no set encoder reads them."""
+        items, views, length = features.shape
+        if self.model.together is None:
+            return np.stack([pool_mean(item) for item in features])
+        of = torch.arange(items).repeat_interleave(views)
+        with torch.inference_mode():
+            flat = torch.from_numpy(np.ascontiguousarray(features).reshape(-1, length))
+            device = _device(self.model)
+            return np.asarray(self.model.together(flat.to(device), of.to(device)).cpu())
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         tokens = self.tokenizer(texts)

@@ -18,25 +18,37 @@ from training.recipes.schema import (
     ImageSection,
     OpenClipImageSection,
     OpenClipTextSection,
+    PointBertSection,
+    PointsSection,
     Recipe,
     SmallImageSection,
     SmallTextSection,
     TextSection,
 )
-from training.towers import small
+from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.image import PatchTower
+from training.towers.points import GroupTower, point_spec
+from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import TrainedTokenizer, clip_tokenizer, read_definition, train_definition
 
 
 class TwoTowerModel(nn.Module):
-    """Two towers and the geometry in which their features meet."""
+    """Two towers and the geometry in which their features meet; perhaps a point tower and a set encoder."""
 
-    def __init__(self, image: nn.Module, text: nn.Module, geometry: Geometry) -> None:
+    def __init__(
+        self,
+        image: nn.Module,
+        text: nn.Module,
+        geometry: Geometry,
+        points: nn.Module | None = None,
+        together: SetEncoder | None = None,
+    ) -> None:
         super().__init__()
         self.image, self.text, self.geometry = image, text, geometry
+        self.points, self.together = points, together
 
 
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
@@ -48,7 +60,11 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
     text = _text_tower(recipe.text, vocabulary, space, fetch)
     set_learning(image, recipe.image)
     set_learning(text, recipe.text)
-    return TwoTowerModel(image, text, space.geometry)
+    if recipe.points is None and not recipe.together.blocks:
+        return TwoTowerModel(image, text, space.geometry)
+    points = None if recipe.points is None else _point_tower(recipe.points, space, pretrained)
+    together = set_encoder(recipe.together, space.geometry.feature_dim)
+    return TwoTowerModel(image, text, space.geometry, points, together)
 
 
 def fetch_weights(recipe: Recipe) -> None:
@@ -81,6 +97,15 @@ def _text_tower(section: TextSection, vocabulary: int, space: FeatureSpace, fetc
     if isinstance(section, BertTextSection):
         return BertTower(section, vocabulary, head(section, section.width, space))
     return text_tower(section, small.text_parts(section, vocabulary), space, None)
+
+
+def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) -> Tower:
+    if isinstance(section, PointBertSection):
+        tower = pointbert.point_tower(section, space, pretrained)
+    else:
+        tower = GroupTower(section, point_spec(section), head(section, section.width, space))
+    set_learning(tower, section)
+    return tower
 
 
 def image_spec(section: ImageSection) -> ImageSpec:

@@ -41,7 +41,7 @@ COMMON = (
     "loss.agg_image=1",
     "loss.text_points=0",
     "loss.image_points=0",
-    "train.views=3",
+    *("train.items=64", "train.views=3", "train.captions=2"),
 )
 
 

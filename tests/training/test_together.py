@@ -9,7 +9,8 @@ from multifold.errors import MultifoldError
 from tests.training import small
 from training import loop, prepare, sides
 from training.batches import BatchStream
-from training.checkpoint import load_checkpoint
+from training.checkpoint import Checkpoint, load_checkpoint
+from training.export.bundle import export_bundle
 from training.objective import Objective
 from training.recipes.schema import Recipe, TogetherSection, parse_recipe
 from training.sides import SideFeatures, pool_items
@@ -94,3 +95,21 @@ def test_what_does_not_fit_is_refused() -> None:
     alone = parse_recipe({**raw, "loss": {"agg_image": 0.0, "text_image": 1.0}}, "alone")
     with pytest.raises(MultifoldError, match="learns from agg_image or agg_both"):
         Objective(alone, build_model(alone, 300))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"together": {"blocks": 1, "heads": 2}, "loss": {"agg_image": 1.0}}, "has no set encoder"),
+        ({"points": {"points": 64}, "loss": {"agg_image": 0.0, "text_points": 1.0}}, "by their points alone"),
+    ],
+)
+def test_a_bundle_of_what_it_cannot_search_is_refused(
+    tmp_path: Path, changes: dict[str, dict[str, float]], said: str
+) -> None:
+    wanted = parse_recipe({**small.recipe().model_dump(exclude_none=True), **changes}, "unserved")
+    views, captions = small.pictures()
+    trained = Checkpoint(wanted, small.tokenizer(captions), build_model(wanted, 300))
+    with pytest.raises(MultifoldError, match=said):
+        export_bundle(trained, views, captions, tmp_path / "bundle", {})
+    assert not (tmp_path / "bundle").exists()

@@ -48,7 +48,8 @@ class PointSample:
     def decode(cls, data: bytes, count: int) -> "PointSample":
         """What `encode` has made of so many points."""
         numbers = np.frombuffer(data, "<f4", 6 * count).astype(np.float32).reshape(2, count, 3)
-        return cls(*numbers, np.frombuffer(data, np.uint8, offset=24 * count).reshape(count, 3))
+        colors = np.frombuffer(data, np.uint8, offset=24 * count).reshape(count, 3)
+        return cls(numbers[0], numbers[1], colors)
 
 
 def check_point_count(count: int) -> None:
@@ -78,7 +79,7 @@ def sample_points(model: MeshModel, count: int = 2048, seed: int = 0) -> PointSa
 
 
 def _areas(model: MeshModel) -> Float64[np.ndarray, " f"]:
-    return np.linalg.norm(_across(model.vertices.astype(np.float64)[model.faces]), axis=1) / 2
+    return np.asarray(np.linalg.norm(_across(model.vertices.astype(np.float64)[model.faces]), axis=1) / 2)
 
 
 def _across(corners: Float64[np.ndarray, "n 3 3"]) -> Float64[np.ndarray, "n 3"]:
@@ -113,7 +114,7 @@ def _colors(
     """Linear colour and alpha: the material's, times that of the vertices, times the texture's."""
     corners, shares = model.faces[face], weights.astype(np.float32)
     material = model.material_of[face]
-    color = np.array([one.base for one in model.materials], np.float32)[material]
+    color: Float32[np.ndarray, "n 4"] = np.array([one.base for one in model.materials], np.float32)[material]
     if model.colored:
         color *= np.einsum("nc,ncx->nx", shares, model.colors[corners])
     for number, one in enumerate(model.materials):

@@ -147,7 +147,7 @@ class Sandbox:
         if view is not None and not 0 <= view < count:
             raise RigError(f"the rig {rig} has no view {view}")
         count = count if view is None else 1
-        return self._ask(style, mesh, suffix, within, lane, lambda worker, *asked: worker.draw(*asked, count))
+        return self._ask(style, mesh, suffix, within, lane, lambda it, mesh, end: it.draw(mesh, end, count))
 
     def glb(
         self,
@@ -159,7 +159,7 @@ class Sandbox:
     ) -> bytes:
         """The same mesh as a GLB file for viewers; see mesh/glb.py."""
         style = RenderRequest("", "ring6", 8, "white", up, self.limits, glb=True)
-        return self._ask(style, mesh, suffix, within, lane, lambda worker, *asked: worker.glb(*asked))
+        return self._ask(style, mesh, suffix, within, lane, Worker.glb)
 
     def sample(
         self,
@@ -174,7 +174,7 @@ class Sandbox:
         """Points of its surface; see points.py."""
         check_point_count(count)
         style = RenderRequest("", "ring6", 8, "white", up, self.limits, points=count, seed=seed)
-        return self._ask(style, mesh, suffix, within, lane, lambda worker, *asked: worker.sample(*asked))
+        return self._ask(style, mesh, suffix, within, lane, Worker.sample)
 
     def draw_many(
         self,

@@ -88,9 +88,9 @@ class TrainingBatch:
         if self.places is not None:
             pixels = apply_maps(pixels, self.places.to(device))
         rest = (each.to(device) for each in (self.view_items, self.tokens, self.text_items))
-        if self.points is None or self.point_items is None:
-            return TrainingBatch(pixels, *rest)
-        return TrainingBatch(pixels, *rest, None, self.points.to(device), self.point_items.to(device))
+        points, items = self.points, self.point_items
+        points, items = (None if each is None else each.to(device) for each in (points, items))
+        return TrainingBatch(pixels, *rest, points=points, point_items=items)
 
 
 class BatchStream(Iterator[TrainingBatch]):

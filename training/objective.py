@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -18,7 +17,7 @@ from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
 from training.recipes.schema import EntailmentSection, Recipe, TeacherSection
-from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
+from training.sides import BatchFeatures, FeatureMemory, SideFeatures, encode_batch, pool_items
 from training.tiled_loss import FeaturePair, Logits, direction_loss
 from training.towers import TwoTowerModel
 
@@ -113,10 +112,12 @@ class BatchComparison:
             if weight:
                 theirs = taught and self._pooled(taught, images, texts)
                 total = total + weight * self(self._pooled(seen, images, texts), theirs)
-        for weight, name in ((options.text_points, "texts"), (options.image_points, "images")):
-            if weight:
-                theirs = taught and _with_points(taught, name)
-                total = total + weight * self(_with_points(seen, name), theirs)
+        if options.text_points:
+            theirs = taught and _with_points(taught, taught.texts)
+            total = total + options.text_points * self(_with_points(seen, seen.texts), theirs)
+        if options.image_points:
+            theirs = taught and _with_points(taught, taught.images)
+            total = total + options.image_points * self(_with_points(seen, seen.images), theirs)
         return total
 
     def __call__(
@@ -171,10 +172,10 @@ def entailment(
     return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
 
 
-def _with_points(sides: BatchFeatures, name: Literal["texts", "images"]) -> BatchFeatures:
+def _with_points(sides: BatchFeatures, others: SideFeatures) -> BatchFeatures:
     """The points as rows, the captions or the views as columns."""
     assert sides.points is not None
-    return BatchFeatures(sides.points, getattr(sides, name))
+    return BatchFeatures(sides.points, others)
 
 
 def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
@@ -187,7 +188,7 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
     if (recipe.points is None) == bool(options.text_points or options.image_points):
         raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
-    if recipe.together.blocks and not (options.agg_image or options.agg_both):
+    if recipe.together.on and not (options.agg_image or options.agg_both):
         raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
     if options.memory and (options.agg_image or options.agg_text or options.agg_both or options.block):
         raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")

@@ -88,11 +88,10 @@ def encode_batch(
         return BatchFeatures(SideFeatures(texts[:0], batch.view_items[:0]), read, points)
     images = precise(encode_in_chunks(model.image, batch.pixels.split(chunk or len(batch.pixels))))
     seen = SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items)
-    if model.together is None:
-        return BatchFeatures(seen, read, points)
     items, of = seen.items.unique(return_inverse=True)
-    together = SideFeatures(precise(model.together(seen.features, of)), items)
-    return BatchFeatures(seen, read, points, together)
+    together = model.views_together(batch.pixels, seen.features, of)
+    shapes = None if together is None else SideFeatures(precise(together), items)
+    return BatchFeatures(seen, read, points, shapes)
 
 
 def _encode_points(model: TwoTowerModel, batch: TrainingBatch, chunk: int) -> SideFeatures | None:

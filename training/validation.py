@@ -46,10 +46,9 @@ class ValidationSet:
         one_each = [1] * len(self.captions)
         if self.points is not None:
             return replace(observed, shape=make_bank(encoder.points(self.points), one_each))
-        if encoder.model.together is None:
+        if encoder.model.together is None and not encoder.model.last:
             return observed
-        features = observed.shape.features.reshape(*self.views.shape[:2], -1)
-        shapes = make_bank(encoder.together(features), one_each)
+        shapes = make_bank(encoder.shapes(self.views), one_each)
         return replace(observed, image=observed.shape, shape=shapes)
 
 

@@ -54,9 +54,9 @@ def make_world(name: str, items: int, cache: Path) -> ShapeWorld:
 
 
 def names_hidden(entry: ManifestEntry) -> list[bool]:
-    """Whether each caption of a piece names a fact that few sides show."""
-    facts = entry.meta["facts"]
-    return [any(len(facts[fact]) <= FEW_SIDES for fact in caption) for caption in entry.meta["captions"]]
+    """Whether each caption of a piece names a fact that few sides show; its kind shows from all of them."""
+    few = {fact for fact, sides in entry.meta["facts"].items() if len(sides) <= FEW_SIDES}
+    return [not few.isdisjoint(caption) for caption in entry.meta["captions"]]
 
 
 def grey(model: MeshModel, _: ManifestEntry) -> MeshModel:

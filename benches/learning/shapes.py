@@ -14,7 +14,7 @@ from pathlib import Path
 from multifold.errors import needs_extra
 
 WORLDS = ("coloured", "grey")
-WAYS = ("views, mean", "views, together", "points", "views + points")
+WAYS = ("views, mean", "views, set encoder", "views, last block", "points", "views + points")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

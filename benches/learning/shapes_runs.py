@@ -32,7 +32,8 @@ SPREAD = 1e-9
 TASKS = ("text → shape", "text that names what few sides show", "text → turned shape", "turned → shape")
 CHANGES: Mapping[str, Sequence[str]] = {
     "views, mean": (),
-    "views, together": ("together.blocks=2",),
+    "views, set encoder": ("together.blocks=2",),
+    "views, last block": ("together.last=1",),
     "points": ("loss.text_image=0", "loss.agg_image=0", "loss.text_points=1", "train.augment.spin=180"),
     "views + points": ("loss.text_points=1", "loss.image_points=0.5", "train.augment.spin=180"),
 }
@@ -151,8 +152,7 @@ def legs(
     found = []
     if recipe.loss.sees:
         views = np.asarray(prepare.views(recipe, entries, cache_folder))
-        features = np.stack([encoder.pixels(item) for item in views])
-        found.append(encoder.together(features))
+        found.append(encoder.shapes(views))
     if recipe.points is not None:
         found.append(encoder.points(prepare.points(recipe, entries, cache_folder)))
     return found

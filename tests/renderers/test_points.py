@@ -25,11 +25,11 @@ def triangles(*corners: tuple[tuple[float, float, float], ...]) -> MeshModel:
     return assemble_model([MeshPart.unshared(places.reshape(-1, 3), MeshMaterial())])
 
 
-def dressed_square(folder: Path, **material: object) -> MeshModel:
+def dressed_square(folder: Path) -> MeshModel:
     """A square whose quarters have four colours; it fills the ball."""
     glb = Glb()
     pixels = QUARTERS.repeat(16, axis=0).repeat(16, axis=1)
-    dress = glb.material(pbr={"baseColorTexture": {"index": glb.texture(pixels)}}, **material)
+    dress = glb.material(pbr={"baseColorTexture": {"index": glb.texture(pixels)}})
     glb.square(dress)
     return load_model(glb.save(folder))
 
@@ -188,7 +188,7 @@ def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFi
 
     assert run(*words, "--format", "ply", "--seed", 3) == 0
     assert not (out / "deep" / "box.stl.npz").exists()
-    cloud = trimesh.load(out / "deep" / "box.stl.ply")
+    cloud: trimesh.PointCloud = trimesh.load(out / "deep" / "box.stl.ply")  # type: ignore[assignment]
     assert np.allclose(
         cloud.vertices, sample_points(load_model(meshes / "deep" / "box.stl"), 100, 3).positions
     )

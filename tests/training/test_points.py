@@ -58,7 +58,7 @@ def grouped(count: int, spec: PointSpec) -> Float[np.ndarray, "i g k c"]:
 
 
 def spec() -> PointSpec:
-    return point_spec(SmallPointsSection(**POINTS))
+    return point_spec(SmallPointsSection.model_validate(POINTS))
 
 
 def data(wanted: Recipe) -> tuple[TrainingItems, TrainedTokenizer]:
@@ -263,10 +263,9 @@ def plain_pointbert(table: Mapping[str, Tensor], clip: str, points: Float[Tensor
         x = torch.cat([xyz[near] - xyz[middle], points[near]], dim=1)
         for layer in range(3):
             x = x @ at[f"sa.mlp_convs.{layer}.weight"][:, :, 0, 0].T + at[f"sa.mlp_convs.{layer}.bias"]
-            statistics = (at[f"sa.mlp_bns.{layer}.running_{one}"] for one in ("mean", "var"))
-            x = functional.batch_norm(
-                x, *statistics, at[f"sa.mlp_bns.{layer}.weight"], at[f"sa.mlp_bns.{layer}.bias"]
-            ).relu()
+            mean, var = (at[f"sa.mlp_bns.{layer}.running_{one}"] for one in ("mean", "var"))
+            scale, shift = (at[f"sa.mlp_bns.{layer}.{one}"] for one in ("weight", "bias"))
+            x = ((x - mean) / (var + 1e-5).sqrt() * scale + shift).relu()
         tokens.append(torch.cat([xyz[middle], x.amax(0)]))
     x = torch.stack(tokens) @ at["lift.0.weight"][:, :, 0].T + at["lift.0.bias"]
     x = functional.layer_norm(x, (512,), at["lift.2.weight"], at["lift.2.bias"])

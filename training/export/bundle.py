@@ -33,10 +33,8 @@ ODD_TEXTS = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " *
 
 def _refuse_unserved(checkpoint: Checkpoint) -> None:
     """Raise where a bundle would search by what was not trained."""
-    if checkpoint.model.together is not None:
-        raise MultifoldError(
-            "a bundle has no set encoder, and the mean of views alone was not trained"
-        )
+    if checkpoint.recipe.together.on:
+        raise MultifoldError("a bundle reads no views together, and their mean was not trained")
     if not checkpoint.recipe.loss.sees:
         raise MultifoldError("this model knows shapes by their points alone, and a bundle sees views")
 

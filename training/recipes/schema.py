@@ -180,10 +180,21 @@ class ViewsSection(RecipeSection):
 
 
 class TogetherSection(RecipeSection):
-    """A set encoder: the features of an item's views are read together, in any order. Off by default."""
+    """An item's views are read together, in any order. Off by default: the mean of their features is read."""
 
-    blocks: Number = 0  # of a transformer over the features; 0: their mean
-    heads: Count = 4
+    blocks: Number = 0  # of a transformer over their features: a set encoder
+    heads: Count = 4  # of it
+    last: Number = 0  # so many last blocks of the image tower attend over the patches of all views
+
+    @model_validator(mode="after")
+    def _check_one(self) -> "TogetherSection":
+        if self.blocks and self.last:
+            raise ValueError("views are read together by blocks or by last, not by both")
+        return self
+
+    @property
+    def on(self) -> bool:
+        return bool(self.blocks or self.last)
 
 
 class GeometrySection(RecipeSection):

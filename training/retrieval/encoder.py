@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 from torch import Tensor
 
 from multifold.bundle.encoder import EncodedTexts
 from multifold.bundle.tokenizer import Tokenizer
-from multifold.types import Features, Metric, PixelBatch, Vector, Vectors, pool_mean
+from multifold.types import Feature, Features, Metric, PixelBatch, Vector, Vectors, pool_mean
 from training.geometries.base import RescoringGeometry
 from training.towers import TwoTowerModel
 
@@ -50,16 +50,17 @@ class TorchEncoder:
         assert self.model.points is not None
         return _run(self.model.points, groups)
 
-    def together(self, features: Float32[np.ndarray, "i v n"]) -> Features:
-        """One feature for each item of those of its views: their mean, where no set encoder reads them."""
-        items, views, length = features.shape
-        if self.model.together is None:
-            return np.stack([pool_mean(item) for item in features])
-        of = torch.arange(items).repeat_interleave(views)
+    def shapes(self, views: UInt8[np.ndarray, "i v h w 3"]) -> Features:
+        """One feature for each item: its views together, or the mean of their features."""
+        return np.stack([self._shape(item) for item in views])
+
+    def _shape(self, views: PixelBatch) -> Feature:
+        features, of = self.pixels(views), torch.zeros(len(views), dtype=torch.int64)
         with torch.inference_mode():
-            flat = torch.from_numpy(np.ascontiguousarray(features).reshape(-1, length))
             device = _device(self.model)
-            return np.asarray(self.model.together(flat.to(device), of.to(device)).cpu())
+            tensors = (torch.from_numpy(np.array(one)).to(device) for one in (views, features))
+            together = self.model.views_together(*tensors, of.to(device))
+        return pool_mean(features) if together is None else np.asarray(together[0].cpu())
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         tokens = self.tokenizer(texts)

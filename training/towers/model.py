@@ -7,7 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from torch import nn
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
 
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
@@ -29,14 +30,17 @@ from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
-from training.towers.image import PatchTower
+from training.towers.image import PatchTower, Pixels
 from training.towers.points import GroupTower, point_spec
 from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import TrainedTokenizer, clip_tokenizer, read_definition, train_definition
 
 
 class TwoTowerModel(nn.Module):
-    """Two towers and the geometry in which their features meet; perhaps a point tower and a set encoder."""
+    """Two towers and the geometry in which their features meet; perhaps a point tower and a set encoder.
+
+    Or else the `last` blocks of the image tower read the views of an item together.
+    """
 
     def __init__(
         self,
@@ -45,10 +49,23 @@ class TwoTowerModel(nn.Module):
         geometry: Geometry,
         points: nn.Module | None = None,
         together: SetEncoder | None = None,
+        last: int = 0,
     ) -> None:
         super().__init__()
         self.image, self.text, self.geometry = image, text, geometry
-        self.points, self.together = points, together
+        self.points, self.together, self.last = points, together, last
+
+    def views_together(
+        self, pixels: Pixels, features: Float[Tensor, "b n"], of: Int64[Tensor, " b"]
+    ) -> Float[Tensor, "i n"] | None:
+        """One feature for each item, where its views are read together; `of` numbers the items from 0."""
+        if self.together is not None:
+            together: Tensor = self.together(features, of)
+            return together
+        if not self.last:
+            return None
+        assert isinstance(self.image, PatchTower)
+        return self.image.read_together(pixels, of, self.last)
 
 
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
@@ -60,11 +77,16 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
     text = _text_tower(recipe.text, vocabulary, space, fetch)
     set_learning(image, recipe.image)
     set_learning(text, recipe.text)
-    if recipe.points is None and not recipe.together.blocks:
+    if recipe.points is None and not recipe.together.on:
         return TwoTowerModel(image, text, space.geometry)
     points = None if recipe.points is None else _point_tower(recipe.points, space, pretrained)
     together = set_encoder(recipe.together, space.geometry.feature_dim)
-    return TwoTowerModel(image, text, space.geometry, points, together)
+    last = recipe.together.last
+    if last and (not isinstance(image, PatchTower) or recipe.image.tokens == "all"):
+        raise TowerError("[together] last needs a vision transformer that is not read at all tokens")
+    if last > (depth := image.depth):
+        raise TowerError(f"[together] last = {last}, and the image tower has {depth} blocks")
+    return TwoTowerModel(image, text, space.geometry, points, together, last)
 
 
 def fetch_weights(recipe: Recipe) -> None:

@@ -33,7 +33,8 @@ class SetEncoder(nn.Module):
         hidden = torch.zeros_like(there, dtype=features.dtype).masked_fill(~there, float("-inf"))
         mixed = self.after(self.blocks(self.before(table), hidden[:, None, None]))
         shares = there[:, :, None].to(mixed.dtype) / sizes[:, None, None]
-        return mean + self.add((mixed * shares).sum(1))
+        together: Tensor = mean + self.add((mixed * shares).sum(1))
+        return together
 
 
 def mean_by_item(features: Float[Tensor, "b n"], of: Int64[Tensor, " b"], count: int) -> Float[Tensor, "i n"]:

@@ -87,10 +87,13 @@ class TrainingBatch:
         pixels = self.pixels.to(device)
         if self.places is not None:
             pixels = apply_maps(pixels, self.places.to(device))
-        rest = (each.to(device) for each in (self.view_items, self.tokens, self.text_items))
-        points, items = self.points, self.point_items
-        points, items = (None if each is None else each.to(device) for each in (points, items))
-        return TrainingBatch(pixels, *rest, points=points, point_items=items)
+        view_items, tokens, text_items = (
+            each.to(device) for each in (self.view_items, self.tokens, self.text_items)
+        )
+        points, items = (
+            None if each is None else each.to(device) for each in (self.points, self.point_items)
+        )
+        return TrainingBatch(pixels, view_items, tokens, text_items, None, points, items)
 
 
 class BatchStream(Iterator[TrainingBatch]):

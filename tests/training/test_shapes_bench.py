@@ -11,7 +11,11 @@ from benches.learning import shapes, shapes_runs
 from benches.learning.shape_worlds import FEW_SIDES, make_world, names_hidden, turn
 from renderers.mesh.load import load_model
 from renderers.points import sample_points
+from tests.training import small
+from training import prepare
 from training.recipes.schema import Recipe
+from training.retrieval.encoder import TorchEncoder
+from training.towers import build_model
 
 ITEMS = 24
 
@@ -67,17 +71,13 @@ def test_every_way_learns_what_it_is_asked_by() -> None:
 
 
 def test_scores_of_legs_are_standardised_and_added() -> None:
-    class Encoder:
-        metric, query_signs, rescores = "ip", None, False
-
-        @staticmethod
-        def vectors(features: np.ndarray) -> np.ndarray:
-            return features
-
+    wanted, (_, captions) = small.recipe(), small.pictures()
+    encoder = TorchEncoder(build_model(wanted, 300), prepare.reader(wanted, small.tokenizer(captions)))
     rng = np.random.default_rng(0)
-    legs = [rng.normal(size=(3, 4)).astype(np.float32), 100 * rng.normal(size=(3, 4)).astype(np.float32)]
-    total = shapes_runs.summed_scores(Encoder(), legs, legs)  # type: ignore[arg-type]
-    plain = [leg @ leg.T for leg in legs]
+    legs = [rng.normal(size=(3, 16)).astype(np.float32) for _ in range(2)]
+    total = shapes_runs.summed_scores(encoder, legs, legs)
+    units = [leg / np.linalg.norm(leg, axis=1, keepdims=True) for leg in legs]
+    plain = [unit @ unit.T for unit in units]
     wanted = sum((one - one.mean(1, keepdims=True)) / one.std(1, keepdims=True) for one in plain)
     assert np.allclose(total, wanted, atol=1e-4)
 

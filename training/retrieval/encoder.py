@@ -58,8 +58,8 @@ class TorchEncoder:
         features, of = self.pixels(views), torch.zeros(len(views), dtype=torch.int64)
         with torch.inference_mode():
             device = _device(self.model)
-            tensors = (torch.from_numpy(np.array(one)).to(device) for one in (views, features))
-            together = self.model.views_together(*tensors, of.to(device))
+            pixels, seen = (torch.from_numpy(np.array(one)).to(device) for one in (views, features))
+            together = self.model.views_together(pixels, seen, of.to(device))
         return pool_mean(features) if together is None else np.asarray(together[0].cpu())
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:

@@ -19,8 +19,8 @@ class PointSpec:
     """How a mesh is sampled, and its points are grouped."""
 
     points: int = 1024
-    groups: int = 48
-    neighbours: int = 24  # points of a group
+    groups: int = 32
+    neighbours: int = 16  # points of a group
     radius: float = 0.3  # of a group; the shape has radius one
     normals: bool = True  # whether a point has its normal
     colors: bool = True  # whether it has its colour

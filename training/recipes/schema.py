@@ -103,13 +103,13 @@ class SmallPointsSection(TowerSection):
 
     kind: Literal["small"] = "small"
     points: Annotated[int, Field(ge=16, le=100_000)] = 1024  # of a surface
-    groups: Count = 48
-    neighbours: Count = 24  # points of a group
+    groups: Count = 32
+    neighbours: Count = 16  # points of a group
     radius: Positive = 0.3  # of a group; a shape has radius one
     normals: bool = True
     colors: bool = True
-    stem: tuple[Count, ...] = (64, 96)
-    width: Count = 128
+    stem: tuple[Count, ...] = (32, 64)
+    width: Count = 96
     depth: Number = 2  # 0: groups are pooled as they are, without a transformer
     heads: Count = 4
 

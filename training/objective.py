@@ -190,7 +190,14 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
     if recipe.together.on and not (options.agg_image or options.agg_both):
         raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
-    if options.memory and (options.agg_image or options.agg_text or options.agg_both or options.block):
+    others = (
+        options.agg_image,
+        options.agg_text,
+        options.agg_both,
+        options.text_points,
+        options.image_points,
+    )
+    if options.memory and (any(others) or options.block):
         raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")
     if options.entailment.weight and not options.sees:
         raise MultifoldError("entailment is between captions and views, and [loss] compares no views")

@@ -146,14 +146,21 @@ def test_chunks_of_points_give_the_same_features() -> None:
         ({"text_points": 1.0}, False, "need each other"),
         ({"agg_image": 1.0}, True, "need each other"),
         ({"agg_image": 0.0}, True, "compares nothing"),
+        ({"agg_image": 0.0, "text_points": 1.0, "memory": 8}, True, "a memory goes with text_image alone"),
     ],
 )
-def test_sections_that_lack_their_other_half(loss: dict[str, float], points: bool, said: str) -> None:
+def test_sections_that_do_not_fit(loss: dict[str, float], points: bool, said: str) -> None:
     raw = small.recipe().model_dump(exclude_none=True)
     raw |= {"loss": loss} | ({"points": POINTS} if points else {})
     wanted = parse_recipe(raw, "half")
     with pytest.raises(MultifoldError, match=said):
         Objective(wanted, build_model(wanted, 300))
+
+
+def test_a_point_tower_has_one_token() -> None:
+    wanted = recipe(ALONE, {**POINTS, "tokens": 2})
+    with pytest.raises(TowerError, match="set tokens = 'class'"):
+        build_model(wanted, 300)
 
 
 def test_an_unknown_key_names_its_neighbour() -> None:

@@ -124,6 +124,8 @@ def _text_tower(section: TextSection, vocabulary: int, space: FeatureSpace, fetc
 def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) -> Tower:
     if isinstance(section, PointBertSection):
         tower = pointbert.point_tower(section, space, pretrained)
+    elif section.tokens != "class":
+        raise TowerError("a small point tower is read as a whole: set tokens = 'class' in [points]")
     else:
         tower = GroupTower(section, point_spec(section), head(section, section.width, space))
     set_learning(tower, section)

@@ -147,7 +147,7 @@ class Sandbox:
         if view is not None and not 0 <= view < count:
             raise RigError(f"the rig {rig} has no view {view}")
         count = count if view is None else 1
-        return self._ask(style, mesh, suffix, within, lane, lambda it, mesh, end: it.draw(mesh, end, count))
+        return self._ask(style, mesh, suffix, within, lane, lambda it, mesh, end: it.draw(mesh, count, end))
 
     def glb(
         self,
@@ -275,7 +275,7 @@ class Worker:
         """The number of the process."""
         return self._process.pid
 
-    def draw(self, request: RenderRequest, deadline: "_Deadline", views: int) -> RenderedMesh:
+    def draw(self, request: RenderRequest, views: int, deadline: "_Deadline") -> RenderedMesh:
         """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
         answer = self._answer(request, deadline)
         shape = (views, request.size, request.size, channel_count(request.background))

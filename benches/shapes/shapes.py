@@ -30,5 +30,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     with needs_extra("train"):
-        from benches.learning import shapes_runs
-    return shapes_runs.run(args)
+        from benches.shapes import runs
+    return runs.run(args)

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Int64
 
-from benches.learning.shape_worlds import ShapeWorld, make_world
-from benches.learning.shapes import WAYS
 from benches.reporting import head, row
+from benches.shapes.shapes import WAYS
+from benches.shapes.worlds import ShapeWorld, make_world
 from multifold.manifest import ManifestEntry
 from multifold.metrics import bootstrap, ranks, recall_at_k
 from multifold.scores import similarities

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benches.learning import shapes, shapes_runs
-from benches.learning.shape_worlds import FEW_SIDES, make_world, names_hidden, turn
+from benches.shapes import runs, shapes
+from benches.shapes.worlds import FEW_SIDES, make_world, names_hidden, turn
 from renderers.mesh.load import load_model
 from renderers.points import sample_points
 from tests.training import small
@@ -59,7 +59,7 @@ def test_a_caption_is_hidden_by_its_rarest_fact(cache: Path) -> None:
 
 
 def test_every_way_learns_what_it_is_asked_by() -> None:
-    seen = {way: shapes_runs.way_recipe(way, 0, 10) for way in shapes.WAYS}
+    seen = {way: runs.way_recipe(way, 0, 10) for way in shapes.WAYS}
     assert [way for way, one in seen.items() if one.loss.sees] == [
         way for way in shapes.WAYS if way != "points"
     ]
@@ -75,7 +75,7 @@ def test_scores_of_legs_are_standardised_and_added() -> None:
     encoder = TorchEncoder(build_model(wanted, 300), prepare.reader(wanted, small.tokenizer(captions)))
     rng = np.random.default_rng(0)
     legs = [rng.normal(size=(3, 16)).astype(np.float32) for _ in range(2)]
-    total = shapes_runs.summed_scores(encoder, legs, legs)
+    total = runs.summed_scores(encoder, legs, legs)
     units = [leg / np.linalg.norm(leg, axis=1, keepdims=True) for leg in legs]
     plain = [unit @ unit.T for unit in units]
     wanted = sum((one - one.mean(1, keepdims=True)) / one.std(1, keepdims=True) for one in plain)
@@ -85,14 +85,14 @@ def test_scores_of_legs_are_standardised_and_added() -> None:
 def test_it_runs_resumes_and_tells(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plain = shapes_runs.way_recipe
+    plain = runs.way_recipe
 
     def small(way: str, seed: int, steps: int) -> Recipe:
         recipe = plain(way, seed, steps)
         train = recipe.train.model_copy(update={"items": 6})
         return recipe.model_copy(update={"train": train})
 
-    monkeypatch.setattr(shapes_runs, "way_recipe", small)
+    monkeypatch.setattr(runs, "way_recipe", small)
     parser = argparse.ArgumentParser()
     shapes.add_arguments(parser)
     words = ["--items", str(ITEMS), "--seconds", "0.1", "--seeds", "0", "--worlds", "grey"]
@@ -105,7 +105,7 @@ def test_it_runs_resumes_and_tells(
     assert len(lines) == len(shapes.WAYS)
     for line in lines:
         one = json.loads(line)
-        assert set(one["hits"]) == set(shapes_runs.TASKS)
+        assert set(one["hits"]) == set(runs.TASKS)
         for task, hits in one["hits"].items():
             assert len(hits["R@1"]) == len(one["items"][task])
             assert np.mean(hits["R@10"]) >= np.mean(hits["R@1"])

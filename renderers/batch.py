@@ -1,9 +1,10 @@
-"""Many meshes rendered into a folder, with a record (`views.json`) so that nothing is drawn twice."""
+"""Many meshes rendered or sampled into a folder; by a record (`views.json`) nothing is done twice."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +12,14 @@ from PIL import Image
 from tqdm import tqdm
 
 from multifold.errors import MultifoldError
-from renderers.contracts import Background, MeshError, Up, Views
+from multifold.machine import map_ahead
+from renderers.contracts import Background, MeshError, Up
 from renderers.engines import engine
 from renderers.mesh.formats.mesh_file import EXTENSIONS, content_hash
-from renderers.sandbox import Sandbox
+from renderers.messages import SampledMesh
+from renderers.point_files import save_points
+from renderers.points import SAMPLER
+from renderers.sandbox import RenderedMesh, Sandbox
 
 RECORD_FILE = "views.json"
 _SAVE_EVERY = 200  # meshes
@@ -94,6 +99,8 @@ class RenderSettings:
     format: str
     engine: str
     workers: int
+    points: int = 0  # so many points of each surface in place of pictures
+    seed: int = 0  # of the points
 
     def up_for(self, name: str) -> Up:
         """The up axis that the caller chose for this mesh."""
@@ -102,6 +109,10 @@ class RenderSettings:
     def stamp(self, name: str, mesh: MeshFile) -> str:
         """All that decides the pictures of a mesh, as one string."""
         content = content_hash(mesh.path, within=mesh.within)
+        if self.points:
+            return "-".join(
+                map(str, (content, SAMPLER, self.points, self.seed, self.up_for(name), self.format))
+            )
         options = (self.rig, self.size, self.background, self.up_for(name), self.format)
         return "-".join(map(str, (content, *options, engine(self.engine).pixels)))
 
@@ -167,23 +178,43 @@ def _draw_missing(
     if not missing:
         return
     with Sandbox(min(settings.workers, len(missing)), engine=settings.engine) as sandbox:
-        jobs = ((mesh.path, settings.up_for(name), mesh.within) for name, mesh in missing.items())
-        drawings = sandbox.draw_many(jobs, settings.rig, settings.size, settings.background)
-        progress = tqdm(drawings, "rendering", len(missing), unit="mesh")
-        for number, (name, drawing) in enumerate(zip(missing, progress, strict=True), start=1):
-            if isinstance(drawing, MeshError):
-                yield name, str(drawing)
+        work = partial(_sample if settings.points else _draw, sandbox, settings)
+        results = map_ahead(work, missing.items(), sandbox.workers, 2 * sandbox.workers + 1)
+        progress = tqdm(results, "sampling" if settings.points else "rendering", len(missing), unit="mesh")
+        for number, (name, result) in enumerate(zip(missing, progress, strict=True), start=1):
+            if isinstance(result, MeshError):
+                yield name, str(result)
                 continue
-            entry = stamps[name], _save(drawing.views, settings, name), drawing.up, drawing.up_reason
-            record.add(name, RecordEntry(*entry, drawing.notes))
+            entry = stamps[name], _save(result, settings, name), result.up, result.up_reason
+            record.add(name, RecordEntry(*entry, result.notes))
             if number % _SAVE_EVERY == 0:
                 record.write()
 
 
-def _save(views: Views, settings: RenderSettings, name: str) -> tuple[str, ...]:
-    """Write the pictures of one mesh; gives their names relative to the folder."""
+def _draw(sandbox: Sandbox, settings: RenderSettings, job: tuple[str, MeshFile]) -> RenderedMesh | MeshError:
+    name, (path, within) = job
+    style = settings.rig, settings.size, settings.background, settings.up_for(name)
+    try:
+        return sandbox.draw(path, None, *style, within)
+    except MeshError as error:
+        return error
+
+
+def _sample(sandbox: Sandbox, settings: RenderSettings, job: tuple[str, MeshFile]) -> SampledMesh | MeshError:
+    name, (path, within) = job
+    try:
+        return sandbox.sample(path, None, settings.points, settings.seed, settings.up_for(name), within)
+    except MeshError as error:
+        return error
+
+
+def _save(result: RenderedMesh | SampledMesh, settings: RenderSettings, name: str) -> tuple[str, ...]:
+    """Write the pictures or the points of one mesh; gives their names relative to the folder."""
+    if isinstance(result, SampledMesh):
+        save_points(result.points, settings.out / f"{name}.{settings.format}")
+        return (f"{name}.{settings.format}",)
     (settings.out / name).mkdir(parents=True, exist_ok=True)
-    files = tuple(f"{name}/{number:02}.{settings.format}" for number in range(len(views)))
-    for file, view in zip(files, views, strict=True):
+    files = tuple(f"{name}/{number:02}.{settings.format}" for number in range(len(result.views)))
+    for file, view in zip(files, result.views, strict=True):
         Image.fromarray(view).save(settings.out / file, quality=90)
     return files

@@ -9,8 +9,7 @@ alone; its worker is replaced. Uploads are written into folders of their own, so
 A mesh that takes longer than `QUICK_SECONDS` is slow. Callers who draw for others in turn use the lanes
 `quick` and `slow`: slow meshes then leave one worker to quick ones. One that is found to be slow while the
 others are taken is a `SlowMeshError`, and drawn anew in the slow lane.
-
-Pool and worker exchange frames: 4 bytes of length, then JSON. The bytes of the views follow their answer.
+Pool and worker exchange the frames of messages.py.
 """
 
 import json
@@ -19,7 +18,6 @@ import os
 import queue
 import selectors
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -48,15 +46,24 @@ from renderers.contracts import (
     check_view_size,
 )
 from renderers.mesh.formats.mesh_file import suffix_of
+from renderers.messages import (
+    FRAME_LENGTH,
+    RenderRequest,
+    SampledMesh,
+    SandboxClosedError,
+    WorkerKilledError,
+    WorkerLostError,
+)
+from renderers.points import POINT_BYTES, PointSample, check_point_count
 
 DEFAULT_SECONDS = 60.0
 QUICK_SECONDS = 1.0
 LARGEST_GLB = 256 << 20
 T = TypeVar("T")
+Ask: TypeAlias = Callable[["Worker", RenderRequest, "_Deadline"], T]
 RenderLane: TypeAlias = Literal["any", "quick", "slow"]
 DEFAULT_MEMORY = 3 << 30
 STARTING_SECONDS = 600.0  # the first worker compiles its engine, perhaps beside others
-FRAME_LENGTH = struct.Struct("<I")
 _LONGEST_MESSAGE = 1 << 16
 # glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
 HEAP_SETTINGS = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
@@ -64,35 +71,8 @@ _INHERITED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "NUMBA_CACH
 _INVALID_ANSWER = "the mesh cannot be drawn: the drawing process gave a senseless answer."
 
 
-class SandboxClosedError(RuntimeError):
-    """The sandbox was asked after it had been closed."""
-
-
-class WorkerLostError(MeshError):
-    """The worker died or gave no answer in time; it cannot be asked again."""
-
-
 class SlowMeshError(WorkerLostError):
     """The mesh is slow, and so are those that are drawn already: ask again in the slow lane."""
-
-
-class WorkerKilledError(WorkerLostError):
-    """The system, short of memory, or a person ended the worker. No file does that by itself."""
-
-
-@dataclass(frozen=True)
-class RenderRequest:
-    """One mesh to draw."""
-
-    path: str
-    rig: str
-    size: int
-    background: Background
-    up: Up
-    limits: MeshLimits
-    within: str | None = None  # the folder whose files the mesh may name; its own if not given
-    view: int | None = None  # this view of the rig alone
-    glb: bool = False  # the mesh itself for a viewer, and no views
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,12 +147,7 @@ class Sandbox:
         if view is not None and not 0 <= view < count:
             raise RigError(f"the rig {rig} has no view {view}")
         count = count if view is None else 1
-
-        def draw(path: str, folder: str | None) -> RenderedMesh:
-            request = replace(style, path=path, within=folder)
-            return self._ask(lambda worker, deadline: worker.draw(request, count, deadline), lane)
-
-        return _with_file(mesh, suffix, within, draw)
+        return self._ask(style, mesh, suffix, within, lane, lambda it, mesh, end: it.draw(mesh, count, end))
 
     def glb(
         self,
@@ -183,12 +158,23 @@ class Sandbox:
         lane: RenderLane = "any",
     ) -> bytes:
         """The same mesh as a GLB file for viewers; see mesh/glb.py."""
+        style = RenderRequest("", "ring6", 8, "white", up, self.limits, glb=True)
+        return self._ask(style, mesh, suffix, within, lane, Worker.glb)
 
-        def convert(path: str, folder: str | None) -> bytes:
-            request = RenderRequest(path, "ring6", 8, "white", up, self.limits, folder, glb=True)
-            return self._ask(lambda worker, deadline: worker.glb(request, deadline), lane)
-
-        return _with_file(mesh, suffix, within, convert)
+    def sample(
+        self,
+        mesh: bytes | Path,
+        suffix: str | None = None,
+        count: int = 2048,
+        seed: int = 0,
+        up: Up = "auto",
+        within: Path | None = None,
+        lane: RenderLane = "any",
+    ) -> SampledMesh:
+        """Points of its surface; see points.py."""
+        check_point_count(count)
+        style = RenderRequest("", "ring6", 8, "white", up, self.limits, points=count, seed=seed)
+        return self._ask(style, mesh, suffix, within, lane, Worker.sample)
 
     def draw_many(
         self,
@@ -225,25 +211,37 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, work: "Callable[[Worker, _Deadline], T]", lane: RenderLane) -> T:
-        deadline = _Deadline(self.seconds, self._slow_turns if lane == "quick" else None)
-        try:
-            with self._slow_turns if lane == "slow" else nullcontext():
-                return self._ask_idle(work, deadline)
-        finally:
-            deadline.end()
+    def _ask(
+        self,
+        style: RenderRequest,
+        mesh: bytes | Path,
+        suffix: str | None,
+        within: Path | None,
+        lane: RenderLane,
+        ask: Ask[T],
+    ) -> T:
+        def work(path: str, folder: str | None) -> T:
+            request = replace(style, path=path, within=folder)
+            deadline = _Deadline(self.seconds, self._slow_turns if lane == "quick" else None)
+            try:
+                with self._slow_turns if lane == "slow" else nullcontext():
+                    return self._ask_idle(lambda worker: ask(worker, request, deadline))
+            finally:
+                deadline.end()
 
-    def _ask_idle(self, work: "Callable[[Worker, _Deadline], T]", deadline: "_Deadline") -> T:
+        return _with_file(mesh, suffix, within, work)
+
+    def _ask_idle(self, work: "Callable[[Worker], T]") -> T:
         worker = self._idle.get()
         if worker is None:
             self._idle.put(None)
             raise SandboxClosedError("this sandbox is closed")
         try:
             try:
-                return work(worker, deadline)
+                return work(worker)
             except WorkerKilledError:  # perhaps while it was idle: one more attempt
                 worker = self._replacement(worker)
-                return work(worker, deadline)
+                return work(worker)
         except BaseException as error:
             if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
                 worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
@@ -284,8 +282,15 @@ class Worker:
         if answer.get("shape") != list(shape):
             raise WorkerLostError(_INVALID_ANSWER)
         pixels = np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
-        notes = tuple(str(note) for note in answer.get("notes", ()))
-        return RenderedMesh(pixels, str(answer.get("up")), str(answer.get("up_reason")), notes)
+        return RenderedMesh(pixels, *_remarks(answer))
+
+    def sample(self, request: RenderRequest, deadline: "_Deadline") -> SampledMesh:
+        """Points of one mesh."""
+        answer = self._answer(request, deadline)
+        if answer.get("bytes") != request.points * POINT_BYTES:
+            raise WorkerLostError(_INVALID_ANSWER)
+        data = bytes(self._read(request.points * POINT_BYTES, deadline))
+        return SampledMesh(PointSample.decode(data, request.points), *_remarks(answer))
 
     def glb(self, request: RenderRequest, deadline: "_Deadline") -> bytes:
         """One mesh as GLB."""
@@ -376,6 +381,12 @@ class _Deadline:
         """Give the turn back."""
         if self._is_slow and self._slow_turns is not None:
             self._slow_turns.release()
+
+
+def _remarks(answer: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    """The up axis of a mesh, who says so, and what else a user should know."""
+    notes = tuple(str(note) for note in answer.get("notes", ()))
+    return str(answer.get("up")), str(answer.get("up_reason")), notes
 
 
 def _worker_environment() -> dict[str, str]:

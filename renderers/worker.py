@@ -1,6 +1,6 @@
 """A process that loads and draws meshes for its parent, who may kill it at any time.
 
-Requests come in on stdin and answers go out on stdout, each a frame (see sandbox.py); an answer
+Requests come in on stdin and answers go out on stdout, each a frame (see messages.py); an answer
 with views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has taken over
 can show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
 
@@ -23,7 +23,9 @@ from renderers import cameras, engines
 from renderers.contracts import MeshLimits, RenderEngineError, Renderer
 from renderers.mesh.glb import encode_glb
 from renderers.mesh.load import load_model
-from renderers.sandbox import FRAME_LENGTH, RenderRequest, message_frame
+from renderers.messages import FRAME_LENGTH, RenderRequest
+from renderers.points import sample_points
+from renderers.sandbox import message_frame
 
 _FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
 _FORBIDDEN_CHANGES = ("os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.chmod")
@@ -96,13 +98,17 @@ def main(memory_bytes: int, engine_name: str) -> None:
                 glb = encode_glb(model)
                 _answer(answers, {"bytes": len(glb)}, glb)
                 continue
+            about: dict[str, object] = {"up": model.up, "up_reason": model.up_reason[:200]}
+            about["notes"] = [note[:200] for note in model.notes[:20]]
+            if request.points:
+                points = sample_points(model, request.points, request.seed).encode()
+                _answer(answers, {"bytes": len(points), **about}, points)
+                continue
             rig = cameras.rig(request.rig)
             if request.view is not None:
                 rig = replace(rig, poses=rig.poses[request.view : request.view + 1])
             views = engine.render(model, rig, request.size, request.background)
-            about = {"up": model.up, "up_reason": model.up_reason[:200]}
-            notes = [note[:200] for note in model.notes[:20]]
-            _answer(answers, {"shape": views.shape, **about, "notes": notes}, views.tobytes())
+            _answer(answers, {"shape": views.shape, **about}, views.tobytes())
         except MemoryError:
             # what is left of this process may be in pieces: a fresh one is safer
             _answer(answers, {"error": OUT_OF_MEMORY, "last": True})

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from multifold.errors import MultifoldError
+from training.data.points import ItemPoints, spun_points
 from training.data.views import ItemViews, LazyViews
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.recipes.schema import AugmentSection, TrainSection
@@ -53,12 +54,16 @@ class TrainingItems:
     rivals: Mapping[int, Sequence[int]] = field(default_factory=dict)  # items that are mistaken for others
     judged: Mapping[int, Sequence[int]] = field(default_factory=dict)  # rows of `tokens` that people judged
     cut: int = 0  # captions that are longer than the text tower reads
+    points: ItemPoints | None = None  # groups of each item's points, for a point tower
+    directions: int = 0  # triples of a point's columns that turn with the item; the rest is colour
 
     def fingerprint(self) -> str:
         """A digest of items and captions: a run continues with the data that it began with."""
         digest = hashlib.sha256(json.dumps([list(self.ids), list(self.captions)]).encode())
         digest.update(str(self.pixels.shape).encode())
         digest.update(np.ascontiguousarray(self.tokens).tobytes())
+        if self.points is not None:
+            digest.update(str(self.points.shape).encode())
         return digest.hexdigest()[:16]
 
 
@@ -74,14 +79,21 @@ class TrainingBatch:
     tokens: Int64[Tensor, "c t"]
     text_items: Int64[Tensor, " texts"]
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
+    points: Float32[Tensor, "i g k columns"] | None = None  # one observation of each item
+    point_items: Int64[Tensor, " i"] | None = None
 
     def on(self, device: torch.device) -> "TrainingBatch":
         """The batch on a device, its views augmented there."""
         pixels = self.pixels.to(device)
         if self.places is not None:
             pixels = apply_maps(pixels, self.places.to(device))
-        rest = (each.to(device) for each in (self.view_items, self.tokens, self.text_items))
-        return TrainingBatch(pixels, *rest)
+        view_items, tokens, text_items = (
+            each.to(device) for each in (self.view_items, self.tokens, self.text_items)
+        )
+        points, items = (
+            None if each is None else each.to(device) for each in (self.points, self.point_items)
+        )
+        return TrainingBatch(pixels, view_items, tokens, text_items, None, points, items)
 
 
 class BatchStream(Iterator[TrainingBatch]):
@@ -129,7 +141,12 @@ class BatchStream(Iterator[TrainingBatch]):
             pixels = _shift(pixels, train.shift, corners[view_share])
         tokens = groups.tokens[np.concatenate(rows)[text_share]]
         seen, seen_items, read, read_items = map(torch.from_numpy, (pixels, view_items, tokens, text_items))
-        return TrainingBatch(seen, seen_items, read, read_items, None if maps is None else maps[view_share])
+        maps = None if maps is None else maps[view_share]
+        if groups.points is None:
+            return TrainingBatch(seen, seen_items, read, read_items, maps)
+        sampled = spun_points(groups.points[items], groups.directions, train.augment.spin, rng)
+        points = torch.from_numpy(sampled), torch.from_numpy(items)
+        return TrainingBatch(seen, seen_items, read, read_items, maps, *points)
 
     def _captions(self, item: int) -> Int64[np.ndarray, " _"]:
         rows, judged = np.arange(*self.groups.captions[item]), self.groups.judged.get(item)

@@ -17,7 +17,7 @@ from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
 from training.recipes.schema import EntailmentSection, Recipe, TeacherSection
-from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
+from training.sides import BatchFeatures, FeatureMemory, SideFeatures, encode_batch, pool_items
 from training.tiled_loss import FeaturePair, Logits, direction_loss
 from training.towers import TwoTowerModel
 
@@ -66,11 +66,12 @@ class Objective:
     def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all terms of the recipe; `progress` is the share of the training done."""
         options, train = self.recipe.loss, self.recipe.train
-        student = encode_batch(model, batch, train.text_parts, train.chunk, self.ranks)
+        how = train.text_parts, train.chunk, self.ranks, options.sees
+        student = encode_batch(model, batch, *how)
         taught = None
         if self.teacher is not None:
             with self.teacher.teaching() as teacher:
-                taught = encode_batch(teacher, batch, train.text_parts, train.chunk, self.ranks)
+                taught = encode_batch(teacher, batch, *how)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
         if self.memory is None or self.memory.past is None:
             total = compare.sum_all(student, taught)
@@ -111,6 +112,12 @@ class BatchComparison:
             if weight:
                 theirs = taught and self._pooled(taught, images, texts)
                 total = total + weight * self(self._pooled(seen, images, texts), theirs)
+        if options.text_points:
+            theirs = taught and _with_points(taught, taught.texts)
+            total = total + options.text_points * self(_with_points(seen, seen.texts), theirs)
+        if options.image_points:
+            theirs = taught and _with_points(taught, taught.images)
+            total = total + options.image_points * self(_with_points(seen, seen.images), theirs)
         return total
 
     def __call__(
@@ -143,8 +150,11 @@ class BatchComparison:
 
     def _pooled(self, sides: BatchFeatures, images: bool, texts: bool) -> BatchFeatures:
         options = self.recipe.loss
+        shapes = sides.images
+        if images:
+            shapes = sides.together or pool_items(sides.images, options.pool, options.normalised)
         return BatchFeatures(
-            pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
+            shapes,
             pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
         )
 
@@ -162,15 +172,34 @@ def entailment(
     return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
 
 
+def _with_points(sides: BatchFeatures, others: SideFeatures) -> BatchFeatures:
+    """The points as rows, the captions or the views as columns."""
+    assert sides.points is not None
+    return BatchFeatures(sides.points, others)
+
+
 def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
     return FeaturePair(sides.images.features, sides.texts.features, logits)
 
 
 def _check(recipe: Recipe, geometry: Geometry) -> None:
     options = recipe.loss
-    if not (options.text_image or options.agg_image or options.agg_text or options.agg_both):
+    if not (options.sees or options.text_points):
         raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
-    if options.memory and (options.agg_image or options.agg_text or options.agg_both or options.block):
+    if (recipe.points is None) == bool(options.text_points or options.image_points):
+        raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
+    if recipe.together.on and not (options.agg_image or options.agg_both):
+        raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
+    others = (
+        options.agg_image,
+        options.agg_text,
+        options.agg_both,
+        options.text_points,
+        options.image_points,
+    )
+    if options.memory and (any(others) or options.block):
         raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")
+    if options.entailment.weight and not options.sees:
+        raise MultifoldError("entailment is between captions and views, and [loss] compares no views")
     if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

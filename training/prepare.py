@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from training import towers
 from training.batches import TrainingItems
 from training.data import feedback
 from training.data.furniture.dataset import FurnitureOrder, write_furniture
+from training.data.points import ItemPoints, load_points
 from training.data.sources.imported import MOST_BROKEN
 from training.data.sources.webdataset import is_shard_pattern, shard_manifest
 from training.data.views import (
@@ -84,8 +86,12 @@ def groups(
     texts = tokens([text for entry in items for text in entry.texts])
     if views is None:
         views = training_items(items, view_spec(recipe), image_spec(recipe), cache).all_views()
+    extra: dict[str, Any] = {"cut": sum(texts.cut)}
+    if recipe.points is not None:
+        extra |= {"points": points(recipe, items, cache)}
+        extra |= {"directions": towers.point_spec(recipe.points).directions}
     if not recipe.train.judged:
-        return TrainingItems(views, texts.ids, rows, ids, cut=sum(texts.cut))
+        return TrainingItems(views, texts.ids, rows, ids, **extra)
     judged = {
         place: [first + row for row, text in enumerate(entry.texts) if text in feedback.good_texts(entry)]
         for place, (entry, (first, _)) in enumerate(zip(items, rows, strict=True))
@@ -93,7 +99,13 @@ def groups(
     }
     often = feedback.sample_places(items, recipe.train.judged)
     rivals = feedback.rival_places(items)
-    return TrainingItems(views, texts.ids, rows, ids, often, rivals, judged, sum(texts.cut))
+    return TrainingItems(views, texts.ids, rows, ids, often, rivals, judged, **extra)
+
+
+def points(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemPoints:
+    """The points of items, as the recipe's point tower reads them."""
+    assert recipe.points is not None
+    return load_points(items, towers.point_spec(recipe.points), recipe.views.up, cache)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

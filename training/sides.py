@@ -30,6 +30,8 @@ class SideFeatures:
 class BatchFeatures:
     images: SideFeatures
     texts: SideFeatures
+    points: SideFeatures | None = None
+    together: SideFeatures | None = None  # each item's views as one, where a set encoder reads them
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> "BatchFeatures":
@@ -76,14 +78,27 @@ def encode_batch(
     text_parts: int = 1,
     chunk: int = 0,
     ranks: ProcessRank = SINGLE_PROCESS,
+    sees: bool = True,
 ) -> BatchFeatures:
-    """Both towers over a batch, in chunks of so many observations if wanted."""
-    images = precise(encode_in_chunks(model.image, batch.pixels.split(chunk or len(batch.pixels))))
+    """All towers over a batch, in chunks of so many observations if wanted; views only where it `sees`."""
     texts = precise(encode_texts(model.text, batch.tokens, text_parts, chunk))
-    return BatchFeatures(
-        SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items),
-        SideFeatures(ranks.gather(texts, len(batch.text_items)), batch.text_items),
-    )
+    read = SideFeatures(ranks.gather(texts, len(batch.text_items)), batch.text_items)
+    points = _encode_points(model, batch, chunk)
+    if not sees:
+        return BatchFeatures(SideFeatures(texts[:0], batch.view_items[:0]), read, points)
+    images = precise(encode_in_chunks(model.image, batch.pixels.split(chunk or len(batch.pixels))))
+    seen = SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items)
+    items, of = seen.items.unique(return_inverse=True)
+    together = model.views_together(batch.pixels, seen.features, of)
+    shapes = None if together is None else SideFeatures(precise(together), items)
+    return BatchFeatures(seen, read, points, shapes)
+
+
+def _encode_points(model: TwoTowerModel, batch: TrainingBatch, chunk: int) -> SideFeatures | None:
+    if model.points is None or batch.points is None or batch.point_items is None:
+        return None
+    parts = batch.points.split(chunk or len(batch.points))
+    return SideFeatures(precise(encode_in_chunks(model.points, parts)), batch.point_items)
 
 
 def encode_texts(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,13 @@ import numpy as np
 from multifold.bundle.tokenizer import Tokenizer
 from multifold.metrics import ranks, recall_at_k
 from training import prepare
+from training.data.points import ItemPoints
 from training.data.views import ItemViews
 from training.recipes.schema import Recipe
 from training.retrieval.comparison import visible_difference
 from training.retrieval.directions import CUTS, directions, encode
 from training.retrieval.encoder import TorchEncoder
+from training.retrieval.features import HeldOutFeatures, make_bank
 from training.towers import TwoTowerModel
 from training.towers.tokenizers import TrainedTokenizer
 
@@ -26,12 +28,13 @@ class ValidationSet:
     views: ItemViews
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
+    points: ItemPoints | None = None  # what shapes are known by, where no view is learned from
 
     def measure(self, model: TwoTowerModel) -> dict[str, float]:
         """Recalls of every direction; the model returns to its mode afterwards."""
         learning = model.training
         encoder = TorchEncoder(model, self.reader)
-        measured = directions(encoder, encode(encoder, self.views, self.captions))
+        measured = directions(encoder, self._observe(encoder))
         model.train(learning)
         return {
             f"{name}/R@{cut}": round(float(recall_at_k(ranks(one.scores, one.relevant), cut).mean()), 4)
@@ -39,13 +42,26 @@ class ValidationSet:
             for cut in CUTS
         }
 
+    def _observe(self, encoder: TorchEncoder) -> HeldOutFeatures:
+        """Features of all sides; views that are read together, or points, are the shape."""
+        observed = encode(encoder, self.views, self.captions)
+        one_each = [1] * len(self.captions)
+        if self.points is not None:
+            return replace(observed, shape=make_bank(encoder.points(self.points), one_each))
+        if encoder.model.together is None and not encoder.model.last:
+            return observed
+        shapes = make_bank(encoder.shapes(self.views), one_each)
+        return replace(observed, image=observed.shape, shape=shapes)
+
 
 def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> ValidationSet | None:
     if not recipe.validation.every:
         return None
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
     captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
-    return ValidationSet(np.asarray(views), captions, reader)
+    alone = recipe.points is not None and not recipe.loss.sees
+    points = prepare.points(recipe, items, cache) if alone else None
+    return ValidationSet(np.asarray(views), captions, reader, points)
 
 
 def outcome(log: Path, measure: str, items: int) -> str:

@@ -1,11 +1,13 @@
-"""Render meshes into pictures from several sides.
+"""Render meshes into pictures from several sides, or sample points of their surfaces.
 
     multifold render chairs/ table.glb --out views --rig ring6 --size 224 --sheet
     multifold render scans/ --out views --up-of '*.ply=z' --background transparent
+    multifold render chairs/ --out clouds --points 2048 --format ply
     multifold render --doctor
 
 Folders are searched for meshes. Each mesh gets a folder of pictures under --out. What is already there, from
-the same content with the same settings, is not drawn again. --doctor tells which engines work here.
+the same content with the same settings, is not drawn again. --doctor tells which engines work here. --points
+writes a file for each mesh instead: positions in the unit ball, normals and sRGB colours, spread by area.
 """
 
 import argparse
@@ -22,7 +24,10 @@ from renderers import batch, cameras, doctor, engines
 from renderers.batch import RECORD_FILE, RenderOutcome, RenderRecord, RenderSettings
 from renderers.contact_sheets import contact_sheets, page_count
 from renderers.contracts import Background, Up, check_view_size
+from renderers.point_files import PointFormat
+from renderers.points import check_point_count
 
+PICTURES = ("webp", "png")
 _MOST_LINES = 20
 
 
@@ -43,7 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN=AXIS",
         help="the same for some meshes by name, as in 'scans/*.ply=z'; may be given several times",
     )
-    parser.add_argument("--format", choices=("webp", "png"), default="webp")
+    parser.add_argument("--points", type=int, default=0, metavar="N", help="write points, no pictures")
+    parser.add_argument("--seed", type=int, default=0, help="of the points (default 0)")
+    parser.add_argument(
+        "--format", choices=(*PICTURES, *get_args(PointFormat)), help="default: webp; npz with --points"
+    )
     parser.add_argument("--sheet", action="store_true", help="also write contact sheets")
     parser.add_argument("--engine", choices=engines.NAMES, default=engines.AUTO, help="what draws")
     parser.add_argument("--workers", type=int, default=cores(), help="processes (default: one for each core)")
@@ -59,20 +68,34 @@ def run(args: argparse.Namespace) -> int:
         return 0 if any(works) else 1
     if not args.paths or args.out is None:
         raise MultifoldError("say what to render and where to: multifold render PATH… --out DIR")
-    check_view_size(args.size)
+    args.format = args.format or ("npz" if args.points else "webp")
+    _check_kind(args)
     names = (field.name for field in fields(RenderSettings))
     settings = RenderSettings(**{name: getattr(args, name) for name in names})
     meshes = batch.find_meshes(args.paths)
     views = len(cameras.rig(settings.rig))
     each = f"{views} views each ({settings.rig}) at {settings.size} pixels"
+    each = f"{settings.points} points each" if settings.points else each
     print(f"{len(meshes)} meshes, {each} -> {settings.out}")
     settings.out.mkdir(parents=True, exist_ok=True)
     record = RenderRecord.read(settings.out)
     outcome = batch.render_meshes(settings, meshes, record)
     if args.sheet and outcome.done:
         _write_sheets(settings, outcome, record)
-    _report(outcome, record)
+    _report(outcome, record, "sampled" if args.points else "rendered")
     return 0 if outcome.done else 1
+
+
+def _check_kind(args: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if args.points == 0:
+        check_view_size(args.size)
+        if args.format not in PICTURES:
+            raise MultifoldError(f"--format {args.format} is for points: add --points 2048")
+        return
+    check_point_count(args.points)
+    if args.format in PICTURES or args.sheet:
+        raise MultifoldError("points are no pictures: --points goes with --format npz or ply, and no --sheet")
 
 
 def _write_sheets(settings: RenderSettings, outcome: RenderOutcome, record: RenderRecord) -> None:
@@ -87,9 +110,9 @@ def _write_sheets(settings: RenderSettings, outcome: RenderOutcome, record: Rend
             page.save(path, quality=90)
 
 
-def _report(outcome: RenderOutcome, record: RenderRecord) -> None:
-    """Print how many were rendered, which axis is up, and what was skipped."""
-    print(f"{outcome.rendered} rendered, {len(outcome.done)} in all")
+def _report(outcome: RenderOutcome, record: RenderRecord, done: str) -> None:
+    """Print how many were rendered or sampled, which axis is up, and what was skipped."""
+    print(f"{outcome.rendered} {done}, {len(outcome.done)} in all")
     entries = {name: record.entries[name] for name in outcome.done}
     for (up, reason), count in Counter((one.up, one.up_reason) for one in entries.values()).most_common():
         print(f"up is {up} in {count}: {reason}")

@@ -1,5 +1,6 @@
 """The published recipes: as the papers' tables have them, and each takes a step when it is made small."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from training.batches import TrainingBatch
 from training.objective import Objective
 from training.recipes import library
 from training.recipes.schema import Recipe, parse_recipe, with_steps_for
-from training.towers import build_model
+from training.towers import build_model, point_spec
 
 TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
     "mxm-shape": {"rn101": (70, 1e-5, 0.01), "vit-b32": (70, 1e-6, 0.04), "vit-b16": (70, 1e-6, 0.04)},
@@ -59,6 +60,10 @@ def test_it_takes_a_step_when_it_is_small(name: str) -> None:
     model = build_model(recipe, towers.VOCABULARY)
     items = torch.tensor([0, 0, 1, 1])
     batch = TrainingBatch(towers.pixels(recipe.image.size), items, towers.tokens(), items)
+    if recipe.points is not None:
+        spec = point_spec(recipe.points)
+        points = torch.rand(2, spec.groups, spec.neighbours, spec.columns)
+        batch = replace(batch, points=points, point_items=torch.tensor([0, 1]))
     loss = Objective(recipe, model)(model, batch, 0.5)
     loss.backward()
     assert torch.isfinite(loss)

@@ -13,6 +13,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, stage_bundle
 from multifold.bundle.encoder import Encoder
+from multifold.errors import MultifoldError
 from training import prepare
 from training.checkpoint import Checkpoint
 from training.data.views import ItemViews
@@ -30,6 +31,14 @@ TOLERANCES = {
 ODD_TEXTS = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " * 200)
 
 
+def _refuse_unserved(checkpoint: Checkpoint) -> None:
+    """Raise where a bundle would search by what was not trained."""
+    if checkpoint.recipe.together.on:
+        raise MultifoldError("a bundle reads no views together, and their mean was not trained")
+    if not checkpoint.recipe.loss.sees:
+        raise MultifoldError("this model knows shapes by their points alone, and a bundle sees views")
+
+
 def export_bundle(
     checkpoint: Checkpoint,
     views: ItemViews,
@@ -44,6 +53,7 @@ def export_bundle(
 
     None is written that fails parity, or that finds less than its rival unless it is forced.
     """
+    _refuse_unserved(checkpoint)
     with stage_bundle(folder) as aside:
         (aside / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
         draft = _draft(checkpoint, aside, provenance)

@@ -106,9 +106,34 @@ class OpenClipTextSection(TowerSection):
     context: Count = 77
 
 
+class SmallPointsSection(TowerSection):
+    """Groups of neighbouring points, each read by a small network, then mixed by a transformer."""
+
+    kind: Literal["small"] = "small"
+    points: Annotated[int, Field(ge=16, le=100_000)] = 1024  # of a surface
+    groups: Count = 32
+    neighbours: Count = 16  # points of a group
+    radius: Positive = 0.3  # of a group; a shape has radius one
+    normals: bool = True
+    colors: bool = True
+    stem: tuple[Count, ...] = (32, 64)
+    width: Count = 96
+    depth: Number = 2  # 0: groups are pooled as they are, without a transformer
+    heads: Count = 4
+
+
+class PointBertSection(TowerSection):
+    """PointBERT as OpenShape publishes it, in the space of a CLIP."""
+
+    kind: Literal["pointbert"] = "pointbert"
+    clip: Literal["vit-b-32", "vit-l-14"] = "vit-b-32"
+    pretrained: str | None = None  # OpenShape's model.pt, or the same as .safetensors; none: random weights
+
+
 TOWER_SECTIONS: Mapping[str, Mapping[str, type[TowerSection]]] = {
     "image": {"small": SmallImageSection, "openclip": OpenClipImageSection},
     "text": {"small": SmallTextSection, "bert": BertTextSection, "openclip": OpenClipTextSection},
+    "points": {"small": SmallPointsSection, "pointbert": PointBertSection},
 }
 
 
@@ -126,6 +151,12 @@ TextSection: TypeAlias = Annotated[
     Annotated[SmallTextSection, Tag("small")]
     | Annotated[BertTextSection, Tag("bert")]
     | Annotated[OpenClipTextSection, Tag("openclip")],
+    Discriminator(kind),
+]
+
+
+PointsSection: TypeAlias = Annotated[
+    Annotated[SmallPointsSection, Tag("small")] | Annotated[PointBertSection, Tag("pointbert")],
     Discriminator(kind),
 ]
 
@@ -156,6 +187,24 @@ class ViewsSection(RecipeSection):
     up: Literal["auto", "y", "z"] = "auto"
 
 
+class TogetherSection(RecipeSection):
+    """An item's views are read together, in any order. Off by default: the mean of their features is read."""
+
+    blocks: Number = 0  # of a transformer over their features: a set encoder
+    heads: Count = 4  # of it
+    last: Number = 0  # so many last blocks of the image tower attend over the patches of all views
+
+    @model_validator(mode="after")
+    def _check_one(self) -> "TogetherSection":
+        if self.blocks and self.last:
+            raise ValueError("views are read together by blocks or by last, not by both")
+        return self
+
+    @property
+    def on(self) -> bool:
+        return bool(self.blocks or self.last)
+
+
 class GeometrySection(RecipeSection):
     name: str = "clip"
     dim: Count = 128
@@ -179,11 +228,18 @@ class LossSection(RecipeSection):
     agg_image: Weight = 1.0  # every caption with the item's views as one: its shape
     agg_text: Weight = 0.0  # every view with the item's captions as one
     agg_both: Weight = 0.0
+    text_points: Weight = 0.0  # every caption with the item's points
+    image_points: Weight = 0.0  # every view with them
     pool: Literal["mean", "max"] = "mean"  # how views become one
     normalised: bool = False  # views and captions are brought to length one before they become one
     memory: Number = 0  # so many past observations of each side stand beside the batch
     block: Number = 0  # rows at once, for batches whose matrix is too large; 0: all
     entailment: EntailmentSection = EntailmentSection()
+
+    @property
+    def sees(self) -> bool:
+        """Whether any comparison has views in it."""
+        return bool(self.text_image or self.agg_image or self.agg_text or self.agg_both or self.image_points)
 
 
 class TeacherSection(RecipeSection):
@@ -204,6 +260,7 @@ class AugmentSection(RecipeSection):
     turn: float = Field(default=0.0, ge=0, le=180)  # degrees, to either side
     mirror: bool = False  # wrong for captions that say left and right
     upside_down: bool = False
+    spin: float = Field(default=0.0, ge=0, le=180)  # degrees about the vertical, for points
 
 
 class TrainSection(RecipeSection):
@@ -247,6 +304,8 @@ class Recipe(RecipeSection):
     views: ViewsSection = ViewsSection()
     image: ImageSection = SmallImageSection()
     text: TextSection = SmallTextSection()
+    points: PointsSection | None = None  # a third tower, over points of the surface
+    together: TogetherSection = TogetherSection()
     geometry: GeometrySection = GeometrySection()
     loss: LossSection = LossSection()
     teacher: TeacherSection = TeacherSection()

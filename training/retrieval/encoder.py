@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 from torch import Tensor
 
 from multifold.bundle.encoder import EncodedTexts
 from multifold.bundle.tokenizer import Tokenizer
-from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from multifold.types import Feature, Features, Metric, PixelBatch, Vector, Vectors, pool_mean
 from training.geometries.base import RescoringGeometry
 from training.towers import TwoTowerModel
 
@@ -44,6 +44,23 @@ class TorchEncoder:
 
     def pixels(self, batch: PixelBatch) -> Features:
         return _run(self.model.image, batch)
+
+    def points(self, groups: Float32[np.ndarray, "b g k c"]) -> Features:
+        """Features of items by their points."""
+        assert self.model.points is not None
+        return _run(self.model.points, groups)
+
+    def shapes(self, views: UInt8[np.ndarray, "i v h w 3"]) -> Features:
+        """One feature for each item: its views together, or the mean of their features."""
+        return np.stack([self._shape(item) for item in views])
+
+    def _shape(self, views: PixelBatch) -> Feature:
+        features, of = self.pixels(views), torch.zeros(len(views), dtype=torch.int64)
+        with torch.inference_mode():
+            device = _device(self.model)
+            pixels, seen = (torch.from_numpy(np.array(one)).to(device) for one in (views, features))
+            together = self.model.views_together(pixels, seen, of.to(device))
+        return pool_mean(features) if together is None else np.asarray(together[0].cpu())
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         tokens = self.tokenizer(texts)

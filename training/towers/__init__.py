@@ -8,6 +8,7 @@ from training.towers.model import (
     text_spec,
     tokenizer_for,
 )
+from training.towers.points import point_spec
 from training.towers.small import MEAN, STD
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "build_model",
     "fetch_weights",
     "image_spec",
+    "point_spec",
     "text_spec",
     "tokenizer_for",
 ]

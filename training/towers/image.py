@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor, nn
 
 from multifold.bundle.preprocess import ImageSpec
@@ -58,11 +58,36 @@ class PatchTower(ImageTower):
         self.project, self.scale = head
 
     def tokens(self, observed: Pixels) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
+        x = self._read(self.norm(self.blocks(self._patches(observed))))
+        return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
+
+    def read_together(self, observed: Pixels, of: Int64[Tensor, " b"], last: int) -> Float[Tensor, "i n"]:
+        """One feature for each item: its `last` blocks attend over the patches of all views of the item.
+
+        `of` numbers the items from 0, each view's own. What is read of the views is averaged, then projected.
+        Items with the same number of views go together, so no place is empty and none is masked.
+        """
+        x = self.blocks.part(self._patches(observed), slice(0, self.depth - last))
+        order, sizes = of.argsort(stable=True), torch.bincount(of)
+        starts, read = sizes.cumsum(0) - sizes, []
+        alike = [(sizes == count).nonzero()[:, 0] for count in sizes.unique()]
+        for items in alike:
+            count = int(sizes[items[0]])
+            rows = order[starts[items][:, None] + torch.arange(count, device=of.device)]
+            mixed = self.norm(self.blocks.part(x[rows].flatten(1, 2), slice(self.depth - last, None)))
+            views = self._read(mixed.unflatten(1, (count, -1)).flatten(0, 1))
+            read.append(views.unflatten(0, (-1, count)).mean(1))
+        tokens = torch.cat(read)[torch.cat(alike).argsort()]
+        features: Tensor = self.project(tokens, torch.ones_like(tokens[:, :, 0], dtype=torch.bool))
+        return features if self.scale is None else self.scale(features)
+
+    def _patches(self, observed: Pixels) -> Float[Tensor, "b p c"]:
+        """What the first block gets."""
         x = self.stem(self.normalised(observed)).flatten(2).transpose(1, 2)
         if self.classes is not None:
             x = torch.cat([self.classes.expand(x.shape[0], -1, -1), x], 1)
-        x = self._read(self.norm(self.blocks(self.before(x + self.positions))))
-        return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
+        patches: Tensor = self.before(x + self.positions)
+        return patches
 
     def last(self, blocks: int) -> Iterator[nn.Parameter]:
         yield from super().last(blocks)

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from torch import nn
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
 
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
@@ -18,16 +19,20 @@ from training.recipes.schema import (
     ImageSection,
     OpenClipImageSection,
     OpenClipTextSection,
+    PointBertSection,
+    PointsSection,
     Recipe,
     SmallImageSection,
     SmallTextSection,
     TextSection,
 )
-from training.towers import small
+from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
-from training.towers.image import PatchTower
+from training.towers.image import PatchTower, Pixels
+from training.towers.points import GroupTower, point_spec
+from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import (
     TrainedTokenizer,
     clip_tokenizer,
@@ -38,11 +43,35 @@ from training.towers.tokenizers import (
 
 
 class TwoTowerModel(nn.Module):
-    """Two towers and the geometry in which their features meet."""
+    """Two towers and the geometry in which their features meet; perhaps a point tower and a set encoder.
 
-    def __init__(self, image: nn.Module, text: nn.Module, geometry: Geometry) -> None:
+    Or else the `last` blocks of the image tower read the views of an item together.
+    """
+
+    def __init__(
+        self,
+        image: nn.Module,
+        text: nn.Module,
+        geometry: Geometry,
+        points: nn.Module | None = None,
+        together: SetEncoder | None = None,
+        last: int = 0,
+    ) -> None:
         super().__init__()
         self.image, self.text, self.geometry = image, text, geometry
+        self.points, self.together, self.last = points, together, last
+
+    def views_together(
+        self, pixels: Pixels, features: Float[Tensor, "b n"], of: Int64[Tensor, " b"]
+    ) -> Float[Tensor, "i n"] | None:
+        """One feature for each item, where its views are read together; `of` numbers the items from 0."""
+        if self.together is not None:
+            together: Tensor = self.together(features, of)
+            return together
+        if not self.last:
+            return None
+        assert isinstance(self.image, PatchTower)
+        return self.image.read_together(pixels, of, self.last)
 
 
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
@@ -54,7 +83,16 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
     text = _text_tower(recipe.text, vocabulary, space, fetch, pretrained)
     set_learning(image, recipe.image)
     set_learning(text, recipe.text)
-    return TwoTowerModel(image, text, space.geometry)
+    if recipe.points is None and not recipe.together.on:
+        return TwoTowerModel(image, text, space.geometry)
+    points = None if recipe.points is None else _point_tower(recipe.points, space, pretrained)
+    together = set_encoder(recipe.together, space.geometry.feature_dim)
+    last = recipe.together.last
+    if last and (not isinstance(image, PatchTower) or recipe.image.tokens == "all"):
+        raise TowerError("[together] last needs a vision transformer that is not read at all tokens")
+    if last > (depth := image.depth):
+        raise TowerError(f"[together] last = {last}, and the image tower has {depth} blocks")
+    return TwoTowerModel(image, text, space.geometry, points, together, last)
 
 
 def fetch_weights(recipe: Recipe) -> None:
@@ -92,6 +130,17 @@ def _text_tower(
         return BertTower(section, vocabulary, head(section, section.width, space))
     words = small.word_vectors(section) if pretrained else None
     return text_tower(section, small.text_parts(section, vocabulary, words), space, None)
+
+
+def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) -> Tower:
+    if isinstance(section, PointBertSection):
+        tower = pointbert.point_tower(section, space, pretrained)
+    elif section.tokens != "class":
+        raise TowerError("a small point tower is read as a whole: set tokens = 'class' in [points]")
+    else:
+        tower = GroupTower(section, point_spec(section), head(section, section.width, space))
+    set_learning(tower, section)
+    return tower
 
 
 def image_spec(section: ImageSection) -> ImageSpec:

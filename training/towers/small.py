@@ -25,12 +25,14 @@ SPREAD = 0.02  # of fresh embeddings and positions
 
 
 class TransformerBlock(RowBlock):
-    def __init__(self, width: int, heads: int) -> None:
+    """A pre-norm block; `factor` is how much wider its middle layer is."""
+
+    def __init__(self, width: int, heads: int, factor: int = 4, qkv_bias: bool = True) -> None:
         super().__init__()
         self.heads = heads
         self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=qkv_bias), nn.Linear(width, width)
+        self.widen, self.narrow = nn.Linear(width, factor * width), nn.Linear(factor * width, width)
 
     def forward(
         self, x: Float[Tensor, "b t c"], attn_mask: Tensor | None, rows: Int64[Tensor, "b r"] | None = None

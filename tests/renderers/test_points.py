@@ -1,0 +1,209 @@
+"""Points of surfaces: spread by area, the same every time, with the colours of the place."""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+
+from multifold.errors import MultifoldError
+from renderers.commands import render
+from renderers.contracts import BARE_ALBEDO, MeshError, MeshMaterial, MeshModel, MeshPart
+from renderers.images.color import to_srgb
+from renderers.mesh.load import assemble_model, load_model
+from renderers.points import SAMPLER, PointSample, sample_points
+from renderers.sandbox import Sandbox
+from tests.renderers import made
+from tests.renderers.glb import Glb
+
+QUARTERS = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [255, 255, 0]]], np.uint8)
+
+
+def triangles(*corners: tuple[tuple[float, float, float], ...]) -> MeshModel:
+    places = np.array(corners, np.float64)
+    return assemble_model([MeshPart.unshared(places.reshape(-1, 3), MeshMaterial())])
+
+
+def dressed_square(folder: Path) -> MeshModel:
+    """A square whose quarters have four colours; it fills the ball."""
+    glb = Glb()
+    pixels = QUARTERS.repeat(16, axis=0).repeat(16, axis=1)
+    dress = glb.material(pbr={"baseColorTexture": {"index": glb.texture(pixels)}})
+    glb.square(dress)
+    return load_model(glb.save(folder))
+
+
+def test_faces_have_points_by_their_area() -> None:
+    small, large = ((0, 0, 0), (1, 0, 0), (0, 1, 0)), ((0, 0, 1), (3, 0, 1), (0, 3, 1))
+    model = triangles(small, large)
+    low = float(model.vertices[:, 2].min())
+    for seed in range(3):
+        sample = sample_points(model, 1000, seed)
+        on_small = int((np.abs(sample.positions[:, 2] - low) < 1e-5).sum())
+        assert abs(on_small - 100) <= 1  # one tenth of the area
+
+
+def test_points_fill_a_face_evenly() -> None:
+    model = triangles(((0, 0, 0), (1, 0, 0), (0, 1, 0)))
+    positions = sample_points(model, 20_000).positions.astype(np.float64)
+    assert np.allclose(positions.mean(0), model.vertices.mean(0), atol=0.01)
+    corner, right, top = model.vertices[model.faces[0]].astype(np.float64)
+    along, up = np.linalg.lstsq(
+        np.stack([right - corner, top - corner], 1), (positions - corner).T, rcond=None
+    )[0]
+    assert min(along.min(), up.min()) > -1e-6
+    assert (along + up).max() < 1 + 1e-6
+    assert ((along < 0.5) & (up < 0.5) & (along + up > 0.5)).mean() == pytest.approx(0.25, abs=0.01)
+
+
+def test_the_same_model_and_seed_give_the_same_points(tmp_path: Path) -> None:
+    trimesh.creation.icosphere(2).export(tmp_path / "ball.stl")
+    first, again = (sample_points(load_model(tmp_path / "ball.stl"), 512, 7).rows() for _ in range(2))
+    assert (first == again).all()
+    assert not (first == sample_points(load_model(tmp_path / "ball.stl"), 512, 8).rows()).all()
+
+
+def test_positions_and_normals_are_those_of_the_model(tmp_path: Path) -> None:
+    trimesh.creation.icosphere(4, radius=5.0).apply_translation((7, 8, 9)).export(tmp_path / "ball.stl")
+    sample = sample_points(load_model(tmp_path / "ball.stl"), 4096)
+    radius = np.linalg.norm(sample.positions, axis=1)
+    assert radius.max() <= 1 + 1e-6
+    assert radius.min() > 0.99
+    assert np.allclose(np.linalg.norm(sample.normals, axis=1), 1, atol=1e-5)
+    assert (np.einsum("nc,nc->n", sample.normals, sample.positions) > 0.98).all()
+    assert (sample.colors == to_srgb(np.full(3, BARE_ALBEDO, np.float32))).all()
+
+
+def test_points_are_upright(tmp_path: Path) -> None:
+    trimesh.creation.box((1, 1, 10)).export(tmp_path / "pole.stl")  # STL has Z up
+    spread = np.ptp(sample_points(load_model(tmp_path / "pole.stl"), 500).positions, axis=0)
+    assert spread[1] > 5 * max(spread[0], spread[2])
+
+
+def test_colors_are_those_of_the_texture_where_the_point_lies(tmp_path: Path) -> None:
+    sample = sample_points(dressed_square(tmp_path), 4000)
+    x, y = sample.positions[:, :2].T
+    beside = np.abs(np.abs(sample.positions[:, :2]) - 0.35).max(axis=1)
+    clear = beside < 0.3  # away from the seams and the border, where colours mix
+    wanted = QUARTERS[(y < 0).astype(int), (x > 0).astype(int)]
+    assert clear.sum() > 2000
+    assert np.abs(sample.colors[clear].astype(int) - wanted[clear]).max() <= 1
+
+
+def test_colors_of_vertices_mix(tmp_path: Path) -> None:
+    box = trimesh.creation.box()
+    box.visual.vertex_colors = np.tile([255, 0, 0, 255], (8, 1))
+    box.export(tmp_path / "red.ply")
+    sample = sample_points(load_model(tmp_path / "red.ply"), 64)
+    assert (sample.colors == (255, 0, 0)).all()
+
+
+def test_what_a_texture_cuts_away_has_no_points(tmp_path: Path) -> None:
+    glb = Glb()
+    pixels = np.full((16, 16, 4), 255, np.uint8)
+    pixels[:, :14, 3] = 0
+    pbr = {"baseColorTexture": {"index": glb.texture(pixels)}}
+    glb.square(glb.material(pbr=pbr, alphaMode="MASK"))
+    model = load_model(glb.save(tmp_path))
+    sample = sample_points(model, 2000)
+    assert len(sample) == 2000
+    # two of sixteen columns are there; the look-up mixes, and the picture repeats, hence half a texel around
+    assert (np.abs(sample.positions[:, 0]) > model.vertices[:, 0].max() * 0.68).all()
+
+    glb = Glb()
+    pixels[..., 3] = 0
+    pbr = {"baseColorTexture": {"index": glb.texture(pixels)}}
+    glb.square(glb.material(pbr=pbr, alphaMode="MASK"))
+    with pytest.raises(MeshError, match="no surface"):
+        sample_points(load_model(glb.save(tmp_path)), 64)
+
+
+def test_faces_without_area_are_refused_or_passed_over() -> None:
+    line = ((0, 0, 0), (1, 0, 0), (2, 0, 0))
+    with pytest.raises(MeshError, match="no surface: none of its faces has an area"):
+        sample_points(triangles(line))
+    sample = sample_points(triangles(line, ((0, 0, 0), (0, 1, 0), (1, 0, 0)), line), 500)
+    assert np.isfinite(sample.rows()).all()
+    assert sample.positions[:, 0].max() < 0.9  # nothing on the line beyond the triangle
+
+
+@pytest.mark.parametrize("count", [0, 15, 100_001])
+def test_counts_out_of_range_are_refused(count: int) -> None:
+    with pytest.raises(MeshError, match="16 to 100,000 points"):
+        sample_points(triangles(((0, 0, 0), (1, 0, 0), (0, 1, 0))), count)
+
+
+def test_a_point_cloud_is_sampled_where_its_points_are(tmp_path: Path) -> None:
+    places = np.random.default_rng(0).normal(size=(3000, 3))
+    places /= np.linalg.norm(places, axis=1, keepdims=True)
+    colors = np.tile(np.array([[0, 0, 255]], np.uint8), (3000, 1))
+    (tmp_path / "cloud.ply").write_bytes(made.ply_points(places, colors))
+    sample = sample_points(load_model(tmp_path / "cloud.ply"), 2048)
+    assert np.linalg.norm(sample.positions, axis=1).min() > 0.85
+    assert (sample.colors == (0, 0, 255)).all()
+
+
+def test_a_worker_samples_what_we_sample(tmp_path: Path) -> None:
+    trimesh.creation.box((1, 2, 3)).export(tmp_path / "box.stl")
+    ours = sample_points(load_model(tmp_path / "box.stl"), 300, 5)
+    (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n")
+    with Sandbox(1, engine="numpy") as sandbox:
+        theirs = sandbox.sample((tmp_path / "box.stl").read_bytes(), ".stl", 300, 5)
+        assert (theirs.points.rows() == ours.rows()).all()
+        assert theirs.up == "z"
+        with pytest.raises(MeshError, match="no surface"):
+            sandbox.sample(tmp_path / "flat.obj", count=300)
+        with pytest.raises(MeshError, match="points, not 3"):
+            sandbox.sample(tmp_path / "box.stl", count=3)
+    again = PointSample.decode(ours.encode(), 300)
+    assert (again.rows() == ours.rows()).all()
+
+
+def run(*words: object) -> int:
+    parser = argparse.ArgumentParser()
+    render.add_arguments(parser)
+    return render.run(parser.parse_args([str(word) for word in words]))
+
+
+def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meshes, out = tmp_path / "meshes", tmp_path / "out"
+    (meshes / "deep").mkdir(parents=True)
+    trimesh.creation.box().export(meshes / "deep" / "box.stl")
+    (meshes / "bad.glb").write_bytes(b"junk")
+    words = (meshes, "--out", out, "--points", 100, "--workers", 1, "--engine", "numpy")
+    assert run(*words) == 0
+    said = capsys.readouterr().out
+    assert "100 points each" in said
+    assert "1 sampled, 1 in all" in said
+    assert "skipped bad.glb" in said
+    expected = sample_points(load_model(meshes / "deep" / "box.stl"), 100)
+    with np.load(out / "deep" / "box.stl.npz") as stored:
+        assert (stored["positions"] == expected.positions).all()
+        assert (stored["normals"] == expected.normals).all()
+        assert (stored["colors"] == expected.colors).all()
+    assert run(*words) == 0
+    assert "0 sampled, 1 in all" in capsys.readouterr().out
+    assert SAMPLER in (out / "views.json").read_text()
+
+    assert run(*words, "--format", "ply", "--seed", 3) == 0
+    assert not (out / "deep" / "box.stl.npz").exists()
+    cloud: trimesh.PointCloud = trimesh.load(out / "deep" / "box.stl.ply")  # type: ignore[assignment]
+    assert np.allclose(
+        cloud.vertices, sample_points(load_model(meshes / "deep" / "box.stl"), 100, 3).positions
+    )
+    assert len(load_model(out / "deep" / "box.stl.ply").faces) == 800  # our reader draws it as a cloud
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--points", 100, "--format", "png"), "points are no pictures"),
+        (("--points", 100, "--sheet"), "points are no pictures"),
+        (("--points", 1), "16 to 100,000 points"),
+        (("--format", "ply"), "add --points"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path: Path, options: tuple[object, ...], said: str) -> None:
+    with pytest.raises(MultifoldError, match=said):
+        run(tmp_path, "--out", tmp_path / "out", *options)

@@ -7,7 +7,7 @@ import { known } from "./filters.js";
 import { link } from "./results.js";
 
 const NEWEST = 12;
-const KINDS = ["kind", "type", "category", "class", "label"];
+const KINDS = ["kind", "type", "category", "class", "label", "folder"];
 const MOST_KINDS = 16;
 const SAID = 4; // values of a facet that are named
 let drawn = null; // the collection and its version that are on screen

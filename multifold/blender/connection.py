@@ -49,7 +49,7 @@ class FoundModels:
 
 
 @dataclass(frozen=True)
-class ServiceConnection:
+class AddonConnection:
     """A service, as the preferences of the add-on name it."""
 
     url: str

@@ -13,7 +13,7 @@ from typing import Any
 import bpy
 import bpy.utils.previews
 
-from .connection import AddonError, FoundModel, FoundModels, ServiceConnection
+from .connection import AddonConnection, AddonError, FoundModel, FoundModels
 
 QUERY = "multifold_query"  # of the window manager: what stands in the search box
 LOOK = 0.1  # seconds between two looks at a search
@@ -31,7 +31,7 @@ class PanelState:
     search: "tuple[Future[FoundModels], tempfile.TemporaryDirectory[str]] | None" = None
     worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
-    def begin(self, connection: ServiceConnection, text: str) -> None:
+    def begin(self, connection: AddonConnection, text: str) -> None:
         """Search off Blender's own thread, which draws. An earlier search is forgotten."""
         folder = tempfile.TemporaryDirectory(prefix="multifold-")
         self.message = "Searching …"
@@ -76,10 +76,10 @@ class MultifoldPreferences(bpy.types.AddonPreferences):
             self.layout.prop(self, name)
 
 
-def connection_of(context: Any) -> ServiceConnection:  # noqa: ANN401
+def connection_of(context: Any) -> AddonConnection:  # noqa: ANN401
     """The service that the preferences name."""
     chosen = context.preferences.addons[__package__].preferences
-    return ServiceConnection(chosen.url, chosen.key, chosen.collection)
+    return AddonConnection(chosen.url, chosen.key, chosen.collection)
 
 
 class SearchOperator(bpy.types.Operator):

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from multifold.blender import command
-from multifold.blender.connection import AddonError, FoundModel, ServiceConnection, refusal_of, title_of
+from multifold.blender.connection import AddonConnection, AddonError, FoundModel, refusal_of, title_of
 from tests.app.house import House, box, house, png
 
 KEY = "write-key-of-blender"
@@ -79,7 +79,7 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_finds_models_with_thumbnails(yard: House, tmp_path: Path) -> None:
-    found = ServiceConnection(f"{yard.url}/", KEY).find_models("a red box", tmp_path)
+    found = AddonConnection(f"{yard.url}/", KEY).find_models("a red box", tmp_path)
     assert [one.id for one in found.models] == ["red box", "sets/blue"]  # a photo is no model
     assert [(one.title, one.format) for one in found.models] == [("a red box", "glb"), ("a blue box", "obj")]
     for one in found.models:
@@ -90,14 +90,14 @@ def test_it_finds_models_with_thumbnails(yard: House, tmp_path: Path) -> None:
 
 
 def test_a_collection_can_be_named(yard: House, tmp_path: Path) -> None:
-    named = ServiceConnection(yard.url, KEY, collection="main")
+    named = AddonConnection(yard.url, KEY, collection="main")
     assert named.find_models("a red box", tmp_path).models[0].id == "red box"
     with pytest.raises(AddonError, match="'none'"):
         replace(named, collection="none").find_models("a red box", tmp_path)
 
 
 def test_a_glb_file_comes_as_it_is_and_others_are_converted(yard: House, tmp_path: Path) -> None:
-    service = ServiceConnection(yard.url, KEY)
+    service = AddonConnection(yard.url, KEY)
     glb, obj = service.find_models("a red box", tmp_path).models
     original, converted = (path.read_bytes() for path in service.fetch_model(glb, tmp_path))
     assert original == box("red") != converted
@@ -117,7 +117,7 @@ def test_a_glb_file_comes_as_it_is_and_others_are_converted(yard: House, tmp_pat
 )
 def test_trouble_is_a_sentence(yard: House, tmp_path: Path, changes: dict[str, str], sentence: str) -> None:
     with pytest.raises(AddonError, match=sentence):
-        replace(ServiceConnection(yard.url, KEY), **changes).find_models("a red box", tmp_path)
+        replace(AddonConnection(yard.url, KEY), **changes).find_models("a red box", tmp_path)
 
 
 def test_answers_of_other_servers_are_no_traceback() -> None:

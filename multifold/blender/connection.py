@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-SECONDS = 60
+SECONDS = 30
 AT_ONCE = 4
 ASKED, SHOWN = 60, 24  # hits of a search, and models among them that are shown
 NAMES = ("name", "title")  # keys of the payload that name an item
@@ -58,6 +58,12 @@ class AddonConnection:
 
     def find_models(self, text: str, folder: Path) -> FoundModels:
         """The items with a mesh among the best hits of a text. Their thumbnails are written to a folder."""
+        try:
+            return self._find(text, folder)
+        except (ValueError, KeyError, TypeError) as error:
+            raise AddonError(f"what answers at {self.url} is no Multifold service") from error
+
+    def _find(self, text: str, folder: Path) -> FoundModels:
         answer = json.loads(self._ask("/search", {"text": text, "limit": ASKED}))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             items = pool.map(self._item, [hit["id"] for hit in answer["hits"]])

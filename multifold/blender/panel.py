@@ -205,6 +205,8 @@ def register_panel() -> None:
 
 
 def unregister_panel() -> None:
+    if bpy.app.timers.is_registered(_look):
+        bpy.app.timers.unregister(_look)
     bpy.utils.previews.remove(state.previews)
     delattr(bpy.types.WindowManager, QUERY)
     for one in reversed(CLASSES):

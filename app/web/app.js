@@ -108,7 +108,7 @@ function gone(id, name) {
 }
 
 function barred(error) {
-  if (error.status === 401 && isIdle(current())) searching.say("This service wants a key", [error.message, key.keyForm()], true);
+  if (error.status === 401 && isIdle(current())) searching.say(...key.demand(error));
   throw error;
 }
 

@@ -79,6 +79,9 @@ export function redraw(parent, ...children) {
   if (key) parent.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
 }
 
+// A value of a payload in words: files that lie in no inner folder have "." for it.
+export const worded = (value) => (value === "." ? "top folder" : String(value));
+
 // A key of a payload as a title: "unit_price" is "Unit price".
 export function titled(key) {
   const words = key.replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_.]+/g, " ").trim();

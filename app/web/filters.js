@@ -2,7 +2,7 @@
 
 import { current, go, isIdle } from "./address.js";
 import { facets, scroll } from "./api.js";
-import { $, h, plain, redraw, titled } from "./dom.js";
+import { $, h, plain, redraw, titled, worded } from "./dom.js";
 import { filterOf, found as foundBy } from "./question.js";
 import { learn } from "./sort.js";
 
@@ -96,7 +96,7 @@ const told = ({ gte, lte }) => (lte == null ? `from ${gte}` : gte == null ? `to 
 
 function choice(key, { value, count }, chosen) {
   const box = h("input", { type: "checkbox", checked: chosen, "data-key": `${key}=${value}`, onchange: (event) => toggle(key, value, event.target.checked) });
-  return h("label", {}, box, h("span", {}, String(value)), h("span", { class: "quiet" }, count ? count.toLocaleString("en") : ""));
+  return h("label", {}, box, h("span", {}, worded(value)), h("span", { class: "quiet" }, count ? count.toLocaleString("en") : ""));
 }
 
 function choices(key, values, chosen = []) {
@@ -111,7 +111,7 @@ function facet(key, counted, chosen, open) {
   const { values, ranges, best } = counted;
   const found = values[key] ?? [], name = nameOf(key);
   const between = chosen ? !Array.isArray(chosen) : isRange(key, counted);
-  const sum = chosen ? `${name}: ${between ? told(chosen) : chosen.join(", ")}` : name;
+  const sum = chosen ? `${name}: ${between ? told(chosen) : chosen.map(worded).join(", ")}` : name;
   return h("details", { class: chosen ? "facet chosen" : "facet", name: "facet", open, "data-facet": key },
     h("summary", { "data-key": key }, h("span", {}, sum)),
     h("div", { class: "choices", role: "group", "aria-label": name }, best && h("p", { class: "quiet" }, `Counts are of the best ${best} results.`), ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));

@@ -1,10 +1,11 @@
 // Dropped files become items: files that differ only in their ending are one.
-// chairs/red.glb, chairs/red.jpg and chairs/red.txt (a caption a line) are the item chairs:red; chairs/red.json may say more:
+// chairs/red.glb, chairs/red.jpg and chairs/red.txt (a caption a line) are the item chairs/red; chairs/red.json may say more:
 // a caption, a list of them, or {"texts": […], "meta": {…}}.
 
 import { Refusal } from "./api.js";
 
-const KINDS = [["mesh", /\.(glb|gltf|obj|ply|stl|off)$/i], ["images", /\.(png|jpe?g|webp|gif|tiff?|bmp|avif)$/i], ["texts", /\.txt$/i], ["notes", /\.json$/i]];
+export const MESH = /\.(glb|gltf|obj|ply|stl|off|3mf|dae|step|stp)$/i;
+const KINDS = [["mesh", MESH], ["images", /\.(png|jpe?g|jpe|jfif|webp|gif|tiff?|bmp|avif|heic|heif|hif)$/i], ["texts", /\.txt$/i], ["notes", /\.json$/i]];
 
 const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];
 const hidden = (path) => path.split("/").some((part) => part.startsWith("."));

@@ -8,7 +8,7 @@ let changed = () => {};
 const noted = () => JSON.parse(sessionStorage.getItem(NAME) ?? "null");
 
 // A field for a key; `then` is called once it is known to the service.
-export function keyForm(then = changed) {
+function keyForm(then = changed) {
   const field = h("input", { type: "password", class: "field", "aria-label": "Key", autocomplete: "off", required: true, placeholder: "Key" });
   const trouble = h("p", { class: "bad", role: "alert" });
   const enter = async (event) => {
@@ -24,6 +24,9 @@ export function keyForm(then = changed) {
   };
   return h("form", { class: "keyed", onsubmit: enter }, field, h("button", { type: "submit", class: "solid" }, "Use this key"), trouble);
 }
+
+// What is said where a key is missing, without how a program would send it.
+export const demand = ({ message }, then) => ["This service wants a key", [`${message.split(":")[0]}. It is kept until the browser is closed.`, keyForm(then)], true];
 
 async function forget() {
   await api.leave().catch(() => {});

@@ -2,9 +2,9 @@
 
 import { fileOf, learns, nothing, root, weightOf } from "./address.js";
 import { ask, post, Refusal } from "./api.js";
+import { MESH } from "./gather.js";
 import { sortOf } from "./sort.js";
 
-const MESH = /\.(glb|gltf|obj|ply|stl|off)$/i;
 export const isMesh = (file) => MESH.test(file.name) || file.type.startsWith("model/");
 const suffix = (file) => file.name.match(MESH)?.[1].toLowerCase();
 

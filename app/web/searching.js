@@ -3,7 +3,7 @@
 import { isIdle, signature } from "./address.js";
 import { counted, tooLarge } from "./api.js";
 import { $, count, h } from "./dom.js";
-import { keyForm } from "./key.js";
+import { demand } from "./key.js";
 import { copier } from "./copying.js";
 import { browse, curl, filterOf, least, search, weightInBytes } from "./question.js";
 import * as results from "./results.js";
@@ -91,7 +91,7 @@ function fail(error) {
   $("status").textContent = "";
   const mendable = error.status >= 400 && error.status < 500;
   lost = !mendable;
-  if (error.status === 401) return say("This service wants a key", [error.message, keyForm(again)], true);
+  if (error.status === 401) return say(...demand(error, again));
   const retry = h("button", { class: "plain", onclick: again }, "Try again");
   say(mendable ? "That cannot be searched with" : "Something went wrong", [error.message, lost && retry].filter(Boolean), true);
   if (error.code === "unreachable") away();

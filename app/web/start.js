@@ -2,15 +2,15 @@
 
 import { go, isIdle } from "./address.js";
 import * as api from "./api.js";
-import { $, count, h, nameOf, thumbnail } from "./dom.js";
+import { $, count, h, nameOf, thumbnail, worded } from "./dom.js";
 import { known } from "./filters.js";
 import { link } from "./results.js";
 
 const NEWEST = 12;
-const KINDS = ["kind", "type", "category", "class", "label"];
+const KINDS = ["kind", "type", "category", "class", "label", "folder"];
 const MOST_KINDS = 16;
 const SAID = 4; // values of a facet that are named
-let drawn = null; // the collection and its version that are on screen
+let drawn = null; // the collection, its version and facets that are on screen
 
 const filter = (key, value) => go({ where: { [key]: [value] } });
 
@@ -24,7 +24,7 @@ async function kindTile(key, { value, count: number }) {
   const { items } = await api.scroll({ limit: 1, filter: { [key]: { in: [value] } } });
   const [face] = items.filter((item) => item.observations.some((one) => one.url));
   return h("li", {}, h("button", { class: "tile", onclick: () => filter(key, value) },
-    h("span", { class: "picture" }, face ? thumbnail(api.thumbnailOf(face.id)) : ""), h("span", { class: "name" }, String(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
+    h("span", { class: "picture" }, face ? thumbnail(api.thumbnailOf(face.id)) : ""), h("span", { class: "name" }, worded(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
 }
 
 // The facet by which things are told apart first.
@@ -32,7 +32,7 @@ const kindsOf = (facets) => KINDS.map((name) => facets.find(({ key }) => key.spl
 
 function sentence({ key, name, values, range, many }) {
   if (many) return h("li", {}, h("strong", {}, name), ` from ${range.min.toLocaleString("en")} to ${range.max.toLocaleString("en")}.`);
-  const said = values.slice(0, SAID).flatMap(({ value, count: number }, at) => [at ? ", " : " ", h("button", { class: "link", onclick: () => filter(key, value) }, String(value)), ` (${number.toLocaleString("en")})`]);
+  const said = values.slice(0, SAID).flatMap(({ value, count: number }, at) => [at ? ", " : " ", h("button", { class: "link", onclick: () => filter(key, value) }, worded(value)), ` (${number.toLocaleString("en")})`]);
   const more = values.length - SAID;
   return h("li", {}, h("strong", {}, name), ...said, more > 0 ? ` and ${more} more.` : ".");
 }
@@ -40,10 +40,10 @@ function sentence({ key, name, values, range, many }) {
 // Draws it for what the service is now (`about`).
 export async function show(asked, about) {
   $("start").hidden = !isIdle(asked) || !about?.collection.items;
-  const stamp = `${asked.shelf} ${about?.collection.version} ${known().length}`;
+  const facets = known();
+  const stamp = JSON.stringify([asked.shelf, about?.collection.version, facets]);
   if ($("start").hidden || drawn === stamp) return;
   drawn = stamp;
-  const facets = known();
   const kinds = kindsOf(facets);
   const [{ items }, tiles] = await Promise.all([
     api.scroll({ limit: NEWEST, sort: "newest" }),

@@ -8,11 +8,18 @@ from selenium.webdriver import Keys
 
 from app.errors import ApiError
 from app.operations import probes
+from multifold.files.folder import HEIF_SUFFIXES, PICTURE_SUFFIXES
+from renderers.mesh.formats.mesh_file import EXTENSIONS
 from tests.app import browser
 from tests.app.browser import Page
 from tests.app.house import House, box, house, png
 
 pytestmark = browser.marks
+DRAFT = """const [names, done] = arguments;
+import('/web/gather.js').then(({ drafts }) => {
+  const { items, refused } = drafts(names.map((path) => ({ path, file: new File(['x'], path) })));
+  done([items.filter(({ mesh }) => mesh.length).length, items.length, refused.length]);
+});"""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +84,15 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     assert page.texts("#note") == ["Chair (chair) is deleted."]
     page.wait(lambda: page.texts("#stock") == ["1 item"])
     assert own.client.get("/v1/items/chair").status_code == 404
+
+
+def test_every_format_that_is_read_can_be_added_and_searched_with(page: Page) -> None:
+    pictures = (*PICTURE_SUFFIXES, *HEIF_SUFFIXES)
+    names = [f"{number}{suffix}" for number, suffix in enumerate((*EXTENSIONS, *pictures))]
+    page.open()
+    drafted = page.driver.execute_async_script(DRAFT, names)
+    assert drafted == [len(EXTENSIONS), len(names), 0]
+    assert set(EXTENSIONS) <= set(str(page.find("#file").get_attribute("accept")).split(","))
 
 
 def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Path) -> None:

@@ -16,9 +16,12 @@ FURNITURE = Path(__file__).parents[2] / "bundles" / "furniture"
 def things(tmp_path: Path) -> Path:
     """A folder of 40 photos, a mesh, and files that are refused."""
     made = tmp_path / "things"
-    (made / "inner").mkdir(parents=True)
+    for name in ("inner", "outer"):
+        (made / name).mkdir(parents=True)
     for number in range(40):
-        (made / "inner" / f"photo {number}.png").write_bytes(png("green") + bytes([number]))
+        (made / ("outer" if number < 10 else "inner") / f"photo {number}.png").write_bytes(
+            png("green") + bytes([number])
+        )
     (made / "crate.glb").write_bytes(box("red"))
     (made / "broken.glb").write_bytes(b"this is no mesh")
     (made / "poster.psd").write_bytes(b"8BPS")
@@ -34,6 +37,7 @@ def test_a_followed_folder_is_told_with_its_progress_and_what_was_refused(
         at.wait(lambda: "Folder things." in at.find("#folder").text)
         at.shot("folder-begins")
         at.wait(lambda: "Up to date" in at.find("#folder").text and at.texts("#stock") == ["41 items"])
+        at.wait(lambda: at.texts("#start .tiles:not(.newest) .tile") == ["inner30", "outer10", "top folder1"])
         offers = at.texts("#banner li")
         assert "make pull" in offers[0]
         assert "multifold train" in offers[1]

@@ -72,6 +72,7 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
+ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
 # Nothing is learned of queries whose words no item has much of, such as those in another language than the
 # captions. Pictures have at least these weights for them, and words half of theirs.
 STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
@@ -219,6 +220,7 @@ class EvidenceTable:
     def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
         strange = float(np.clip((FAMILIAR - self.heard) / (FAMILIAR - UNHEARD), 0, 1))
+        strange *= min(1.0, int(self.strangers.sum()) / ENOUGH_STRANGERS)
         weights = np.maximum(weights * (1 - strange * HALVED), strange * LEAST)
         raw = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
         others = np.flatnonzero(self.strangers)

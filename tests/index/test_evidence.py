@@ -12,6 +12,7 @@ from index.search.evidence import (
     LEGS,
     NAMES,
     PLACES,
+    RULES,
     UNFITTED,
     EvidenceModel,
     EvidenceTable,
@@ -133,14 +134,14 @@ def test_what_is_meant_is_no_stranger(among: bool) -> None:
 
 def test_queries_whose_words_nothing_has_are_not_judged_by_the_fit() -> None:
     """Where the fit has learned that pictures know nothing, they still rank what no text can."""
-    values = np.zeros((10, len(NAMES)), np.float32)
-    values[:, PLACES["shape"].start] = np.arange(10)
-    present, strangers = np.ones((10, len(LEGS)), np.bool_), np.ones(10, np.bool_)
+    values = np.zeros((100, len(NAMES)), np.float32)
+    values[:, PLACES["shape"].start] = np.linspace(0, 5, 100)
+    present, strangers = np.ones((100, len(LEGS)), np.bool_), np.ones(100, np.bool_)
     weights, nothing = np.where(np.array(NAMES) == "words", 0.5, 0.0), values[:, 0] > 0
     for heard, ranked in ((1.0, False), (0.3, False), (0.1, True), (0.0, True)):
-        table = EvidenceTable(np.arange(10), values, present, strangers, nothing, 1.0, heard)
+        table = EvidenceTable(np.arange(100), values, present, strangers, nothing, 1.0, heard)
         evidence = table.by_leg(weights).sum(axis=1)
-        assert (evidence.argmax() == 9 and np.ptp(evidence) > 1) == ranked
+        assert (evidence.argmax() == 99 and np.ptp(evidence) > 1) == ranked
 
 
 def test_scores_are_standardised_by_strangers() -> None:
@@ -205,12 +206,12 @@ class TestFit:
         assert stored is not None
         assert stored.to_json() == model.to_json()
         assert stored.items == 100
-        assert set(stored.sides) == {"text", "shape"}
+        assert set(stored.sides) == {"text", "image", "shape"}  # a view asks as a picture
 
     def test_a_model_of_other_rules_is_none(self) -> None:
         note = EvidenceModel({"text": SideModel(prior_weights("text"))}).to_json()
         assert EvidenceModel.from_json(note) is not None
-        assert EvidenceModel.from_json(note.replace('"rules": 2', '"rules": 0')) is None
+        assert EvidenceModel.from_json(note.replace(f'"rules": {RULES}', '"rules": 0')) is None
 
     def test_too_few_items_leave_what_holds_without_a_fit(self, collection: Collection) -> None:
         collection.upsert(things()[:2])

@@ -66,7 +66,8 @@ BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED = 10  # best candidates that a confidence is fitted on
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
-QUOTE_WEIGHT = 5.0  # by which words of a text teach, so that other legs do not drown what an item says
+QUOTE_WEIGHT = 5.0  # by which words of a text teach, so that other legs do not drown what an item says,
+LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 SOUND = 0.002  # nats a query that a leg must be worth
 
 
@@ -241,12 +242,16 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Those that weights are fitted on: where no caption can be hidden, texts ask only for what they quote,
-    which would make words count too much for other queries.
+    """Those that weights are fitted on. Where no caption can be hidden, names would make words count too much
+    for other queries, and hidden words too little.
     """
-    if any(trial.kind in ("caption", "some words") for trial in trials):
+    if _hides_captions(trials):
         return trials
-    return [trial for trial in trials if trial.kind not in ("quote", "name", "strange words")]
+    return [trial for trial in trials if trial.kind not in ("name", "strange words")]
+
+
+def _hides_captions(trials: Sequence[Trial]) -> bool:
+    return any(trial.kind in ("caption", "some words") for trial in trials)
 
 
 def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvidence, Sequence[Trial]]:
@@ -263,7 +268,8 @@ def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Wei
     if not trials:
         return weights
     values, there, right = _stacked(trials)
-    counts = np.array([QUOTE_WEIGHT if trial.kind == "quote" else trial.weight for trial in trials])
+    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
+    counts = np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))

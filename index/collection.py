@@ -22,7 +22,7 @@ from index.maintenance.verify import find_index_problems
 from index.search.engine_set import EngineSet, ProgressCallback, check_vectors, ignore_progress
 from index.search.evidence import EvidenceModel, EvidenceScorer, StrangerSample
 from index.search.evidence_fit import fit_collection, read_model
-from index.search.evidence_questions import TextEncoder
+from index.search.evidence_questions import MOST_ITEMS, TextEncoder
 from index.search.filter_cache import FilterCache
 from index.search.search import Searcher, SearchRequest, check_query
 from index.search.side_rankings import Calibration
@@ -314,9 +314,9 @@ class Collection(AbstractContextManager["Collection"]):
         """How the evidence of all legs is weighted, as it was fitted last."""
         return self._read(read_model)
 
-    def fit_evidence(self, encode: TextEncoder | None = None) -> EvidenceModel:
-        """Fit how the evidence of all legs is weighted, and store it. Short queries need an encoder."""
-        return fit_collection(self._readable(), self._space, self.scoring, encode, writes=not self._read_only)
+    def fit_evidence(self, encode: TextEncoder | None = None, most: int = MOST_ITEMS) -> EvidenceModel:
+        """Fit how the evidence is weighted, on so many items, and store it. Short queries need an encoder."""
+        return fit_collection(self._readable(), self._space, self.scoring, encode, most, not self._read_only)
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:

@@ -2,13 +2,16 @@
 
 import logging
 import threading
+from collections.abc import Sequence
 
 from app.encoding.observations import ObservationEncoder
 from index.collection import Collection, CollectionError
 from index.search.evidence import UNFITTED, EvidenceModel
 from multifold.errors import MultifoldError
+from multifold.types import Features
 
 FEW = 8  # items from which a collection is fitted
+QUICK = 40  # items of a first fit
 GROWTH = 2  # how much larger it is when it is fitted again
 FEW_VERDICTS = 8  # new ones for which it is fitted again, or as many as it was fitted on
 log = logging.getLogger("multifold.app")
@@ -39,10 +42,16 @@ class EvidenceFitter:
     def fit(self) -> None:
         """Fit the model."""
         encoder = self._observer.encoder
+
+        def encode(texts: Sequence[str]) -> Features:
+            return encoder.texts(texts).features
+
         self._wait_for_growth()
         with self._fitting:
             try:
-                self._model = self._collection.fit_evidence(lambda texts: encoder.texts(texts).features)
+                if self._model is UNFITTED:  # those who search meanwhile do not wait for the better fit
+                    self._model = self._collection.fit_evidence(encode, QUICK)
+                self._model = self._collection.fit_evidence(encode)
             except CollectionError:
                 pass  # it was closed meanwhile
             except MultifoldError as error:

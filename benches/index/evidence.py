@@ -13,7 +13,7 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -127,9 +127,10 @@ class ScoredQuery:
     items: int
     expected: int  # right items, found or not
 
-    def ranked(self, model: SideModel) -> tuple[list[int], RankedRing]:
-        """The places of the right items among the first ten."""
-        ring = RankedRing.of(self.table, self.rows, model)
+    def ranked(self, model: SideModel, *, plain: bool = False) -> tuple[list[int], RankedRing]:
+        """The places of the right items among the first ten; `plain` by nothing but the weights."""
+        table = replace(self.table, heard=1.0) if plain else self.table
+        ring = RankedRing.of(table, self.rows, model)
         right = self.right[np.searchsorted(self.table.editions, ring.editions[:DEPTH])]
         return (np.flatnonzero(right) + 1).tolist(), ring
 
@@ -165,9 +166,11 @@ def _print_world(encoder: Encoder, items: Sequence[Item], options: WorldOptions,
             side = some[0].side
             scored = _scored(encoder, collection, some)
             models = _models(side, trials[side], fitted.of(side), scored)
-            _print_kind(
-                kind, some, {name: [one.ranked(model)[0] for one in scored] for name, model in models.items()}
-            )
+            found = {
+                name: [one.ranked(model, plain=not name.startswith(ALL))[0] for one in scored]
+                for name, model in models.items()
+            }
+            _print_kind(kind, some, found)
             sure.append((kind, [one.chances(fitted.of(side)) for one in scored]))
         _print_confidence(sure)
 

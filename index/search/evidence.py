@@ -13,7 +13,7 @@ behind the former ones, so pages continue one another.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -52,7 +52,7 @@ Values: TypeAlias = Float32[np.ndarray, " n"]
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
-RULES = 2  # another number fits every stored model again
+RULES = 3  # another number fits every stored model again
 RING = 128  # candidates that each leg gives at first
 WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
@@ -65,14 +65,18 @@ NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 PRIOR: Mapping[Side, Mapping[str, float]] = {
     "text": {
-        "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
+        "text": 0.1, "text long": 0.1, "image": 0.2, "image long": 0.4, "shape": 0.2, "shape long": 0.4,
         "words": 0.3, "words all": 0.4, "words short": 0.5, "reader": 0.1, "reader long": 0.1,
     },
     "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
     "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
-FEW_STRANGERS = 8
+ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
+# Nothing is learned of queries whose words no item has much of, such as those in another language than the
+# captions. Pictures have at least these weights for them, and words half of theirs.
+STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
+UNHEARD, FAMILIAR = 0.1, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,10 @@ class SideModel:
         facts = confidence_facts(evidence, whole, rivals)
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
+
+
+LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
+HALVED = np.where(np.isin(NAMES, COLUMNS["words"]), 0.5, 0.0)
 
 
 def prior_weights(side: Side) -> Weights:
@@ -192,7 +200,9 @@ class LegScores:
         missing = np.full(len(self.editions), np.nan, np.float32)
         present = np.stack([~np.isnan(self.scores.get(leg, missing)) for leg in LEGS], axis=1)
         present[:, LEGS.index("words")] &= present[:, LEGS.index("text")]  # a name says nothing against
-        return EvidenceTable(self.editions, values, present, strangers, self.coverage > WHOLE, self.length)
+        heard = float(self.coverage.max(initial=0)) if self.length and "words" in self.scores else 1.0
+        whole = self.coverage > WHOLE
+        return EvidenceTable(self.editions, values, present, strangers, whole, self.length, heard)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,18 +215,21 @@ class EvidenceTable:
     strangers: Bool[np.ndarray, " n"]
     whole: Bool[np.ndarray, " n"]  # which have all words of the query
     length: float = 0.0  # of the query
+    heard: float = 1.0  # the largest share of its rarity that an edition has
 
     def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
-        ratios = np.zeros(self.present.shape)
-        for place, leg in enumerate(LEGS):
-            columns = PLACES[leg]
-            raw = self.values[:, columns] @ weights[columns]
-            known = self.strangers & self.present[:, place]
-            # strangers gain nothing; among few, one more that scores nothing lets a single item stand out
-            more = int(known.sum() < FEW_STRANGERS)
-            level = np.log((np.exp(raw[known]).sum() + more) / (known.sum() + more))
-            ratios[:, place] = raw - np.where(self.present[:, place], level, 0.0)
+        strange = float(np.clip((FAMILIAR - self.heard) / (FAMILIAR - UNHEARD), 0, 1))
+        strange *= min(1.0, int(self.strangers.sum()) / ENOUGH_STRANGERS)
+        weights = np.maximum(weights * (1 - strange * HALVED), strange * LEAST)
+        raw = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
+        others = np.flatnonzero(self.strangers)
+        if len(others):  # the first of them may be what is meant, which is no stranger
+            others = np.delete(others, raw[others].sum(axis=1).argmax())
+        known = self.present[others]
+        # strangers gain nothing; one more, that scores nothing, stands for those who are not in the sample
+        level = np.log(((np.exp(raw[others]) * known).sum(axis=0) + 1) / (known.sum(axis=0) + 1))
+        ratios: Float64[np.ndarray, "n l"] = raw - np.where(self.present, level, 0.0)
         return ratios
 
 
@@ -312,7 +325,7 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, least, rivals = RING, self.engines.size(), 1.0, None
+        reach, items, least, rivals, heard = RING, self.engines.size(), 1.0, None, None
         if among is not None:
             items = min(items, len(among))
         while len(ranked) < page.stop:
@@ -324,8 +337,9 @@ class EvidenceScorer:
             if not len(new):
                 break
             table, rows = self.table(query, new, sizes)
-            ring = RankedRing.of(table, rows, model, examples)
             # further rings change nothing that was said before
+            heard = table.heard if heard is None else heard
+            ring = RankedRing.of(replace(table, heard=heard), rows, model, examples)
             rivals = rivals or ring.rivals(items, table.length)
             gain = rivals.everything - float(np.log(max(items, 1)))
             chances = model.chances(ring.evidence, ring.whole, rivals)

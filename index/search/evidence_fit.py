@@ -66,6 +66,8 @@ BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED = 10  # best candidates that a confidence is fitted on
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
+QUOTE_WEIGHT = 5.0  # by which words of a text teach, so that other legs do not drown what an item says,
+LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 SOUND = 0.002  # nats a query that a leg must be worth
 
 
@@ -145,7 +147,7 @@ class TrialMaker:
                 scores.scores.pop(leg, None)
             scores.coverage[:] = 0
         if question.known is not None:
-            of_side = scores.scores[question.side]
+            of_side = scores.scores[question.taken_from or question.side]
             of_side[place] = np.nan
             if question.known and isinstance(self._space, VectorScorer):
                 known = self._space.vectors(pool_mean(np.stack(question.known))[None])
@@ -182,11 +184,16 @@ def read_model(now: Connection) -> EvidenceModel | None:
 
 
 def fit_collection(
-    store: Store, space: Space, reading: ReadScorer, encode: TextEncoder | None, *, writes: bool
+    store: Store,
+    space: Space,
+    reading: ReadScorer,
+    encode: TextEncoder | None,
+    most: int,
+    writes: bool,
 ) -> EvidenceModel:
-    """Fit the model of a collection, and store it."""
+    """Fit the model of a collection, on at most so many items, and store it."""
     with store.moment() as now:
-        items, version = read_known_items(now), last_change(now)
+        items, version = read_known_items(now, most), last_change(now)
         judged = judged_questions(now, encode)
     trials = TrialMaker(space, reading).trials([*questions(items, encode), *judged])
     model = fit_evidence(trials, len(items), version)
@@ -222,7 +229,7 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
     quality: dict[Leg, LegQuality] = {}
     for leg in heard:
         alone, without = held_out([leg]), held_out([one for one in heard if one != leg])
-        loss = loss_of(*without) - loss_of(*whole)
+        loss = loss_of(*answerable(*without)) - loss_of(*answerable(*whole))
         if len(heard) > 1 and loss < SOUND:
             off[leg] = f"held-out items are found as well without it ({loss:+.3f} nats a query)"
             legs.remove(leg)
@@ -235,12 +242,22 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Those that weights are fitted on: where no caption can be hidden, texts ask only for what they quote,
-    which would make words count too much for other queries.
+    """Those that weights are fitted on. Where no caption can be hidden, names would make words count too much
+    for other queries, and hidden words too little.
     """
-    if any(trial.kind in ("caption", "some words") for trial in trials):
+    if _hides_captions(trials):
         return trials
-    return [trial for trial in trials if trial.kind not in ("quote", "name", "strange words")]
+    return [trial for trial in trials if trial.kind not in ("name", "strange words")]
+
+
+def _hides_captions(trials: Sequence[Trial]) -> bool:
+    return any(trial.kind in ("caption", "some words") for trial in trials)
+
+
+def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvidence, Sequence[Trial]]:
+    """Without the words of which an item has no other text: no leg of words can answer these."""
+    places = [place for place, trial in enumerate(trials) if trial.kind != "strange words"]
+    return [evidence[place] for place in places], [trials[place] for place in places]
 
 
 def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
@@ -251,7 +268,8 @@ def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Wei
     if not trials:
         return weights
     values, there, right = _stacked(trials)
-    counts = np.array([trial.weight for trial in trials])
+    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
+    counts = np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))

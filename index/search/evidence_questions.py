@@ -54,16 +54,17 @@ class Question:
     feature: Feature | None  # None until its text is encoded
     kind: QuestionKind
     text: str | None = None
-    known: Sequence[Feature] | None = None  # of the side that asks
+    known: Sequence[Feature] | None = None  # of the side that it is taken from
     texts: ItemTexts | None = None
     good: frozenset[int] = frozenset()  # editions that are as right as the owner
     bad: frozenset[int] = frozenset()  # that are wrong
     votes: int = 0  # of people
+    taken_from: Side | None = None  # if that is not the side that asks
 
 
-def read_known_items(now: Connection) -> list[KnownItem]:
+def read_known_items(now: Connection, most: int = MOST_ITEMS) -> list[KnownItem]:
     """The items that may ask, evenly spread over the collection."""
-    editions = sample_editions(now, MOST_ITEMS).tolist()
+    editions = sample_editions(now, most).tolist()
     rows = now.execute(select(items_table).where(items_table.c.edition.in_(editions))).mappings().all()
     texts = {one.edition: one for one in texts_of(now, editions)}
     return [
@@ -178,15 +179,16 @@ def readable_name(texts: ItemTexts) -> str:
 
 
 def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterator[Question]:
-    """One photo, or half of the views as a mesh has them; the others are known."""
-    features = one.features(side)
+    """One photo or, without any, one view; half of the views as a mesh has them. The others are known."""
+    source: Side = "image" if side == "image" and one.features("image") else "shape"
+    features = one.features(source)
     if not features:
         return
     order = random.permutation(len(features)).tolist()
     asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
     known = [features[place] for place in order[len(asked) :]]
     feature = pool_mean(np.stack([features[place] for place in asked]))
-    yield Question(one.edition, side, feature, "picture", known=known)
+    yield Question(one.edition, side, feature, "picture", known=known, taken_from=source)
 
 
 def fold_caption(text: str) -> str:

@@ -160,18 +160,27 @@ class TextIndexes:
         self._checked = self.words.count()
         spoken = self.words.spoken()
         if spoken != self.words.languages:
-            self.current, self.version = self._build(now, self._empty(spoken))
+            self.current, self.version = self._build(now, self._empty(spoken), chosen=True)
 
     def _build(
-        self, now: Connection, empty: TextIndexSet, on_progress: Callable[[int], object] = lambda _: None
+        self,
+        now: Connection,
+        empty: TextIndexSet,
+        on_progress: Callable[[int], object] = lambda _: None,
+        *,
+        chosen: bool = False,
     ) -> tuple[TextIndexSet, int]:
-        """Fill indexes with all that the store has, as soon as the language is known; their version."""
+        """Fill indexes with all that the store has, as soon as the language is known; their version.
+
+        A language is chosen once: stems of another one can make the texts look like those of the first.
+        """
         version = ChangesSince(now, NEVER, 1).version
         for some in _many(texts_since(now, NEVER)):
             for index in empty.each().values():
                 index.add(some)
-            if empty.words.count() == len(some) and (spoken := empty.words.spoken()) != empty.words.languages:
-                return self._build(now, self._empty(spoken), on_progress)
+            spoken = empty.words.languages if chosen else empty.words.spoken()
+            if empty.words.count() == len(some) and spoken != empty.words.languages:
+                return self._build(now, self._empty(spoken), on_progress, chosen=True)
             on_progress(empty.words.count())
             if self._stopped.is_set():
                 break

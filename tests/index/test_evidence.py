@@ -12,6 +12,7 @@ from index.search.evidence import (
     LEGS,
     NAMES,
     PLACES,
+    RULES,
     UNFITTED,
     EvidenceModel,
     EvidenceTable,
@@ -110,9 +111,37 @@ def test_strangers_gain_nothing() -> None:
     present[:60, LEGS.index("shape")] = True
     everybody = np.ones(64, np.bool_)
     table = EvidenceTable(np.arange(64), values, present, everybody, ~everybody)
-    ratios = table.by_leg(prior_weights("text"))[:, LEGS.index("shape")]
-    assert np.exp(ratios[:60]).mean() == pytest.approx(1)
-    assert ratios[60:] == pytest.approx(values[60:, PLACES["shape"].start] * 0.3)
+    ratios = table.by_leg(np.where(np.array(NAMES) == "shape", 0.5, 0.0))[:, LEGS.index("shape")]
+    raw = values[:, PLACES["shape"].start] * 0.5
+    nothing = ratios[0] - raw[0]  # of who scores nothing, who stands for the first of them
+    others = np.delete(ratios[:60], raw[:60].argmax())
+    assert np.exp([*others, nothing]).mean() == pytest.approx(1)
+    assert ratios[60:] == pytest.approx(raw[60:])
+
+
+@pytest.mark.parametrize("among", [False, True])
+def test_what_is_meant_is_no_stranger(among: bool) -> None:
+    """A single item that has the words stands out as much, whether it is in the sample or not."""
+    values = np.zeros((10, len(NAMES)), np.float32)
+    values[3, PLACES["words"].start] = 20.0
+    present, strangers = np.ones((10, len(LEGS)), np.bool_), np.ones(10, np.bool_)
+    strangers[3] = among
+    table = EvidenceTable(np.arange(10), values, present, strangers, values[:, 0] > 0)
+    ratios = table.by_leg(prior_weights("text"))[:, LEGS.index("words")]
+    assert ratios[3] == pytest.approx(6.0)
+    assert np.delete(ratios, 3) == pytest.approx(0.0)
+
+
+def test_queries_whose_words_nothing_has_are_not_judged_by_the_fit() -> None:
+    """Where the fit has learned that pictures know nothing, they still rank what no text can."""
+    values = np.zeros((100, len(NAMES)), np.float32)
+    values[:, PLACES["shape"].start] = np.linspace(0, 5, 100)
+    present, strangers = np.ones((100, len(LEGS)), np.bool_), np.ones(100, np.bool_)
+    weights, nothing = np.where(np.array(NAMES) == "words", 0.5, 0.0), values[:, 0] > 0
+    for heard, ranked in ((1.0, False), (0.3, False), (0.1, True), (0.0, True)):
+        table = EvidenceTable(np.arange(100), values, present, strangers, nothing, 1.0, heard)
+        evidence = table.by_leg(weights).sum(axis=1)
+        assert (evidence.argmax() == 99 and np.ptp(evidence) > 1) == ranked
 
 
 def test_scores_are_standardised_by_strangers() -> None:
@@ -177,12 +206,12 @@ class TestFit:
         assert stored is not None
         assert stored.to_json() == model.to_json()
         assert stored.items == 100
-        assert set(stored.sides) == {"text", "shape"}
+        assert set(stored.sides) == {"text", "image", "shape"}  # a view asks as a picture
 
     def test_a_model_of_other_rules_is_none(self) -> None:
         note = EvidenceModel({"text": SideModel(prior_weights("text"))}).to_json()
         assert EvidenceModel.from_json(note) is not None
-        assert EvidenceModel.from_json(note.replace('"rules": 2', '"rules": 0')) is None
+        assert EvidenceModel.from_json(note.replace(f'"rules": {RULES}', '"rules": 0')) is None
 
     def test_too_few_items_leave_what_holds_without_a_fit(self, collection: Collection) -> None:
         collection.upsert(things()[:2])

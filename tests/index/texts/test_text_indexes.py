@@ -12,6 +12,7 @@ from index.contracts import CollectionLocation
 from index.maintenance.compact import compact_collection
 from index.texts import following
 from index.texts.following import TextIndexes
+from index.texts.words import WordIndex
 from multifold.types import Item, LexicalQuery
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, feature, query, view
@@ -78,6 +79,21 @@ def test_german_texts_have_german_stems(reopen: Callable[[], Collection]) -> Non
     collection.upsert([thing("viele", "zwei Häuser")])
     assert found(collection, "Haus") == ["viele"]
     assert reopen().texts.words.languages == ("german",)
+
+
+def test_texts_whose_stems_make_another_language_likelier_are_written(
+    reopen: Callable[[], Collection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stems of either language make the texts look like those of the other."""
+
+    def spoken(words: WordIndex) -> tuple[str, ...]:
+        return ("german",) if words.languages == ("english",) else ("english",)
+
+    monkeypatch.setattr(WordIndex, "spoken", spoken)
+    collection = reopen()
+    for n in range(4):
+        collection.upsert([thing(f"t{n}")])
+    assert found(collection, "lamp") == [f"t{n}" for n in range(4)]
 
 
 def test_a_reader_follows_another_process(tmp_path: Path, database: str | None) -> None:

@@ -174,12 +174,8 @@ class Collections:
         self.jobs = JobList(registry.store)
         self._services = {MAIN_PLACE: main}
         self._changing = threading.RLock()
-        self._listing = registry.listing()
+        self._read(registry.listing())
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
-
-    @property
-    def default(self) -> str:
-        return self._listing.resolve(DEFAULT)
 
     @property
     def store_is_away(self) -> bool:
@@ -191,14 +187,13 @@ class Collections:
 
     def listing(self) -> CollectionListing:
         if self.shared:
-            self._listing = self._registry.listing()
+            self._read(self._registry.listing())
         return self._listing
 
     def place(self, name: str) -> str:
         """The place of the collection of a name or alias, which is never used for another one."""
         listing = self.listing()
-        real = listing.resolve(name)
-        return MAIN_PLACE if real == MAIN else listing.entries[real].place
+        return self._places[name] if name in self._places else _place(listing, name)
 
     def service(self, name: str) -> CollectionService:
         """The collection of a name or alias; it is opened if it is not yet."""
@@ -279,7 +274,13 @@ class Collections:
         """Changes of the list, one at a time; it is read again afterwards."""
         with self._changing:
             yield
-            self._listing = self._registry.listing()
+            self._read(self._registry.listing())
+
+    def _read(self, listing: CollectionListing) -> None:
+        """Note the names of one moment, and what each stands for."""
+        names = {MAIN, DEFAULT, *listing.entries, *listing.aliases}
+        self._places = {name: _place(listing, name) for name in names}
+        self._listing, self.default = listing, listing.resolve(DEFAULT)
 
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None
@@ -288,6 +289,11 @@ class Collections:
         service = _open_service(self.settings, observer, entry.name, place, plan)
         self._services[entry.place] = service
         return service
+
+
+def _place(listing: CollectionListing, name: str) -> str:
+    real = listing.resolve(name)
+    return MAIN_PLACE if real == MAIN else listing.entries[real].place
 
 
 @contextmanager

@@ -192,8 +192,11 @@ class Collections:
 
     def place(self, name: str) -> str:
         """The place of the collection of a name or alias, which is never used for another one."""
-        listing = self.listing()
-        return self._places[name] if name in self._places else _place(listing, name)
+        self.listing()
+        place = self._places.get(name)
+        if place is None:
+            raise NoSuchCollectionError(f"there is no collection {name!r}")
+        return place
 
     def service(self, name: str) -> CollectionService:
         """The collection of a name or alias; it is opened if it is not yet."""
@@ -278,9 +281,10 @@ class Collections:
 
     def _read(self, listing: CollectionListing) -> None:
         """Note the names of one moment, and what each stands for."""
-        names = {MAIN, DEFAULT, *listing.entries, *listing.aliases}
-        self._places = {name: _place(listing, name) for name in names}
-        self._listing, self.default = listing, listing.resolve(DEFAULT)
+        places = {MAIN: MAIN_PLACE} | {name: entry.place for name, entry in listing.entries.items()}
+        aliases = {DEFAULT: MAIN, **listing.aliases}
+        self._places = places | {alias: places[name] for alias, name in aliases.items() if name in places}
+        self._listing, self.default = listing, aliases[DEFAULT]
 
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None
@@ -289,11 +293,6 @@ class Collections:
         service = _open_service(self.settings, observer, entry.name, place, plan)
         self._services[entry.place] = service
         return service
-
-
-def _place(listing: CollectionListing, name: str) -> str:
-    real = listing.resolve(name)
-    return MAIN_PLACE if real == MAIN else listing.entries[real].place
 
 
 @contextmanager

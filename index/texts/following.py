@@ -135,7 +135,8 @@ class TextIndexes:
         self.settle()
 
     def _empty(self, languages: tuple[str, ...] | None = None) -> TextIndexSet:
-        return TextIndexSet(WordIndex(languages), self._reader and ReaderIndex(self._reader))
+        reader = None if self._reader is None else ReaderIndex(self._reader)
+        return TextIndexSet(WordIndex(languages), reader)
 
     def _catch_up(self) -> None:
         with self._store.moment() as now:

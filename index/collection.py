@@ -30,6 +30,7 @@ from index.store import browse, feedback
 from index.store.blobs import Blobs
 from index.store.browse import Choice, ItemOrder, NumberSpan, ValueCount
 from index.store.checksums import StoredDamage, find_damage_after
+from index.store.database import StoreError
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
@@ -250,9 +251,8 @@ class Collection(AbstractContextManager["Collection"]):
                 self._derived.catch_up(self._store)
                 again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
-        answers = [hits for hits in found if hits is not None]
-        if len(answers) < len(asks):
-            raise CollectionError("The index does not keep up with the changes: try again.")
+        if len(answers := [hits for hits in found if hits is not None]) < len(asks):
+            raise StoreError("The index does not keep up: try again, or ask `multifold index verify`.")
         return answers
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> SnapshotReport:

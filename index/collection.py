@@ -19,7 +19,7 @@ from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
-from index.search.engine_set import EngineSet, ProgressCallback, check_vectors, ignore_progress
+from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
 from index.search.evidence import EvidenceModel, EvidenceScorer, StrangerSample
 from index.search.evidence_fit import fit_collection, read_model
 from index.search.evidence_questions import MOST_ITEMS, TextEncoder
@@ -34,11 +34,10 @@ from index.store.database import StoreError
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
-from index.store.item_rows import check_items
+from index.store.item_rows import check_items, check_vectors
 from index.store.metadata import changed_items, last_change
 from index.store.store import Store, make_home, open_blobs
 from index.texts.following import TextIndexes
-from index.texts.readers import reader_options
 from multifold.bundle.text_reader import TextReader
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Features, Hit, Item, Kind, Query, Side
@@ -125,7 +124,7 @@ class Collection(AbstractContextManager["Collection"]):
 
             if home is not None and writes:
                 remove_unlinked_segments(home)
-            texts = TextIndexes(store, home and folder / "texts", writes=writes, **reader_options(reader))
+            texts = TextIndexes(store, home and folder / "texts", writes=writes, reader=reader)
             collection = cls(space, store, blobs, lock, planned, plan, texts=texts, read_only=read_only)
             undo.pop_all()
         return collection

@@ -8,7 +8,7 @@ Shape legend: b batch · o observations of one item · n feature length · d ind
 q queries · g gallery · v views · h, w pixels · t tokens.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -153,18 +153,6 @@ class Hit:
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
     evidence: tuple[LegEvidence, ...] = ()  # of each leg, where the target is the item as a whole
     gain: float | None = None  # the evidence, in nats, that anything here is meant; of the whole answer
-
-
-def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:
-    """The captions of an item, in order."""
-    pairs = enumerate(zip(texts, features, strict=True))
-    return tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in pairs)
-
-
-def pictures_of(kind: Kind, features: Iterable[Feature], blobs: Sequence[str]) -> tuple[Observation, ...]:
-    """The photos or the views of an item, in order."""
-    pairs = enumerate(zip(features, blobs, strict=True))
-    return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in pairs)
 
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:

@@ -173,12 +173,8 @@ class Collections:
         self.jobs = JobList(registry.store)
         self._services = {MAIN_PLACE: main}
         self._changing = threading.RLock()
-        self._listing = registry.listing()
+        self._read(registry.listing())
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
-
-    @property
-    def default(self) -> str:
-        return self._listing.resolve(DEFAULT)
 
     @property
     def store_is_away(self) -> bool:
@@ -190,14 +186,16 @@ class Collections:
 
     def listing(self) -> CollectionListing:
         if self.shared:
-            self._listing = self._registry.listing()
+            self._read(self._registry.listing())
         return self._listing
 
     def place(self, name: str) -> str:
         """The place of the collection of a name or alias, which is never used for another one."""
-        listing = self.listing()
-        real = listing.resolve(name)
-        return MAIN_PLACE if real == MAIN else listing.entries[real].place
+        self.listing()
+        place = self._places.get(name)
+        if place is None:
+            raise NoSuchCollectionError(f"there is no collection {name!r}")
+        return place
 
     def service(self, name: str) -> CollectionService:
         """The collection of a name or alias; it is opened if it is not yet."""
@@ -278,7 +276,14 @@ class Collections:
         """Changes of the list, one at a time; it is read again afterwards."""
         with self._changing:
             yield
-            self._listing = self._registry.listing()
+            self._read(self._registry.listing())
+
+    def _read(self, listing: CollectionListing) -> None:
+        """Note the names of one moment, and what each stands for."""
+        places = {MAIN: MAIN_PLACE} | {name: entry.place for name, entry in listing.entries.items()}
+        aliases = {DEFAULT: MAIN, **listing.aliases}
+        self._places = places | {alias: places[name] for alias, name in aliases.items() if name in places}
+        self._listing, self.default = listing, aliases[DEFAULT]
 
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None

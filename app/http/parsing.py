@@ -1,12 +1,16 @@
-"""Parses searches and items from JSON and forms, and checks them against the limits."""
+"""Reads what a request says: the collection that it is for, and searches and items from JSON and forms.
+
+What is sent is checked against the limits.
+"""
 
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from fastapi import Depends, Path
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -17,9 +21,11 @@ from app.http.schemas.labels import RerankBody, SubjectBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
 from app.ingest.sources import ItemSource
 from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
+from app.runtime.runtime import CollectionRuntime, Runtime
 from app.search import query
 from app.search.query import QueryPart, WeightedParts
 from app.settings import Settings
+from index.registry import DEFAULT
 from index.store import filters
 from index.store.filters import Filter
 from multifold.types import Side, Target
@@ -33,6 +39,26 @@ FORM_EXTRA_FIELDS = (*FORM_OBJECTS, "mesh_format")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
 B = TypeVar("B", bound=BaseModel)
+
+
+async def collection_runtime(request: Request) -> CollectionRuntime:
+    """The runtime of the collection that a request names in its path, else of the default one."""
+    return await service_runtime(request).collection(request.path_params.get("collection", DEFAULT))
+
+
+def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
+    """The path parameter of every route of a named collection."""
+    return collection
+
+
+def service_runtime(request: Request) -> Runtime:
+    """The runtime of the service that a request came to."""
+    runtime: Runtime = request.app.state.runtime
+    return runtime
+
+
+CollectionDep = Annotated[CollectionRuntime, Depends(collection_runtime)]
+ServiceDep = Annotated[Runtime, Depends(service_runtime)]
 
 
 def validate(model: type[B], values: Any) -> B:  # noqa: ANN401 (any JSON)

@@ -23,16 +23,16 @@ from PIL import Image
 
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.ingest.sources import IngestTask, ItemSource, ViewCache
-from app.ingest.thumbnails import encode_webp, write_thumbnail
+from app.ingest.thumbnails import write_thumbnail
 from app.settings import Settings
 from index.collection import Collection
 from index.store.blobs import Blobs, FolderBlobs, key_of
-from multifold.bundle.encoder import Encoder
-from multifold.bundle.preprocess import suffix_of
+from multifold.bundle.encoder import Encoder, captions_of, pictures_of
+from multifold.bundle.preprocess import encode_webp, suffix_of
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
-from multifold.types import Item, Observation, Pixels, captions_of, pictures_of
+from multifold.types import Item, Observation, Pixels
 from renderers.contracts import Views
 from renderers.mesh.formats.mesh_file import content_hash, digest_content
 from renderers.sandbox import RenderedMesh, Sandbox

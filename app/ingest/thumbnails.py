@@ -1,13 +1,12 @@
 """Small pictures for grids, made on first request or during an ingest; their folder may be deleted."""
 
-import io
 from pathlib import Path
 
 from PIL import Image
 
 from index.store.blobs import Blobs, check_key
 from multifold import durable
-from multifold.bundle.preprocess import decode
+from multifold.bundle.preprocess import decode, encode_webp
 
 LONGER_SIDE = 256  # pixels of the longer side
 FOLDER = "thumbnails"
@@ -30,12 +29,6 @@ def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
     except OSError:  # a full disk or a folder that is not ours: it is made again next time
         pass
     return made
-
-
-def encode_webp(picture: Image.Image, quality: int) -> bytes:
-    out = io.BytesIO()
-    picture.save(out, "WEBP", quality=quality, method=2)
-    return out.getvalue()
 
 
 def _path(home: Path, key: str) -> Path:

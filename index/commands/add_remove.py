@@ -10,11 +10,11 @@ from typing import Any
 from index.commands.common import add_bundle, open_collection, service_of, space_of
 from index.registry import stored_vector_id
 from index.store.blobs import Blobs
-from multifold.bundle.encoder import Encoder
+from multifold.bundle.encoder import Encoder, captions_of, pictures_of
 from multifold.bundle.preprocess import decode, suffix_of
 from multifold.client.client import Client
 from multifold.errors import MultifoldError
-from multifold.types import Item, Observation, captions_of, pictures_of
+from multifold.types import Item, Observation
 
 
 class AddItemError(MultifoldError):

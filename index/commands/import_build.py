@@ -23,9 +23,8 @@ from index.contracts import AUTO, DEVICES, CollectionLocation, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
 from index.plain_space import PLAIN_METRICS, PlainSpace
 from index.registry import stored_vector_id
-from index.search.engine_set import check_vectors
 from index.store import browse
-from index.store.item_rows import check_items
+from index.store.item_rows import check_items, check_vectors
 from index.store.store import Store
 from multifold.types import Item, Side
 

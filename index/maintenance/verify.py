@@ -9,11 +9,11 @@ import numpy as np
 from index.contracts import EngineKey, IndexEngine, Space
 from index.engines.exact_engine import lengths
 from index.maintenance.snapshot import named_blob_keys
-from index.search.engine_set import BATCH, NEVER, derive_usable_rows
+from index.search.engine_set import BATCH, NEVER
 from index.store.blobs import BlobError, Blobs
 from index.store.checksums import find_damage
 from index.store.folder_locks import keep_blobs
-from index.store.item_rows import FEATURE_DTYPE
+from index.store.item_rows import FEATURE_DTYPE, derive_usable_rows
 from index.store.metadata import ACTIONS, ChangesSince, last_change, pruned_until
 from index.store.schema import changes, items, observations
 from index.store.store import Store

@@ -4,25 +4,26 @@ There is one way into the engines: catching up with the store's change log. A li
 follows another process, and the opening of a collection (from before the first change) all take it.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float32
+from jaxtyping import Float32
 
-from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, PairedIds, RowKind, RowRanking, Space
+from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, RowKind, RowRanking, Space
 from index.engines.faiss_engine import FaissEngine
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
-from index.search.read_write_gate import ReadWriteGate
 from index.store.item_rows import (
+    EngineRows,
     FeatureBatch,
-    ItemError,
     all_rows,
-    batch_from_items,
+    derive_usable_rows,
     edition_of,
     observation_rows,
     pooled_row,
@@ -31,14 +32,13 @@ from index.store.item_rows import (
 from index.store.metadata import ChangesSince
 from index.store.store import Store
 from multifold.errors import needs_extra
-from multifold.types import SIDES, Item, Pooling, Side, Vector, Vectors
+from multifold.types import Pooling, Side, Vector
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
 
 Values: TypeAlias = Float32[np.ndarray, " n"]
-MAX_NUMBER = 1e15  # squares of such numbers, summed, still fit in float32
 ProgressCallback: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
 BATCH = 8192  # observations whose vectors are computed at once
@@ -50,60 +50,6 @@ WIDER = 4  # how much further a grouped search reaches each time
 
 def ignore_progress(_: int) -> None:
     """Do nothing."""
-
-
-@dataclass(frozen=True)
-class EngineRows:
-    """Rows on their way into one engine."""
-
-    segment: EngineKey
-    rows: PairedIds
-    vectors: Vectors
-
-
-def derive_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
-    """The rows of whole editions: each observation's vector, and the vector of each side's mean feature."""
-    for place, side in enumerate(SIDES):
-        chosen = batch.sides == place
-        if not chosen.any():
-            continue
-        rows, features = batch.rows[chosen], batch.features[chosen]
-        yield EngineRows((side, "observation"), rows, space.vectors(features))
-        editions, means = pool_features(edition_of(rows), features)
-        yield EngineRows((side, "pooled"), pooled_row(editions, side), space.vectors(means))
-
-
-def derive_usable_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
-    """The derived rows that can be compared: no damage may make a vector that is close to all."""
-    for new in derive_rows(batch, space):
-        good = usable(new.vectors)
-        yield new if good.all() else EngineRows(new.segment, new.rows[good], new.vectors[good])
-
-
-def pool_features(
-    editions: PairedIds, features: Float32[np.ndarray, "b n"]
-) -> tuple[Ids, Float32[np.ndarray, "e n"]]:
-    """Each edition and the mean of its features, as `pool_mean` takes it; equal editions stand together."""
-    starts = np.flatnonzero(np.diff(editions, prepend=editions[0] - 1))
-    sums = np.add.reduceat(features.astype(np.float64), starts, axis=0)
-    sizes = np.diff(starts, append=len(editions))
-    return editions[starts], (sums / sizes[:, None]).astype(np.float32)
-
-
-def check_vectors(new: Sequence[Item], space: Space) -> None:
-    """Refuse items whose features are fine and still have no usable vector in the space."""
-    for addition in derive_rows(batch_from_items(new), space):
-        bad = addition.rows[~usable(addition.vectors)]
-        if len(bad):
-            raise ItemError(
-                f"Item {new[int(edition_of(bad)[0])].id!r}: the encoder's geometry makes no usable vector "
-                f"of its {addition.segment[0]} features (not finite, or beyond {MAX_NUMBER:g})."
-            )
-
-
-def usable(vectors: Vectors) -> Bool[np.ndarray, " b"]:
-    """Which vectors are finite and of numbers that are not too large."""
-    return np.asarray((np.abs(vectors) <= MAX_NUMBER).all(axis=1))  # false for NaN too
 
 
 @runtime_checkable
@@ -155,6 +101,44 @@ class Candidates:
     def observed(self) -> Ids:
         """The rows of their observations."""
         return rows_of(self.editions, self.sizes)
+
+
+class ReadWriteGate:
+    """A readers-writer lock where a waiting writer goes first. Not reentrant."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writers = 0  # waiting, or in
+        self._occupied = False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold the lock together with other readers."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._writers)
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the lock alone."""
+        with self._condition:
+            self._writers += 1
+            self._condition.wait_for(lambda: not self._readers and not self._occupied)
+            self._occupied = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writers -= 1
+                self._occupied = False
+                self._condition.notify_all()
 
 
 class EngineSet:

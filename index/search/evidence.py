@@ -14,6 +14,7 @@ behind the former ones, so pages continue one another.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -289,12 +290,13 @@ class RankedRing:
         return EvidenceHit(int(self.editions[place]), side, float(self.evidence[place]), chance, legs, gain)
 
 
+@dataclass(eq=False)
 class StrangerSample:
     """Editions of a collection by which scores are standardised, drawn again when it has changed much."""
 
-    def __init__(self) -> None:
-        self._editions: Ids = np.empty(0, np.int64)
-        self._size = self._version = 0  # of the collection when they were drawn
+    _editions: Ids = field(default_factory=partial(np.empty, 0, np.int64))
+    _size: int = 0  # of the collection when they were drawn
+    _version: int = 0
 
     def editions(self, now: Connection, size: int, version: int) -> Ids:
         """The present sample, rising, of a collection of so many items; what is written anew leaves it."""
@@ -329,7 +331,7 @@ class EvidenceScorer:
         if among is not None:
             items = min(items, len(among))
         while len(ranked) < page.stop:
-            new = self.candidates(query, reach, among)
+            new = self.candidates(query, reach, among, model.weights)
             if examples is not None:
                 new = np.union1d(new, examples.candidates(reach, among))
             if len(ranked):
@@ -360,19 +362,34 @@ class EvidenceScorer:
         scores = self.scores(query, editions, sizes(editions))
         return scores.table(strangers), np.searchsorted(editions, candidates)
 
-    def candidates(self, query: EvidenceQuery, reach: int, among: Candidates | None = None) -> Ids:
-        """The best editions of every leg, rising."""
+    def candidates(
+        self,
+        query: EvidenceQuery,
+        reach: int,
+        among: Candidates | None = None,
+        weights: Weights | None = None,
+    ) -> Ids:
+        """The best editions of every leg, rising; with weights, of the legs that say anything."""
+        legs = LEGS if weights is None else self._heard(weights)
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in SIDES
+            if side in legs
         ]
         allowed = None if among is None else among.editions
         if query.text is not None:
-            if self.words is not None:
+            if self.words is not None and "words" in legs:
                 best.append(self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0])
-            if self.reader is not None:
+            if self.reader is not None and "reader" in legs:
                 best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
+
+    def _heard(self, weights: Weights) -> tuple[Leg, ...]:
+        """The legs that weigh anything; all, if these might not reach every item."""
+        heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any())
+        items = max(1, self.engines.size(), 0 if self.words is None else self.words.count())
+        reached = max((self.engines.choice(side) for side in SIDES if side in heard), default=0)
+        return heard if reached >= items else LEGS
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""

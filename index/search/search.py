@@ -15,7 +15,7 @@ import numpy as np
 from index.contracts import Ids, QueryError, Space
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
-from index.search.engine_set import MAX_NUMBER, Candidates, EngineQuery, EngineSet, VectorQuery, usable
+from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
 from index.search.evidence import (
     UNFITTED,
     EvidenceHit,
@@ -28,9 +28,16 @@ from index.search.evidence import (
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
-from index.store.browse import caption_rows, find_editions
+from index.store.browse import find_editions
 from index.store.filters import Filter
-from index.store.item_rows import ItemSummary, read_observations, read_summaries
+from index.store.item_rows import (
+    MAX_NUMBER,
+    ItemSummary,
+    caption_rows,
+    read_observations,
+    read_summaries,
+    usable,
+)
 from index.store.store import Store
 from index.texts.contracts import TextIndex
 from index.texts.following import TextIndexes
@@ -160,7 +167,8 @@ class Searcher:
     def scorer(self, now: Connection) -> EvidenceScorer:
         """What scores items on all legs."""
         strangers = self.strangers.editions(now, self.derived.size(), self.derived.version)
-        return EvidenceScorer(self.derived, strangers, self.texts.words, self.texts.reader)
+        texts = self.texts.current
+        return EvidenceScorer(self.derived, strangers, texts.words, texts.reader)
 
     def _page(self, ask: SearchRequest, now: Connection) -> RankedPage | None:
         query, version = ask.query, self.derived.seen_at(now)
@@ -173,7 +181,7 @@ class Searcher:
         if query.target == "item" and not (query.words is not None and query.words.only):
             return self._by_evidence(ask, wanted, among, now)
         nearest = partial(self.derived.nearest, wanted, pool=query.pool, among=among, exact=ask.exact)
-        by_words = LexicalSearch(self.derived, self.texts.words, now, wanted).places(query, among)
+        by_words = LexicalSearch(self.derived, self.texts.current.words, now, wanted).places(query, among)
         if by_words is None:
             return None
         sure = partial(self._sure, ask.calibration, among)
@@ -202,7 +210,8 @@ class Searcher:
         )
         if ask.diversity:
             hits = self._diverse(hits, ask.diversity, examples)[page.start : page.stop]
-        words = self.texts.words.matches(text or "", np.array([hit.edition for hit in hits], np.int64))
+        editions = np.array([hit.edition for hit in hits], np.int64)
+        words = self.texts.current.words.matches(text or "", editions)
         places = [
             RankedItem(
                 hit.edition,
@@ -220,7 +229,7 @@ class Searcher:
 
     def _examples(self, examples: Examples, now: Connection) -> ExampleScorer | None:
         """What scores by the examples that are there."""
-        if not examples:
+        if not (examples.good or examples.bad):
             return None
         editions = find_editions(now, [*examples.good, *examples.bad])
         verdicts: dict[int, Verdict] = {editions[one]: "good" for one in examples.good if one in editions}
@@ -290,8 +299,8 @@ class Searcher:
         """Which text of each item each text leg matched best: the number of a caption, or another field."""
         texts: list[dict[Leg, int | str]] = [{} for _ in hits]
         legs: tuple[tuple[Leg, TextIndex | None], ...] = (
-            ("words", self.texts.words),
-            ("reader", self.texts.reader),
+            ("words", self.texts.current.words),
+            ("reader", self.texts.current.reader),
         )
         for leg, index in legs:
             heard = [place for place, hit in enumerate(hits) if index is not None and leg in hit.legs]

@@ -17,8 +17,8 @@ from jaxtyping import Int64
 from index.contracts import QueryError
 from index.store import item_rows
 from index.store.database import is_sound, is_whole_item
-from index.store.filters import Condition, Filter, filter_condition
-from index.store.item_rows import VALUES, FactValue, ValueKind, is_storable, observation_of
+from index.store.filters import Condition, FactValue, Filter, Scalar, ValueKind, filter_condition, is_storable
+from index.store.item_rows import VALUES, observation_of
 from index.store.schema import LONGEST_KEY, TableRow, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation
@@ -35,7 +35,7 @@ Choice: TypeAlias = Filter | list[str] | None  # of items: by a filter or by the
 class ValueCount:
     """A value, and how many items have it."""
 
-    value: item_rows.Scalar
+    value: Scalar
     count: int
 
 
@@ -87,12 +87,6 @@ def count_observations(connection: Connection) -> dict[Kind, int]:
     counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
     counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(counted)}
     return {kind: counts.get(kind, 0) for kind in KIND_OF.values()}
-
-
-def caption_rows(connection: Connection, editions: Sequence[int]) -> dict[tuple[int, int], int]:
-    """The row of each caption of these editions, by edition and number."""
-    rows = item_rows.read_rows(connection, CAPTION_ROWS, editions)
-    return {(edition, ordinal): row for edition, ordinal, row in rows}
 
 
 def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e"]:
@@ -205,9 +199,6 @@ def _holds(where: Choice) -> Condition:
     return items.c.id.in_(where) if isinstance(where, list) else filter_condition(where)
 
 
-CAPTION_ROWS = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(
-    observations.c.edition.in_(item_rows.VALUES), observations.c.kind == "caption"
-)
 MAX_PAGE = 1_000  # items
 MAX_KEYS = 64  # counted at once
 WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)

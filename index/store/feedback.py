@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from index.store.browse import MAX_PAGE, check_page
 from index.store.database import checksums
-from index.store.item_rows import UNSTORABLE, is_storable
+from index.store.filters import UNSTORABLE, is_storable
 from index.store.schema import LONGEST_WHO, TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Kind, QueryMeans, Side, Target, Verdict

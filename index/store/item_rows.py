@@ -1,30 +1,25 @@
-"""Items as rows of tables, and back: row numbers, columns, the payload values that can be filtered by, and
-what makes an item fit to be stored.
+"""Items as rows of tables and of engines, and back: row numbers, columns, vectors, and what makes an item fit
+to be stored.
 
 Each change of an item makes a new *edition* of it, numbered by the change's sequence number. The rows of an
 edition are edition·2²⁰ + place: its observations from place 0 up, its pooled rows (one a side) from the top
 down. So a row names its item and its generation, is never used twice, and rows of one edition are together.
-
-An object is walked into: `{"size": {"w": 3}}` has the key `size.w`. A list stands for each of its elements.
-Null is as good as nothing. Numbers are float64; a text that is too long for an index is its beginning and
-its hash, which is enough to know it by and to compare it with shorter ones.
 """
 
-import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from jaxtyping import Int8, Int64
+from jaxtyping import Bool, Float32, Int8, Int64
 
-from index.contracts import PairedIds
+from index.contracts import EngineKey, Ids, PairedIds, Space
 from index.store.database import checksums, checksums_of, is_whole, is_whole_item
-from index.store.schema import LONGEST_ID, LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
+from index.store.filters import MOST_FACTS, UNSTORABLE, facts_of, is_storable
+from index.store.schema import LONGEST_ID, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import KIND_OF, SIDE_OF, SIDES, Features, Item, Kind, Observation, Side
+from multifold.types import KIND_OF, SIDE_OF, SIDES, Features, Item, Kind, Observation, Side, Vectors
 
 with needs_extra("serve"):
     from sqlalchemy import BindParameter, Connection, Executable, FromClause, bindparam, func, select
@@ -130,11 +125,6 @@ def observation_of(row: Any) -> Observation:  # noqa: ANN401 (a row of `observat
     return Observation(row.kind, row.ordinal, feature, row.text, row.blob)
 
 
-def is_storable(text: str) -> bool:
-    """Whether every database can hold this text."""
-    return "\0" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
-
-
 def payload(text: str) -> dict[str, Any]:
     """An item's payload from its column."""
     return cast(dict[str, Any], json.loads(text))
@@ -183,6 +173,9 @@ VALUES: BindParameter[Any] = bindparam("values", expanding=True)
 COLUMNS = observations.c
 SUMMARIES = select(items).where(items.c.edition.in_(VALUES))
 OBSERVATIONS = select(observations).where(COLUMNS.row.in_(VALUES))
+CAPTION_ROWS = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(
+    observations.c.edition.in_(VALUES), observations.c.kind == "caption"
+)
 
 
 def count_rows(connection: Connection, table: FromClause) -> int:
@@ -221,6 +214,12 @@ def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, 
     return {one.row: observation_of(one) for one in every}
 
 
+def caption_rows(connection: Connection, editions: Sequence[int]) -> dict[tuple[int, int], int]:
+    """The row of each caption of these editions, by edition and number."""
+    rows = read_rows(connection, CAPTION_ROWS, editions)
+    return {(edition, ordinal): row for edition, ordinal, row in rows}
+
+
 def are_equal(item: Item, other: Item | None) -> bool:
     """Whether two items are stored alike."""
     if other is None or dict(item.payload) != dict(other.payload) or item.files != other.files:
@@ -228,103 +227,61 @@ def are_equal(item: Item, other: Item | None) -> bool:
     return [*observation_records(0, item)] == [*observation_records(0, other)]
 
 
-Scalar: TypeAlias = str | int | float  # and bool, which is an int
-ValueKind: TypeAlias = Literal["text", "number", "bool", "other"]
-
-HEAD = LONGEST_TEXT - 65  # so many characters of a longer one are kept, before "…" and its hash
-MAX_KEY_PARTS = 16  # keys of more parts are left out
-MOST_ELEMENTS = 1_000  # of a list; a longer one is only known to be there
-MOST_FACTS = 4_096  # of one item
-LAST_LETTER = 0x10FFFF
+MAX_NUMBER = 1e15  # squares of such numbers, summed, still fit in float32
 
 
-class FactValue(NamedTuple):
-    """A scalar as it is compared: 1 and true are two values, 1 and 1.0 are one."""
+@dataclass(frozen=True)
+class EngineRows:
+    """Rows on their way into one engine."""
 
-    kind: ValueKind
-    content: str | float | None = None
-
-    @property
-    def text(self) -> str | None:
-        """What stands in the column of texts."""
-        return self.content if isinstance(self.content, str) else None
-
-    @property
-    def number(self) -> float | None:
-        """What stands in the column of numbers."""
-        return None if isinstance(self.content, str) else self.content
-
-    @property
-    def scalar(self) -> Scalar:
-        """What it was; whole numbers as integers."""
-        assert self.content is not None
-        if self.kind == "bool":
-            return bool(self.content)
-        whole = isinstance(self.content, float) and self.content.is_integer()
-        return int(self.content) if whole else self.content
+    segment: EngineKey
+    rows: PairedIds
+    vectors: Vectors
 
 
-class PayloadFact(NamedTuple):
-    """One value of an item."""
-
-    key: str
-    value: FactValue
-
-
-PRESENT = FactValue("other")  # something that has no order and equals nothing
-
-
-def facts_of(payload: Mapping[str, Any]) -> list[PayloadFact]:
-    """Every value of a payload as JSON has it, each once."""
-    every = (fact for name, inner in payload.items() for fact in _walk(name, inner, 1))
-    return [fact for fact in dict.fromkeys(every) if is_storable(fact.key) and len(fact.key) <= LONGEST_KEY]
+def derive_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
+    """The rows of whole editions: each observation's vector, and the vector of each side's mean feature."""
+    for place, side in enumerate(SIDES):
+        chosen = batch.sides == place
+        if not chosen.any():
+            continue
+        rows, features = batch.rows[chosen], batch.features[chosen]
+        yield EngineRows((side, "observation"), rows, space.vectors(features))
+        editions, means = pool_features(edition_of(rows), features)
+        yield EngineRows((side, "pooled"), pooled_row(editions, side), space.vectors(means))
 
 
-def fact_value(scalar: Scalar) -> FactValue:
-    """A scalar as it is compared."""
-    if isinstance(scalar, bool):
-        return FactValue("bool", float(scalar))
-    if isinstance(scalar, str):
-        return FactValue("text", shorten_text(scalar)) if is_storable(scalar) else PRESENT
-    try:
-        number = float(scalar)
-    except OverflowError:
-        return PRESENT
-    return FactValue("number", number) if math.isfinite(number) else PRESENT
+def derive_usable_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
+    """The derived rows that can be compared: no damage may make a vector that is close to all."""
+    for new in derive_rows(batch, space):
+        good = usable(new.vectors)
+        yield new if good.all() else EngineRows(new.segment, new.rows[good], new.vectors[good])
 
 
-def shorten_text(text: str) -> str:
-    """A text as an index holds it: shorter ones stay as they are, no two become one."""
-    if len(text) < LONGEST_TEXT:
-        return text
-    return f"{text[:HEAD]}…{hashlib.sha256(text.encode()).hexdigest()}"
+def pool_features(
+    editions: PairedIds, features: Float32[np.ndarray, "b n"]
+) -> tuple[Ids, Float32[np.ndarray, "e n"]]:
+    """Each edition and the mean of its features, as `pool_mean` takes it; equal editions stand together."""
+    starts = np.flatnonzero(np.diff(editions, prepend=editions[0] - 1))
+    sums = np.add.reduceat(features.astype(np.float64), starts, axis=0)
+    sizes = np.diff(starts, append=len(editions))
+    return editions[starts], (sums / sizes[:, None]).astype(np.float32)
 
 
-def next_after_prefix(prefix: str) -> str | None:
-    """The least text above all that begin so, by code points; None if there is none."""
-    for place in reversed(range(len(prefix))):
-        letter = ord(prefix[place]) + 1
-        if letter <= LAST_LETTER:
-            return prefix[:place] + chr(0xE000 if letter == 0xD800 else letter)
-    return None
+def check_vectors(new: Sequence[Item], space: Space) -> None:
+    """Refuse items whose features are fine and still have no usable vector in the space."""
+    for addition in derive_rows(batch_from_items(new), space):
+        bad = addition.rows[~usable(addition.vectors)]
+        if len(bad):
+            raise ItemError(
+                f"Item {new[int(edition_of(bad)[0])].id!r}: the encoder's geometry makes no usable vector "
+                f"of its {addition.segment[0]} features (not finite, or beyond {MAX_NUMBER:g})."
+            )
 
 
-def _walk(key: str, value: object, depth: int) -> Iterator[PayloadFact]:
-    if isinstance(value, Mapping):
-        yield PayloadFact(key, PRESENT)
-        if depth < MAX_KEY_PARTS:
-            for name, inner in value.items():
-                yield from _walk(f"{key}.{name}", inner, depth + 1)
-    elif isinstance(value, list):
-        yield PayloadFact(key, PRESENT)
-        if len(value) <= MOST_ELEMENTS and depth < MAX_KEY_PARTS:
-            for inner in value:
-                yield from _walk(key, inner, depth + 1)
-    elif isinstance(value, (str, float, int)):
-        yield PayloadFact(key, fact_value(value))
-
-
-UNSTORABLE = "holds characters that cannot be stored (NUL or half a surrogate pair)"
+def usable(vectors: Vectors) -> Bool[np.ndarray, " b"]:
+    """Which vectors are finite and of numbers that are not too large."""
+    return np.asarray((np.abs(vectors) <= MAX_NUMBER).all(axis=1))  # false for NaN too
 
 
 ANEW = "write the item again, from its originals"

@@ -15,9 +15,9 @@ from index.contracts import IndexPlan
 from index.store import browse, item_rows, metadata
 from index.store.blobs import Blobs, FolderBlobs
 from index.store.database import Database, SQLite, StoreError, insert_rows
-from index.store.filters import Filter
+from index.store.filters import Filter, is_storable
 from index.store.folder_locks import MARK, mark_of_folder
-from index.store.item_rows import VALUES, in_pieces, is_storable, read_rows
+from index.store.item_rows import VALUES, in_pieces, read_rows
 from index.store.metadata import PICTURES, last_change, log_changes, prune_log, pruned_until
 from index.store.schema import TableRow, facts, items, meta, observations
 from multifold.durable import make_folder, sync_folder

@@ -19,7 +19,9 @@ from index.store.metadata import ChangesSince
 from index.store.store import Store
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
 from index.texts.item_texts import texts_since
+from index.texts.readers import ReaderIndex
 from index.texts.words import WordIndex
+from multifold.bundle.text_reader import TextReader
 from multifold.durable import make_folder, write_file
 from multifold.errors import needs_extra
 
@@ -58,12 +60,11 @@ class TextIndexes:
         home: Path | None,
         *,
         writes: bool,
-        reader: Callable[[], TextIndex] | None = None,
-        reader_id: str | None = None,
+        reader: TextReader | None = None,
     ) -> None:
-        """`home` is where they are saved; `reader` makes an empty index for the text reader of this id."""
-        self._store, self._home, self._writes, self._new_reader = store, home, writes, reader
-        self._stamp = {"rules": RULES, "reader": reader_id, "session": store.session}
+        """`home` is where they are saved."""
+        self._store, self._home, self._writes, self._reader = store, home, writes, reader
+        self._stamp = {"rules": RULES, "reader": reader and reader.id, "session": store.session}
         self._fits = {**self._stamp, "session": store.former}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -134,7 +135,8 @@ class TextIndexes:
         self.settle()
 
     def _empty(self, languages: tuple[str, ...] | None = None) -> TextIndexSet:
-        return TextIndexSet(WordIndex(languages), None if self._new_reader is None else self._new_reader())
+        reader = None if self._reader is None else ReaderIndex(self._reader)
+        return TextIndexSet(WordIndex(languages), reader)
 
     def _catch_up(self) -> None:
         with self._store.moment() as now:

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any
 
 from index.store import item_rows
-from index.store.item_rows import MAX_KEY_PARTS, MOST_ELEMENTS, VALUES, fact_value
+from index.store.filters import MAX_KEY_PARTS, MOST_ELEMENTS, fact_value
+from index.store.item_rows import VALUES
 from index.store.schema import items, observations
 from index.texts.analysis import chunks, pieces, steps
 from index.texts.contracts import ItemTexts

@@ -9,11 +9,11 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int8, Int16, Int32, Int64
@@ -38,20 +38,6 @@ PIECE = 1 << 15  # items scored at once without numba
 TOLERATED = 4  # compaction when more than one item in so many is gone
 STRIDE = 128  # scores that are represented by their best in a first pass
 QUERIES = 64  # whose vectors are kept
-
-
-class ReaderOptions(TypedDict):
-    """How text indexes make the index of a reader, and its id, which stamps what is saved."""
-
-    reader: Callable[[], "ReaderIndex"] | None
-    reader_id: str | None
-
-
-def reader_options(reader: TextReader | None) -> ReaderOptions:
-    """The options for a text reader, if there is one."""
-    if reader is None:
-        return {"reader": None, "reader_id": None}
-    return {"reader": partial(ReaderIndex, reader), "reader_id": reader.id}
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8, UInt16
 
 K = 1.2
 BEST = 0.5
+SLOTS = 256  # of the words of a query: most tokens are compared with none of them
 BLOCK = 4096  # items that are scored together: what is summed stays in the cache
 
 
@@ -187,6 +188,10 @@ def score_items(
     """
     asked = len(words)
     often, xs = np.zeros(asked, np.int64), np.zeros(asked)
+    first, following = np.full(SLOTS, -1, np.int64), np.empty(asked, np.int64)  # chains of words, by token
+    for word in range(asked):
+        slot = words[word] % SLOTS
+        following[word], first[slot] = first[slot], word
     for at in range(len(chosen)):
         item, best, best_row = chosen[at], 0.0, -1
         xs[:] = 0.0
@@ -194,10 +199,12 @@ def score_items(
             found = False
             for place in range(row_starts[row], row_starts[row + 1]):
                 token = tokens[place] if tokens[place] >= 0 else ~tokens[place]
-                for word in range(asked):
+                word = first[token % SLOTS]
+                while word >= 0:
                     if words[word] == token:
                         often[word] += 1
                         found = True
+                    word = following[word]
             if not found:
                 continue
             field, says = row_fields[row], 0.0

@@ -20,7 +20,7 @@ from multifold.bundle.text_reader import TextReader, open_text_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
 from multifold.errors import needs_extra
 from multifold.machine import cores
-from multifold.types import Features, PixelBatch, Vector, Vectors
+from multifold.types import Feature, Features, Kind, Observation, PixelBatch, Vector, Vectors
 
 with needs_extra("cpu"):
     import onnxruntime as ort
@@ -135,6 +135,18 @@ class Encoder:
         if session.get_providers()[0] != self.provider:
             raise BundleError(f"{self.provider} was asked for, but {session.get_providers()[0]} came")
         return session
+
+
+def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:
+    """The captions of an item, in order."""
+    pairs = enumerate(zip(texts, features, strict=True))
+    return tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in pairs)
+
+
+def pictures_of(kind: Kind, features: Iterable[Feature], blobs: Sequence[str]) -> tuple[Observation, ...]:
+    """The photos or the views of an item, in order."""
+    pairs = enumerate(zip(features, blobs, strict=True))
+    return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in pairs)
 
 
 def _run(session: Any, shape: tuple[int, ...], **inputs: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)

@@ -108,6 +108,13 @@ def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
         raise ImageError(f"the picture is damaged or cut short ({error}); send it again") from error
 
 
+def encode_webp(picture: Image.Image, quality: int) -> bytes:
+    """A picture as it is kept and sent."""
+    out = io.BytesIO()
+    picture.save(out, "WEBP", quality=quality, method=2)
+    return out.getvalue()
+
+
 def suffix_of(data: bytes) -> str:
     """The suffix of a picture that `decode` has read, such as '.png'."""
     with Image.open(io.BytesIO(data), formats=_readable_formats()) as image:

@@ -10,9 +10,9 @@ import pytest
 from benches.ingest.comparison import differences, is_close
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
-from multifold.bundle.encoder import Encoder
+from multifold.bundle.encoder import Encoder, captions_of, pictures_of
 from multifold.cli import main
-from multifold.types import Item, captions_of, pictures_of
+from multifold.types import Item
 from tests.app.house import png
 
 

@@ -10,9 +10,9 @@ from PIL import Image
 from app.collections import confidence
 from app.collections.confidence import fit_confidence, sample_items
 from multifold.bundle.canary import open_encoder
-from multifold.bundle.encoder import Encoder
+from multifold.bundle.encoder import Encoder, captions_of, pictures_of
 from multifold.bundle.preprocess import pixels
-from multifold.types import Item, captions_of, pictures_of
+from multifold.types import Item
 from tests import tiny
 from tests.app.house import House, house
 

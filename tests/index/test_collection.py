@@ -12,11 +12,11 @@ import pytest
 from index.collection import Collection, CollectionError
 from index.contracts import QueryError
 from index.engines.exact_engine import ExactEngine
-from index.search.engine_set import pool_features
 from index.search.search import SearchRequest
 from index.store.database import StoreError
 from index.store.filters import parse_filter
 from index.store.folder_locks import LockError, writer_of
+from index.store.item_rows import pool_features
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION
 from multifold.types import Item, LexicalQuery, Pooling, pool_mean

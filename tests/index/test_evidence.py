@@ -168,6 +168,24 @@ def test_pages_continue_one_another(
     assert sorted(whole) == sorted(item.id for item in items)
 
 
+def test_legs_that_weigh_nothing_give_no_candidates(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "RING", 8)
+    items = things()
+    collection.upsert(items)
+    only_shape = EvidenceModel({"text": SideModel(np.isin(NAMES, ["shape"]).astype(np.float64))})
+    hits = find(collection, direction(items[7]), "a red desk", only_shape, limit=100)
+    scores = [hit.score for hit in hits]
+    assert len(hits) == 100
+    assert scores == sorted(scores, reverse=True)  # no ring held an item that the shape ranks behind the next
+
+    without_views = Item("bare", tuple(one for one in items[7].observations if one.kind == "caption"))
+    collection.upsert([without_views])
+    found = find(collection, direction(items[7]), "a red desk", only_shape, limit=101)
+    assert "bare" in {hit.id for hit in found}
+
+
 def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collection) -> None:
     items = things()
     collection.upsert(items)

@@ -16,8 +16,10 @@ from index.maintenance.restore import restore_snapshot
 from index.store import browse
 from index.store.browse import ItemOrderError, NumberSpan
 from index.store.filters import (
+    HEAD,
     AndFilter,
     ExistsFilter,
+    FactValue,
     Filter,
     FilterError,
     NotFilter,
@@ -25,9 +27,12 @@ from index.store.filters import (
     OrFilter,
     PrefixFilter,
     RangeFilter,
+    facts_of,
+    next_after_prefix,
     parse_filter,
+    shorten_text,
 )
-from index.store.item_rows import HEAD, FactValue, ItemError, facts_of, next_after_prefix, shorten_text
+from index.store.item_rows import ItemError
 from index.store.schema import LONGEST_TEXT
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through

@@ -8,8 +8,9 @@ import pytest
 from benches.index.lexical import KINDS
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import captions_of
 from multifold.cli import main
-from multifold.types import Item, captions_of
+from multifold.types import Item
 from tests.index.things import view
 
 BUNDLE = Path("bundles/furniture")

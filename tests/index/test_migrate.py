@@ -10,8 +10,9 @@ import pytest
 from index.collection import Collection
 from index.store.blobs import FolderBlobs
 from index.store.store import open_blobs
+from multifold.bundle.encoder import pictures_of
 from multifold.cli import main
-from multifold.types import Item, pictures_of
+from multifold.types import Item
 from tests.index.buckets import BucketServer
 from tests.index.servers import Server
 from tests.index.shots import SPACE, equal, furnish, held

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search.read_write_gate import ReadWriteGate
+from index.search.engine_set import ReadWriteGate
 from index.store.filters import parse_filter
 from multifold.types import Item, Observation, Pooling
 from tests.index.spaces import FEATURE, Sphere

@@ -7,10 +7,9 @@ from fastapi import APIRouter, Request
 
 from app.errors import ApiError, status_and_code
 from app.http import serialization
-from app.http.dependencies import CollectionDep
 from app.http.job_handlers import INGEST_JOB, write_many
 from app.http.openapi import body_route, error_responses
-from app.http.parsing import parse_filter, read_body
+from app.http.parsing import CollectionDep, parse_filter, read_body
 from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
 from app.ingest.pipeline import Written, WrittenItem
 from index.collection import Collection

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Request
 
 from app.errors import ApiError
 from app.http import serialization
-from app.http.dependencies import CollectionDep
 from app.http.openapi import body_route
-from app.http.parsing import parse_query_part, read_body
+from app.http.parsing import CollectionDep, parse_query_part, read_body
 from app.http.schemas.search import ExplainBody, TraverseBody
 from app.runtime.runtime import CollectionRuntime
 from app.search import insight

@@ -12,15 +12,21 @@ from starlette.types import Scope
 
 from app.errors import ApiError
 from app.http import serialization
-from app.http.dependencies import CollectionDep
 from app.http.openapi import BINARY_FILE, FILE, error_responses, file_route
-from app.http.parsing import check_item_id, check_text, choose_sides, media_type, parse_item_form
+from app.http.parsing import (
+    CollectionDep,
+    check_item_id,
+    check_text,
+    choose_sides,
+    media_type,
+    parse_item_form,
+)
 from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
-from app.ingest.thumbnails import encode_webp
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
 from app.runtime.runtime import CollectionRuntime, SearchPage
 from app.search.query import ItemQueryPart
+from multifold.bundle.preprocess import encode_webp
 from multifold.errors import MultifoldError
 from multifold.types import Item, Kind
 from multifold.wire.items import ItemWriteAnswer, RemovalAnswer, StoredItem

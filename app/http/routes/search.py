@@ -8,10 +8,10 @@ from pydantic import TypeAdapter
 
 from app.errors import ApiError
 from app.http import serialization
-from app.http.dependencies import CollectionDep
 from app.http.openapi import BINARY_FILE, body_route, error_responses
 from app.http.parsing import (
     FORM_OBJECTS,
+    CollectionDep,
     media_type,
     parse_filter,
     parse_parts,

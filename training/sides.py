@@ -52,6 +52,13 @@ class BatchFeatures:
     def swapped(self) -> "BatchFeatures":
         return BatchFeatures(self.texts, self.images)
 
+    def cut(self, length: int) -> "BatchFeatures":
+        """The first numbers of every feature."""
+        images, texts = (
+            SideFeatures(side.features[:, :length], side.items) for side in (self.images, self.texts)
+        )
+        return BatchFeatures(images, texts)
+
     def first(self, count: int) -> "BatchFeatures":
         return BatchFeatures.of([tensor[:count] for tensor in self.tensors()])
 

@@ -11,7 +11,7 @@ from multifold.metrics import ranks, recall_at_k
 from training import prepare
 from training.data.views import ItemViews
 from training.recipes.schema import Recipe
-from training.retrieval.directions import CUTS, directions, encode
+from training.retrieval.directions import CUTS, ShortenedEncoder, directions, encode
 from training.retrieval.encoder import TorchEncoder
 from training.towers import TwoTowerModel
 from training.towers.tokenizers import TrainedTokenizer
@@ -24,12 +24,17 @@ class ValidationSet:
     views: ItemViews
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
+    nested: Sequence[int] = ()  # shorter lengths of vectors, which are measured too
 
     def measure(self, model: TwoTowerModel) -> dict[str, float]:
         """Recalls of every direction; the model returns to its mode afterwards."""
         learning = model.training
         encoder = TorchEncoder(model, self.reader)
-        measured = directions(encoder, encode(encoder, self.views, self.captions))
+        observed = encode(encoder, self.views, self.captions)
+        measured = directions(encoder, observed)
+        for length in self.nested:
+            cut = directions(ShortenedEncoder(encoder, length), observed)
+            measured |= {f"{name}@{length}": one for name, one in cut.items()}
         model.train(learning)
         return {
             f"{name}/R@{cut}": round(float(recall_at_k(ranks(one.scores, one.relevant), cut).mean()), 4)
@@ -43,7 +48,7 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
         return None
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
     captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
-    return ValidationSet(np.asarray(views), captions, reader)
+    return ValidationSet(np.asarray(views), captions, reader, recipe.loss.nested)
 
 
 def score(numbers: Mapping[str, float], measure: str) -> float:

@@ -340,8 +340,13 @@ class FaissEngine:
         if self._fresh.count() and segments_to_merge([*self._free(), self.parts[-1]], self._plan.seal_at):
             self._start_fresh(list(self.parts))
         if chosen := segments_to_merge(self._free(), self._plan.seal_at):
-            join = self._files.joined if self._apart() else join_rows
+            join = self._files.joined if self._goes_to_file(chosen) else join_rows
             self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part, join=join))
+
+    def _goes_to_file(self, chosen: list[Segment]) -> bool:
+        """Whether vectors of these rows go to a file: not if they are so few that each search reads all."""
+        types = self._plan.ladder(sum(len(part.rows) for part in chosen), gpu=self._on_gpu)
+        return self._apart() and (types[0] != FLAT or self._plan.type == FLAT)
 
     def _free(self) -> list[Segment]:
         """Frozen and sealed parts that no job works on."""

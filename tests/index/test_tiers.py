@@ -183,6 +183,15 @@ def test_a_build_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.M
     live.close()
 
 
+def test_rows_so_few_that_each_is_read_stay_in_memory(tmp_path: Path) -> None:
+    live = FaissEngine(DIM, "l2", IndexPlan("auto", "cpu", 0.95, 500, 2000, "codes"), home=tmp_path)
+    for start, end, wanted in ((0, 600, [0.0]), (600, COUNT, [4.0 * DIM])):
+        live.add(np.arange(start, end), ROWS[start:end])
+        live.settle()
+        assert [report.file_bytes_per_row for report in live.reports()] == wanted
+    live.close()
+
+
 def test_a_sum_tells_every_changed_number_and_place() -> None:
     vectors = RNG.standard_normal((50, 9)).astype(np.float32)
     sums = row_sums(vectors)

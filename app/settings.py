@@ -52,9 +52,8 @@ class Settings(BaseSettings):
     milvus_token: SecretStr = SecretStr("")
     """`USER:PASSWORD` or a token for Milvus."""
     index_memory: Memory = "auto"
-    """What indexes keep in memory, for collections that do not say so themselves: all of it (`resident`), or
-    codes of the vectors, which are read from files (`codes`). `auto` begins with `codes` where the vectors of
-    a collection would take a quarter of the memory."""
+    """What indexes keep in memory where a collection does not say so: everything, or `codes` alone, with the
+    vectors in files. `auto` decides by the memory there is."""
     bundle: Path = DEMO_BUNDLE
     """Folder of the encoder of the main collection."""
     bundles: Path | None = None

@@ -119,8 +119,8 @@ class Collection(AbstractContextManager["Collection"]):
             store.check_pictures(folder, bucket, writes=not read_only)
             plan = plan or store.plan() or IndexPlan()
             home, writes = folder / "index" if database is None else None, not read_only
-            means = {"cluster": cluster, "home": home, "probes": probes, "memory": memory, "writes": writes}
-            planned = partial(place_engines, space, store, **means)
+            place = partial(place_engines, space, store, cluster=cluster, home=home, probes=probes)
+            planned = partial(place, memory=memory, writes=writes)
             if home is not None and writes:
                 remove_unlinked_segments(home)
             texts = TextIndexes(store, home and folder / "texts", writes=writes, **reader_options(reader))

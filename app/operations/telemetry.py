@@ -364,7 +364,7 @@ def _index_values(
 
 
 def _bytes(parts: Sequence[SegmentReport], name: str) -> int:
-    return round(sum(part.rows * getattr(part, name) for part in parts))
+    return int(sum(part.rows * getattr(part, name) for part in parts))
 
 
 def _read_values(service: CollectionService, name: str) -> Iterator[Reading]:

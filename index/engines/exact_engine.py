@@ -381,7 +381,7 @@ class ExactEngine:
             room = [np.empty((size, *held.shape[1:]), held.dtype) for held in self.view.arrays]
             for there, held in zip(room, self.view.arrays, strict=True):
                 there[:used] = held
-            self._room = RowView(*room)
+            self._room = RowView(room[0], room[1], room[2])
         for there, added in zip(self._room.arrays, new.arrays, strict=True):
             there[used:end] = added
         if alive is not None:

@@ -81,8 +81,8 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
     ann, index = None, np.empty(0, np.uint8)
     if (found := part.ann) is not None:
         settings = [asdict(setting) for setting in found.settings]
-        ann = {"type": found.type, "reduction": asdict(found.reduction), "settings": settings}
-        ann["radius"] = found.radius
+        reduction = asdict(found.reduction)
+        ann = {"type": found.type, "reduction": reduction, "settings": settings, "radius": found.radius}
         index = faiss.serialize_index(faiss_library.to_cpu(found.index))
     header = {"report": part.seal.as_json(), "ann": ann}
     ids, vectors, sizes = part.rows.arrays
@@ -128,7 +128,8 @@ class SegmentFiles:
         write_segment(path, self._metric, part)
         self._files[part.seal] = path
         if (file := part.rows.file) is None:
-            return replace(part, rows=RowView(*self._read(path)[1][:3]))
+            ids, vectors, sizes, *_ = self._read(path)[1]
+            return replace(part, rows=RowView(ids, vectors, sizes))
         moved = replace(file, path=path.with_suffix(VECTORS))
         if file.path is not None and not file.path.with_suffix(ROWS).exists():
             file.path.unlink()  # the name under which it was made

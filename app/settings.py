@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from app.operations.keys import ApiKey, ApiKeyError, parse_keys, read_keys, read_toml
 from index.cluster.contracts import MilvusAddress
-from index.contracts import CollectionLocation
+from index.contracts import CollectionLocation, Memory
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     """Address of a Milvus server that searches instead of this process, such as `http://milvus:19530`."""
     milvus_token: SecretStr = SecretStr("")
     """`USER:PASSWORD` or a token for Milvus."""
+    index_memory: Memory = "auto"
+    """What indexes keep in memory where a collection does not say so: everything, or `codes` alone, with the
+    vectors in files. `auto` decides by the memory there is."""
     bundle: Path = DEMO_BUNDLE
     """Folder of the encoder of the main collection."""
     bundles: Path | None = None

@@ -8,12 +8,14 @@ replaced or deleted before it is read from the store, the search is made again, 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from index.cluster.contracts import ClusterLostError, MilvusAddress
-from index.contracts import EngineKey, IndexPlan, IndexPlanError, Space
+from index.cluster.contracts import MilvusAddress
+from index.contracts import EngineKey, IndexPlan, IndexPlanError, Memory, RowsLostError, Space
 from index.engine_factory import check_plan, place_engines
+from index.engines.row_file import ReadCount
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
@@ -93,14 +95,13 @@ class Collection(AbstractContextManager["Collection"]):
         bucket: str | None = None,
         cluster: MilvusAddress | None = None,
         reader: TextReader | None = None,
+        memory: Memory = "auto",
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others see while we write.
 
-        `plan` is asked for instead of the collection's own; `probes` are queries that measure it.
-        With a `database` (postgresql://…) the items are there, for any number of processes to write; with a
-        `bucket` (s3://…) the pictures are there, else in the folder, which all of those processes then share.
-        Where a `cluster` is named, collections that ask for it or for no type are searched there.
-        A `reader` reads names and captions, where the target of a search is the item.
+        `plan` is used instead of the collection's own, `memory` where that leaves it open. A `database`
+        (postgresql://…) has the items, for any number of processes; a `bucket` (s3://…) the pictures, else
+        the folder, which they then share. A `cluster` searches what asks for it or for no type of index.
         """
         if database is None:
             refuse_network(folder)
@@ -118,10 +119,8 @@ class Collection(AbstractContextManager["Collection"]):
             store.check_pictures(folder, bucket, writes=not read_only)
             plan = plan or store.plan() or IndexPlan()
             home, writes = folder / "index" if database is None else None, not read_only
-
-            def planned(plan: IndexPlan) -> EngineSet:
-                return place_engines(space, store, plan, cluster, home, probes, writes=writes)
-
+            place = partial(place_engines, space, store, cluster=cluster, home=home, probes=probes)
+            planned = partial(place, memory=memory, writes=writes)
             if home is not None and writes:
                 remove_unlinked_segments(home)
             texts = TextIndexes(store, home and folder / "texts", writes=writes, reader=reader)
@@ -277,6 +276,10 @@ class Collection(AbstractContextManager["Collection"]):
         """The recall of searches of late, of a sample that was asked again exactly."""
         return self._derived.served()
 
+    def read_counts(self) -> dict[EngineKey, ReadCount]:
+        """What each index has read from files of vectors."""
+        return self._derived.read_counts()
+
     def ask_for(self, plan: IndexPlan) -> None:
         """Every process that opens this collection from now on gets such an index."""
         with self._alone():
@@ -305,8 +308,7 @@ class Collection(AbstractContextManager["Collection"]):
                 former, self._derived, self.plan = self._derived, new, plan
                 self._derived.keep()
             undo.pop_all()
-        with former.gate.writing():  # later searches use the new one
-            former.close()
+        former.lost()  # later searches use the new one
         return new.settle()
 
     def evidence(self) -> EvidenceModel | None:
@@ -332,9 +334,8 @@ class Collection(AbstractContextManager["Collection"]):
         with self._changing, self._readable().moment():
             self.texts.catch_up()
             self._derived.catch_up(self._store)
-            engines = self._derived.engines
-            problems = find_index_problems(engines, self._store, self._space, self.plan.recall)
-            return [*problems, *self.texts.problems()]
+            rest = self._store, self._space, self.plan.recall
+            return [*find_index_problems(self._derived.engines, *rest), *self.texts.problems()]
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then release everything."""
@@ -360,7 +361,7 @@ class Collection(AbstractContextManager["Collection"]):
     def _answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
         try:
             return self._searcher().answers(asks)
-        except ClusterLostError:
+        except RowsLostError:
             self._derived.lost()
             return [None] * len(asks)
 

@@ -30,6 +30,10 @@ class IndexEngineError(MultifoldError):
     """An engine was given rows or a file that it cannot use."""
 
 
+class RowsLostError(IndexEngineError):
+    """Rows of an engine are gone or damaged: they have to be derived again."""
+
+
 @runtime_checkable
 class Space(Protocol):
     """The index vectors of an encoder: the map from features, and how vectors are compared there."""
@@ -117,11 +121,16 @@ class CollectionLocation:
 Device: TypeAlias = Literal["cpu", "gpu", "auto"]
 DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
 
+Memory: TypeAlias = Literal["auto", "resident", "codes"]
+MEMORIES: tuple[Memory, ...] = ("auto", "resident", "codes")
+
 FLAT = "Flat"
 AUTO = "auto"
+CODES = "codes"
 EXACT = "exact"
 MILVUS = "milvus"
 CPU_LADDER = ("IVF{cells},SQ8", "HNSW32,SQ8", FLAT)
+CODES_LADDER = ("IVF{cells},SQ4", "IVF{cells},SQ8", FLAT)
 GPU_LADDER = ("CAGRA", "IVF{cells},Flat", FLAT)
 ROWS_PER_CELL = 39  # rows that a cell is learned from
 
@@ -132,25 +141,29 @@ class IndexPlanError(MultifoldError):
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """Type, device and recall that are asked for; the sizes at which rows are sealed and flat is enough."""
+    """Type, device, recall and memory that are asked for; when rows are sealed, and when flat is enough."""
 
     type: str = AUTO  # auto, exact, milvus, or a FAISS factory string in which {cells} grows with the rows
     device: Device = "auto"
     recall: float = 0.99
     seal_at: int = 8_192  # fresh rows that are worth a segment
     flat_below: int = 16_384  # rows that `auto` leaves flat
+    memory: Memory = "auto"  # of sealed rows: everything, or `codes` alone, with the vectors in a file
 
     def __post_init__(self) -> None:
         if self.device not in DEVICES:
             raise IndexPlanError(f"The device must be one of {', '.join(DEVICES)}, not {self.device!r}.")
         if not 0 < self.recall <= 1:
             raise IndexPlanError(f"The target recall must lie above 0 and up to 1, not at {self.recall}.")
+        if self.memory not in MEMORIES:
+            raise IndexPlanError(f"The memory must be one of {', '.join(MEMORIES)}, not {self.memory!r}.")
 
-    def ladder(self, rows: int, *, gpu: bool) -> tuple[str, ...]:
+    def ladder(self, rows: int, *, gpu: bool, codes: bool = False) -> tuple[str, ...]:
         """Types to try for so many rows, the last of which is always exact."""
         if self.type == FLAT or (self.type == AUTO and rows < self.flat_below):
             return (FLAT,)
-        types = (self.type, FLAT) if self.type != AUTO else GPU_LADDER if gpu else CPU_LADDER
+        chosen = GPU_LADDER if gpu else CODES_LADDER if codes else CPU_LADDER
+        types = chosen if self.type == AUTO else (self.type, FLAT)
         return tuple(name.replace("{cells}", str(cell_count(rows))) for name in types)
 
 

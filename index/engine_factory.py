@@ -4,7 +4,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from index.cluster.contracts import MILVUS_VARIABLE, MilvusAddress
-from index.contracts import AUTO, EXACT, MILVUS, EngineKey, IndexEngine, IndexPlan, IndexPlanError, Space
+from index.contracts import (
+    AUTO,
+    CODES,
+    EXACT,
+    MILVUS,
+    EngineKey,
+    IndexEngine,
+    IndexPlan,
+    IndexPlanError,
+    Memory,
+    Space,
+)
 from index.engines import faiss_library
 from index.engines.builder import real_queries
 from index.engines.exact_engine import ExactEngine
@@ -13,6 +24,7 @@ from index.engines.faiss_index import check_types
 from index.engines.saved_engines import SavedEngines
 from index.search.engine_set import EngineSet
 from index.store.store import Store
+from multifold.machine import memory_limit
 from multifold.types import Features, Side, Vectors
 
 
@@ -22,13 +34,23 @@ def check_plan(plan: IndexPlan, dim: int) -> None:
         check_types(plan, dim, on_gpu=faiss_library.uses_gpu(plan.device))
 
 
+MEMORY_SHARE = 4  # vectors beyond a quarter of the memory are kept in files
+FLOAT_BYTES = 4
+
+
 class EngineFactory:
     """Makes the engines of one collection, as its plan says."""
 
     def __init__(
-        self, space: Space, plan: IndexPlan, home: Path | None, probes: Mapping[Side, Features] | None = None
+        self,
+        space: Space,
+        plan: IndexPlan,
+        home: Path | None,
+        probes: Mapping[Side, Features] | None = None,
+        memory: Memory = "auto",
     ) -> None:
         self._space, self._plan, self._home = space, plan, home
+        self._memory = memory if plan.memory == AUTO else plan.memory
         self._probes = probes or {}
         self._engines: dict[EngineKey, IndexEngine] = {}
 
@@ -40,9 +62,22 @@ class EngineFactory:
         else:
             ask, signs = self._asker(segment[0]), space.query_signs
             self._engines[segment] = FaissEngine(
-                space.dim, space.metric, self._plan, ask=ask, signs=signs, home=self._home
+                space.dim,
+                space.metric,
+                self._plan,
+                ask=ask,
+                signs=signs,
+                home=self._home,
+                apart=self._apart,
             )
         return self._engines[segment]
+
+    def _apart(self) -> bool:
+        """Whether vectors of rows that are sealed now go to files, for all of them may not fit in memory."""
+        if self._memory != AUTO:
+            return self._memory == CODES
+        rows = sum(engine.count() for engine in [*self._engines.values()])
+        return rows * self._space.dim * FLOAT_BYTES * MEMORY_SHARE > memory_limit()
 
     def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
         return lambda count: real_queries(self._space, side, count, self._probes, self._engines)
@@ -55,10 +90,14 @@ def place_engines(
     cluster: MilvusAddress | None,
     home: Path | None,
     probes: Mapping[Side, Features] | None,
+    memory: Memory = "auto",
     *,
     writes: bool,
 ) -> EngineSet:
-    """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is."""
+    """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is.
+
+    So it is with `memory`, where the plan leaves that to whoever opens the collection.
+    """
     if plan.type == MILVUS or (cluster is not None and plan.type == AUTO):
         if cluster is None:
             raise IndexPlanError(
@@ -68,6 +107,7 @@ def place_engines(
 
         return ClusterEngineSet(space, store, cluster, probes, plan.recall, writes=writes)
     if home is None:
-        return EngineSet(space, EngineFactory(space, plan, None, probes))
+        return EngineSet(space, EngineFactory(space, plan, None, probes, memory))
     saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
-    return EngineSet(space, EngineFactory(space, plan, saved.home if writes else None, probes), saved)
+    factory = EngineFactory(space, plan, saved.home if writes else None, probes, memory)
+    return EngineSet(space, factory, saved)

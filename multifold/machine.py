@@ -1,4 +1,4 @@
-"""The processors that this process may use, and how work is spread over them."""
+"""The processors and the memory that this process may use, and how work is spread over threads."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 Value = TypeVar("Value")
@@ -17,6 +18,18 @@ LOW_PRIORITY = 10  # a tenth of the time of a thread that it competes with
 def cores() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def memory_limit(files: Iterable[str] = CGROUP_LIMITS) -> int:
+    """How many bytes of memory this process may use: those of the machine, or fewer in a container."""
+    least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in files:
+        with suppress(OSError, ValueError):  # "max": no limit
+            least = min(least, int(Path(name).read_text(encoding="ascii")))
+    return least
 
 
 def lower_thread_priority() -> None:

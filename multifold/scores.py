@@ -40,6 +40,13 @@ def similarities(
     return np.concatenate(rows) if rows else np.empty((0, len(gallery)), np.float32)
 
 
+def shorten(vectors: Vectors, length: int) -> Float32[np.ndarray, "b k"]:
+    """The first numbers of index vectors, as unit vectors."""
+    cut = vectors[:, :length]
+    lengths = np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return np.asarray(cut / lengths, np.float32)
+
+
 def apply_signs(queries: Vectors, query_signs: Vector | None) -> Vectors:
     """Queries as an engine wants them: the geometry's signs applied."""
     return queries if query_signs is None else queries * query_signs

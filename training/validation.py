@@ -14,7 +14,7 @@ from training.data.points import ItemPoints
 from training.data.views import ItemViews
 from training.recipes.schema import Recipe
 from training.retrieval.comparison import visible_difference
-from training.retrieval.directions import CUTS, directions, encode
+from training.retrieval.directions import CUTS, ShortenedEncoder, directions, encode
 from training.retrieval.encoder import TorchEncoder
 from training.retrieval.features import HeldOutFeatures, make_bank
 from training.towers import TwoTowerModel
@@ -29,12 +29,17 @@ class ValidationSet:
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
     points: ItemPoints | None = None  # what shapes are known by, where no view is learned from
+    nested: Sequence[int] = ()  # shorter lengths of vectors, which are measured too
 
     def measure(self, model: TwoTowerModel) -> dict[str, float]:
         """Recalls of every direction; the model returns to its mode afterwards."""
         learning = model.training
         encoder = TorchEncoder(model, self.reader)
-        measured = directions(encoder, self._observe(encoder))
+        observed = self._observe(encoder)
+        measured = directions(encoder, observed)
+        for length in self.nested:
+            cut = directions(ShortenedEncoder(encoder, length), observed)
+            measured |= {f"{name}@{length}": one for name, one in cut.items()}
         model.train(learning)
         return {
             f"{name}/R@{cut}": round(float(recall_at_k(ranks(one.scores, one.relevant), cut).mean()), 4)
@@ -61,7 +66,7 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
     captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
     alone = recipe.points is not None and not recipe.loss.sees
     points = prepare.points(recipe, items, cache) if alone else None
-    return ValidationSet(np.asarray(views), captions, reader, points)
+    return ValidationSet(np.asarray(views), captions, reader, points, recipe.loss.nested)
 
 
 def outcome(log: Path, measure: str, items: int) -> str:

@@ -330,6 +330,7 @@ def _open_service(
         database=place.database,
         bucket=place.bucket,
         plan=plan,
+        memory=settings.index_memory,
         cluster=settings.cluster,
         reader=observer.encoder.reader,
     )

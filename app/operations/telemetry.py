@@ -311,6 +311,16 @@ class Telemetry:
         add("multifold_index_served_recall", "Recall of searches of late, of those asked again.", served)
         again = each(lambda one: _served_values(one, lambda recall: recall.answers))
         add("multifold_index_served_answers", "How many searches of late were asked again exactly.", again)
+        held = each(lambda one: _index_values(one, lambda _, parts: _bytes(parts, "bytes_per_row")))
+        add("multifold_index_bytes", "What sealed parts take in memory.", held)
+        files = each(lambda one: _index_values(one, lambda _, parts: _bytes(parts, "file_bytes_per_row")))
+        add("multifold_index_file_bytes", "Vectors of sealed parts that are read from files.", files)
+        reads = each(lambda one: _read_values(one, "reads"), "counter")
+        add("multifold_index_reads_total", "Queries, or blocks of rows, that read from files.", reads)
+        read = each(lambda one: _read_values(one, "rows"), "counter")
+        add("multifold_index_rows_read_total", "Rows that were read from files.", read)
+        given = each(lambda one: _read_values(one, "bytes"), "counter")
+        add("multifold_index_disk_read_bytes_total", "What the disk gave for them.", given)
         disk = partial(shutil.disk_usage, collections.settings.data)
         self._show("multifold_disk_bytes", "The disk of the data folder.", lambda: disk().total)
         self._show("multifold_disk_free_bytes", "What is free on it.", lambda: disk().free)
@@ -332,13 +342,13 @@ def rate_match(hits: Sequence[Hit]) -> str:
     return "well" if max(confidences) >= GOOD_CONFIDENCE else "poorly"
 
 
-def _each_collection(collections: Collections, read: ServiceReader) -> CallbackMetric:
+def _each_collection(collections: Collections, read: ServiceReader, kind: str = "gauge") -> CallbackMetric:
     def values() -> Iterator[Reading]:
         for service in collections.services():
             for labels, value in read(service):
                 yield {"collection": service.name, **labels}, value
 
-    return CallbackMetric(values)
+    return CallbackMetric(values, kind)
 
 
 def _info_labels(service: CollectionService) -> Labels:
@@ -351,6 +361,15 @@ def _index_values(
 ) -> Iterator[Reading]:
     for (side, kind), (count, segments) in service.collection.sealed().items():
         yield {"side": side, "kind": kind}, read(count, segments)
+
+
+def _bytes(parts: Sequence[SegmentReport], name: str) -> int:
+    return int(sum(part.rows * getattr(part, name) for part in parts))
+
+
+def _read_values(service: CollectionService, name: str) -> Iterator[Reading]:
+    for (side, kind), count in service.collection.read_counts().items():
+        yield {"side": side, "kind": kind}, getattr(count, name)
 
 
 def _served_values(

@@ -1,7 +1,11 @@
-"""An index in use: rows come and go, filters leave few of them, and space is curved."""
+"""An index in use: rows come and go, filters leave few of them, vectors lie in files, and space is curved."""
 
 import argparse
+import os
+import tempfile
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -9,7 +13,7 @@ from benches.index import engines, generated_vectors
 from benches.index.engines import ComparedEngine, Thresholds, build_engine
 from benches.index.generated_vectors import VectorSet
 from benches.reporting import head, row
-from index.contracts import CPU_LADDER, Ids
+from index.contracts import AUTO, CPU_LADDER, Ids, IndexPlan, Memory
 from index.engines import exact_engine, faiss_library
 from index.engines.exact_engine import RowView, view_of
 from index.engines.faiss_engine import FaissEngine
@@ -22,6 +26,7 @@ SHARES = (1.0, 0.5, 0.1, 0.03, 0.01, 0.001, 0.0001)
 CURVATURES, RADII = (0.1, 1.0), (0.5, 1.0, 3.0)
 CURVED_DIM = 65
 EFFORT = 128
+COLD = 128  # queries that come first
 
 
 def true_thresholds(
@@ -67,6 +72,70 @@ def measure_filters(args: argparse.Namespace, vectors: VectorSet) -> Iterator[st
         recall = float(np.mean(scores >= least))
         yield f"| {share:.2%} | {len(allowed)} | {recall:.3f} | {np.median(times) * 1e3:.2f} ms |"
     engine.close()
+
+
+TIERS: tuple[Memory, ...] = ("resident", "codes")
+
+
+def measure_memory(args: argparse.Namespace, vectors: VectorSet) -> Iterator[str]:
+    """Everything in memory beside codes alone, and how searches begin when no vector was read before."""
+    count = len(vectors.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        plans = [IndexPlan(AUTO, "cpu", 0.99, seal_at=count, memory=memory) for memory in TIERS]
+        home = Path(folder) / "sealed"
+        both = [FaissEngine(args.dim, "ip", one, ask=lambda _: vectors.probes, home=home) for one in plans]
+        for engine in both:
+            engine.add(np.arange(count), vectors.rows)
+            engine.settle()
+            engine.served.wait(np.inf)  # no answer is checked beside
+            yield f"{engine.reports()[0]}\n"
+        yield head("k", "memory", "recall", "one query, p50", "p99", "in batches of 16", "rows read a query")
+        for limit in (10, 100):
+            least = true_thresholds(vectors, limit)
+            racers = [engines.our_engine(engine) for engine in both]
+            ones, many = (
+                engines.time_in_turns(racers, vectors.queries, limit, *how) for how in ((1, 300), (16, 60))
+            )
+            for memory, engine, one, batch in zip(TIERS, both, ones, many, strict=True):
+                before = engine.read_count.rows
+                recall = np.mean(engine.search(vectors.queries, limit)[0] >= least)
+                read = (engine.read_count.rows - before) / len(vectors.queries)
+                middle, late = np.percentile(one, [50, 99]) * 1e3
+                times = f"{middle:.2f} ms", f"{late:.2f} ms", f"{np.median(batch) * 1e3:.2f} ms"
+                yield row(limit, memory, f"{recall:.3f}", *times, f"{read:.0f}")
+        saved = Path(folder) / "rows"
+        both[-1].save(saved)
+        for engine in both:
+            engine.close()
+        yield "\n" + head("wall time", "p50", "p95", "from the disk a query")
+        yield from _cold(saved, FaissEngine(args.dim, "ip", plans[-1]), vectors)
+
+
+def _cold(saved: Path, engine: FaissEngine, vectors: VectorSet) -> Iterator[str]:
+    """Searches after nothing of the files was left in memory, and the same once more."""
+    for path in saved.parent.glob(f"{saved.name}*"):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    begun = time.perf_counter()
+    engine.load(saved)
+    _seconds(engine, vectors, 1)
+    yield row("opened, and the first query", f"{time.perf_counter() - begun:.2f} s", "", "")
+    for name in ("cold", "again"):
+        before = engine.read_count.bytes
+        middle, late = np.percentile(_seconds(engine, vectors, COLD), [50, 95]) * 1e3
+        read = (engine.read_count.bytes - before) / COLD / 1e3
+        yield row(name, f"{middle:.2f} ms", f"{late:.2f} ms", f"{read:.0f} kB")
+    engine.close()
+
+
+def _seconds(engine: FaissEngine, vectors: VectorSet, count: int) -> list[float]:
+    times = []
+    for query in vectors.queries[-count:]:
+        begun = time.perf_counter()
+        engine.search(query[None], 10)
+        times.append(time.perf_counter() - begun)
+    return times
 
 
 def measure_lorentz(args: argparse.Namespace, _: VectorSet) -> Iterator[str]:

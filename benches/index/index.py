@@ -101,6 +101,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, VectorSet], Iterator[str]]] = {
     "live": changes.measure_changes,
     "busy": busy.measure_latencies,
     "filters": changes.measure_filters,
+    "memory": changes.measure_memory,
     "payload": collection_filters.measure_collection_filters,
     "lorentz": changes.measure_lorentz,
     "unlike": unlike.measure_unlike,

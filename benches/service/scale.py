@@ -22,6 +22,8 @@ class MeasuredFigures:
     """Measured figures, of one thread or core."""
 
     row_bytes: float = 2572.0  # IVF2048,SQ8 on 512 numbers, the float32 vector included
+    code_bytes: float = 291.0  # IVF1024,SQ4 on them, where vectors are in files (memory = codes)
+    vector_bytes: float = 2048.0  # which are then on disk
     store_bytes: float = 2424.0  # SQLite's file, an observation of 512 numbers
     picture_bytes: float = 50_000.0  # not measured: a photo as a page shows it
     search_ms: float = 0.99  # one query at recall 0.99, in `search_rows`
@@ -31,7 +33,8 @@ class MeasuredFigures:
     picture_ms: float = 3.39  # decoded and encoded by it
     text_ms: float = 1.44
     views_s: float = 113.7  # drawn in a CPU-second, loading included
-    items_s: float = 3200.0  # written to the store in a CPU-second
+    item_us: float = 44.0  # of CPU time to write an item to the store, and for each observation of it
+    observation_us: float = 21.5
     memory_gb: float = 256.0  # of one machine
     share: float = 0.6  # of it for rows; the rest is for builds, caches and the system
 
@@ -95,10 +98,17 @@ def query_cores(figures: MeasuredFigures, thing: ItemKind, items: float, rate: f
     return 2 * rate * (figures.request_ms + search_ms(figures, thing, items)) / 1e3
 
 
+def written_rate(figures: MeasuredFigures, thing: ItemKind) -> float:
+    """Items written to the store in a CPU-second."""
+    return 1e6 / (figures.item_us + thing.observations * figures.observation_us)
+
+
 Column = Callable[[MeasuredFigures, ItemKind, float], float]
 COLUMNS: dict[str, Column] = {
     "rows, millions": lambda _, thing, items: items * thing.rows / 1e6,
     "rows in memory, GB": memory_gb,
+    "with codes: in memory, GB": lambda f, thing, items: items * thing.rows * f.code_bytes / GB,
+    "with codes: vectors on disk, GB": lambda f, thing, items: items * thing.rows * f.vector_bytes / GB,
     "store, GB": lambda f, thing, items: items * thing.observations * f.store_bytes / GB,
     "pictures, GB": lambda f, thing, items: items * thing.pictures * f.picture_bytes / GB,
     "shards": lambda f, thing, items: float(shard_count(f, thing, items)),
@@ -108,7 +118,7 @@ COLUMNS: dict[str, Column] = {
     "drawing, core-hours": rendering_hours,
     "encoding, core-hours": embedding_hours,
     "cells, core-hours": build_hours,
-    "writing, hours of one writer": lambda f, _, items: items / f.items_s / HOUR,
+    "writing to the store, core-hours": lambda f, thing, items: items / written_rate(f, thing) / HOUR,
 }
 
 

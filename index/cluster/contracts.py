@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from index.contracts import IndexEngineError
+from index.contracts import IndexEngineError, RowsLostError
 
 MILVUS_VARIABLE, TOKEN_VARIABLE = "MULTIFOLD_MILVUS", "MULTIFOLD_MILVUS_TOKEN"
 
@@ -12,7 +12,7 @@ class ClusterError(IndexEngineError):
     """The cluster does not answer. What it holds is derived: nothing is lost."""
 
 
-class ClusterLostError(ClusterError):
+class ClusterLostError(ClusterError, RowsLostError):
     """The cluster is there, and has no such collection any more."""
 
 

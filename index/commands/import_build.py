@@ -19,7 +19,7 @@ from index.commands.common import (
     space_of,
 )
 from index.commands.inspect_collection import print_reports
-from index.contracts import AUTO, DEVICES, CollectionLocation, IndexPlan, Space
+from index.contracts import AUTO, DEVICES, MEMORIES, CollectionLocation, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
 from index.plain_space import PLAIN_METRICS, PlainSpace
 from index.registry import stored_vector_id
@@ -111,7 +111,7 @@ def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> ProbedSpace:
 
 def build(args: argparse.Namespace) -> int:
     """Build the index to a type and recall, which the collection asks for from then on."""
-    plan = IndexPlan(args.type, args.device, args.recall)
+    plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory)
     print(f"building the index of {args.place.shown}: {plan.type} at recall {plan.recall}", flush=True)
     with open_collection(args, plan=plan) as collection:
         reports = collection.settle()
@@ -133,6 +133,7 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", default=AUTO, help="auto, exact, or a FAISS factory string (docs/index.md)")
     parser.add_argument("--recall", type=float, default=IndexPlan().recall)
     parser.add_argument("--device", choices=DEVICES, default="auto")
+    parser.add_argument("--memory", choices=MEMORIES, default="auto", help="codes: vectors stay in files")
     add_bundle(parser)
 
 

@@ -16,9 +16,16 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from index.contracts import FLAT, EngineKey, Ids, IndexEngine, IndexPlan, RowRankings, Space
-from index.engines import exact_engine, faiss_index, faiss_library
+from index.engines import exact_engine, faiss_index, faiss_library, file_search
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import BuildStopped, FaissIndex, IndexStart, SearchSetting
+from index.engines.faiss_index import (
+    FLOAT_BYTES,
+    ID_BYTES,
+    BuildStopped,
+    FaissIndex,
+    IndexStart,
+    SearchSetting,
+)
 from index.engines.faiss_library import faiss, reduction_for
 from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
 from multifold.scores import apply_signs
@@ -26,6 +33,8 @@ from multifold.types import SIDES, Features, Metric, Side, Vector, Vectors
 
 LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
+SUM_BYTES = 5  # of a row in a file, and whether it was compared
+CODE_WIDTHS = (1.5, 4.0, 6.0, 10.0, 16.0)  # where each candidate is read from a file
 WIDEST = 64.0  # for types that know no effort but this
 STEP = 1.5  # between two efforts
 MOST_PROBES = 256
@@ -70,6 +79,12 @@ class ProbeTruth:
         return replace(setting, recall=recall, seconds=spent / len(queries)), recall - error
 
 
+def held_bytes(rows: RowView) -> float:
+    """What a row takes in memory, without its index."""
+    dim = rows.vectors.shape[1]
+    return float(ID_BYTES + FLOAT_BYTES + (FLOAT_BYTES * dim if rows.file is None else SUM_BYTES))
+
+
 def standard_error(shares: Float64[np.ndarray, " q"]) -> float:
     """Of the mean of these shares."""
     return float(shares.std() / np.sqrt(len(shares)))
@@ -79,14 +94,14 @@ def probe_truths(
     kind: str, metric: Metric, rows: RowView, queries: Vectors, own: Ids | None, limits: Sequence[int]
 ) -> list[ProbeTruth]:
     """What the best rows of each probe score, by scoring every row."""
-    scores = _others(exact_engine.nearest_rows(metric, rows, queries, max(limits) + 1), own)
+    scores = _others(file_search.nearest_rows(metric, rows, queries, max(limits) + 1), own)
     return [ProbeTruth(kind, metric, rows, queries, own, one, scores[:, one - 1 : one]) for one in limits]
 
 
 def unlike_queries(rows: RowView, count: int) -> dict[str, Vectors]:
     """Queries that are unlike the rows, by kind."""
     rng = np.random.default_rng(1)
-    some, others = rows.vectors[rng.integers(len(rows), size=(2, count))]
+    some, others = map(rows.take, rng.integers(len(rows), size=(2, count)))
     noise = rng.standard_normal(some.shape).astype(np.float32)
     noise *= (exact_engine.lengths(some) / exact_engine.lengths(noise))[:, None]
     mixed = rows.vectors[rng.integers(len(rows), size=some.shape), np.arange(some.shape[1])]
@@ -149,7 +164,8 @@ def tune_setting(
     efforts = [least]
     while efforts[-1] < most_effort:
         efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * STEP))))
-    widths: Sequence[float] = WIDTHS if len(efforts) > 1 else (*WIDTHS, WIDEST)
+    widths: Sequence[float] = WIDTHS if truth.rows.file is None else CODE_WIDTHS
+    widths = widths if len(efforts) > 1 else (*widths, WIDEST)
     place = 0
     if near is not None:
         widths = ((near.candidates - 1) / near.limit,)
@@ -210,14 +226,15 @@ class SegmentBuilder:
         begun = time.perf_counter()
         faiss.omp_set_num_threads(self.threads)
         on_gpu = faiss_library.uses_gpu(self.plan.device)
-        types = self.plan.ladder(len(rows), gpu=on_gpu)
+        codes = rows.file is not None
+        types = self.plan.ladder(len(rows), gpu=on_gpu, codes=codes)
         truths = self._truths(rows) if start or types[0] != FLAT else []
         probes = truths[0][0] if truths else None
         built, missed = list[FaissIndex](), list[RejectedType]()
         if start and (ann := self._extended(start, truths)):
             built.append(ann)
         for name in types[:-1]:
-            if built and not built[-1].strained:
+            if built and (codes or not built[-1].strained):
                 break
             most = min(map(FaissIndex.seconds, built), default=np.inf)
             ann = self._tried(name, truths, most, on_gpu=on_gpu)
@@ -233,9 +250,10 @@ class SegmentBuilder:
             0 if probes is None else len(probes.queries),
             "nothing" if probes is None else probes.kind,
             () if best is None else best.settings,
-            4.0 * rows.vectors.shape[1] + (0 if best is None else best.bytes() / max(1, len(rows))),
+            held_bytes(rows) + (0 if best is None else best.bytes() / max(1, len(rows))),
             time.perf_counter() - begun,
             tuple(missed),
+            float(FLOAT_BYTES * rows.vectors.shape[1]) if codes else 0.0,
         )
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Segment(rows, best, report)
@@ -276,7 +294,7 @@ class SegmentBuilder:
             truths = [probe_truths("queries", self.metric, rows, queries, None, limits)]
         else:
             some = np.sort(np.random.default_rng(0).permutation(len(rows))[:count])
-            own = apply_signs(rows.vectors[some], self.signs)
+            own = apply_signs(rows.take(some), self.signs)
             truths = [probe_truths("rows", self.metric, rows, own, rows.ids[some], limits)]
         for kind, unlike in self._unlike(rows, count).items():
             truths.append(probe_truths(kind, self.metric, rows, unlike, None, limits))

@@ -7,6 +7,7 @@ those are scored exactly.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -112,6 +113,7 @@ class RowView:
     vectors: Float32[np.ndarray, "g d"]
     lengths: Float32[np.ndarray, " g"]
     alive: Bool[np.ndarray, " g"] | None = None  # None: all of them
+    file: row_file.VectorFile | None = None  # that the vectors are in, if they are not in memory
 
     def __len__(self) -> int:
         return len(self.ids) - self.dead
@@ -151,7 +153,19 @@ class RowView:
         places = self.positions(allowed)
         for start in range(0, len(self.ids) if places is None else len(places), BLOCK_ROWS):
             some = slice(start, start + BLOCK_ROWS) if places is None else places[start : start + BLOCK_ROWS]
-            yield self.ids[some], self.vectors[some]
+            yield self.ids[some], self.take(some)
+
+    def reading(self, places: Int64[np.ndarray, "..."]) -> AbstractContextManager[None]:
+        """The block reads the vectors at these places."""
+        return nullcontext() if self.file is None else self.file.reading(places)
+
+    def take(self, places: Ids | slice) -> Vectors:
+        """The vectors at these places."""
+        if self.file is None:
+            return self.vectors[places]
+        rows = np.arange(*places.indices(len(self.ids))) if isinstance(places, slice) else places
+        with self.file.reading(rows):
+            return np.array(self.vectors[places])
 
     def without(self, ids: Ids) -> "RowView":
         """The view after these ids were removed; this one stays as it is."""
@@ -166,12 +180,12 @@ class RowView:
         """Up to so many of the living vectors, spread evenly."""
         places = np.arange(len(self.ids)) if self.alive is None else np.flatnonzero(self.alive)
         taken = min(count, len(places))
-        return self.vectors[places[np.arange(taken) * len(places) // max(1, taken)]]
+        return self.take(places[np.arange(taken) * len(places) // max(1, taken)])
 
     def living(self) -> tuple[Ids, Vectors]:
         """Ids and vectors of the living rows."""
         places = self.positions()
-        return (self.ids, self.vectors) if places is None else (self.ids[places], self.vectors[places])
+        return (self.ids, self.vectors) if places is None else (self.ids[places], self.take(places))
 
 
 def view_of(ids: PairedIds, vectors: Vectors) -> RowView:
@@ -367,7 +381,7 @@ class ExactEngine:
             room = [np.empty((size, *held.shape[1:]), held.dtype) for held in self.view.arrays]
             for there, held in zip(room, self.view.arrays, strict=True):
                 there[:used] = held
-            self._room = RowView(*room)
+            self._room = RowView(room[0], room[1], room[2])
         for there, added in zip(self._room.arrays, new.arrays, strict=True):
             there[used:end] = added
         if alive is not None:

@@ -16,16 +16,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import TypeAlias
 
 import numpy as np
 
-from index.contracts import FLAT, Ids, IndexPlan, PairedIds, RowBlock, RowRanking, RowRankings
-from index.engines import exact_engine, faiss_library, segments
+from index.contracts import CODES, FLAT, Ids, IndexPlan, PairedIds, RowBlock, RowRanking, RowRankings
+from index.engines import exact_engine, faiss_library, file_search, segments
 from index.engines.builder import MOST_PROBES, SegmentBuilder
 from index.engines.exact_engine import ExactEngine, RowView, join_rows, refuse_known, sort_unique
 from index.engines.faiss_index import BuildStopped, IndexStart, check_types
 from index.engines.faiss_library import faiss
+from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SegmentFiles
 from index.engines.segments import Segment, SegmentReport
 from index.engines.served_queries import Scores, ServedQueries
@@ -35,8 +37,10 @@ from multifold.types import Metric, Vector, Vectors
 log = logging.getLogger(__name__)
 
 SLOW_NUMBERS = 1 << 20  # numbers in fresh rows that get a first index
+COLD = 60.0  # seconds in which files that were opened are not read as a whole, to check an answer
 FIRST_INDEX, SEAL, RETUNE = "haste", "seal", "retune"
 Make: TypeAlias = Callable[[RowView, IndexStart | None], Segment]
+Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
 
 
 BATCH = 256  # queries at most
@@ -139,10 +143,12 @@ class FaissEngine:
         ask: Callable[[int], Vectors | None] = lambda _: None,
         signs: Vector | None = None,
         home: Path | None = None,
+        apart: Callable[[], bool] | None = None,
     ) -> None:
         self._dim, self._metric, self._plan = dim, metric, plan or IndexPlan()
         self._on_gpu = on_gpu = faiss_library.uses_gpu(self._plan.device)
         check_types(self._plan, dim, on_gpu=on_gpu)
+        self._apart = apart or (lambda: self._plan.memory == CODES)  # whether vectors are kept in files now
         self._files = SegmentFiles(metric, dim, self._plan.device, home)
         self._closing = threading.Event()
         threads, stopped = max(1, _threads() - 1), self._closing.is_set
@@ -190,7 +196,7 @@ class FaissEngine:
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is scored."""
         parts = (part.rows for part in self.parts)
-        near = [exact_engine.rows_within(self._metric, rows, query, threshold, allowed) for rows in parts]
+        near = [file_search.rows_within(self._metric, rows, query, threshold, allowed) for rows in parts]
         scores, ids = (np.concatenate(arrays) for arrays in zip(*near, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
@@ -214,6 +220,8 @@ class FaissEngine:
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
         sealed, ids, vectors = self._files.load(path)
+        if any(part.rows.file is not None for part in sealed):
+            self.served.wait(COLD)
         with self._changing:
             self._start_fresh([])
             self._fresh.add(ids, vectors)
@@ -234,6 +242,11 @@ class FaissEngine:
     def reports(self) -> list[SegmentReport]:
         """What the sealed parts are, find and cost."""
         return [part.report for part in self.parts if part.report is not None]
+
+    @property
+    def read_count(self) -> ReadCount:
+        """What was read from files of vectors."""
+        return self._files.count
 
     def close(self) -> None:
         """Stop what is being built, and release the rows."""
@@ -297,7 +310,7 @@ class FaissEngine:
         queries = queries[:]  # an array of its own: the cells that are found for it serve all parts
         parts = [part for part in self.parts if len(part.rows)] or self.parts[-1:]
         answers = [
-            exact_engine.nearest_rows(self._metric, part.rows, queries, limit, allowed)
+            _exact(part.rows).nearest_rows(self._metric, part.rows, queries, limit, allowed)
             if part.ann is None or exact
             else part.search(self._metric, queries, limit, allowed)
             for part in parts
@@ -321,13 +334,19 @@ class FaissEngine:
         if due and self._plan.ladder(self.count(), gpu=self._on_gpu)[0] != FLAT:
             self._start_fresh(list(self.parts))
             chosen = segments.segments_to_hasten(self._free())
-            self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten))
+            self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten, join=join_rows))
         if self._runs(SEAL):
             return
         if self._fresh.count() and segments_to_merge([*self._free(), self.parts[-1]], self._plan.seal_at):
             self._start_fresh(list(self.parts))
         if chosen := segments_to_merge(self._free(), self._plan.seal_at):
-            self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part))
+            join = self._files.joined if self._goes_to_file(chosen) else join_rows
+            self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part, join=join))
+
+    def _goes_to_file(self, chosen: list[Segment]) -> bool:
+        """Whether vectors of these rows go to a file: not if they are so few that each search reads all."""
+        types = self._plan.ladder(sum(len(part.rows) for part in chosen), gpu=self._on_gpu)
+        return self._apart() and (types[0] != FLAT or self._plan.type == FLAT)
 
     def _free(self) -> list[Segment]:
         """Frozen and sealed parts that no job works on."""
@@ -356,13 +375,23 @@ class FaissEngine:
             self._seal_if_due()
         self._files.forget(chosen)
 
-    def _merged(self, chosen: list[Segment], make: Make) -> Segment:
-        rows = join_rows([part.rows for part in chosen])
-        start = segments.index_start(self._sealed, chosen, rows)
-        return make(rows, start) if len(rows) else Segment(rows)
+    def _merged(self, chosen: list[Segment], make: Make, join: Join) -> Segment:
+        living = [part.rows for part in chosen if len(part.rows)]
+        rows = join(living) if living else join_rows([part.rows for part in chosen])
+        try:
+            start = segments.index_start(self._sealed, chosen, rows)
+            return make(rows, start) if len(rows) else Segment(rows)
+        except BaseException:
+            self._files.drop(rows)
+            raise
 
     def _sealed_part(self, rows: RowView, start: IndexStart | None) -> Segment:
         return self._files.keep(self._builder.build(rows, start))
+
+
+def _exact(rows: RowView) -> ModuleType:
+    """Where these rows are searched exactly."""
+    return exact_engine if rows.file is None else file_search
 
 
 def _threads() -> int:

@@ -140,6 +140,7 @@ TRAINING = 65_536  # rows that codes and cells are learned from, or more if ther
 LEAST_EF, MOST_EF = 16, 2048
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
 COSINE_STEPS = 1.4 ** np.arange(8)  # chance brings about the first, in so many dimensions
+ID_BYTES, FLOAT_BYTES = 8, 4
 SMALL = 1e-10  # instead of a division by 0
 SCAN_SHARE = 4  # where one cell in so many is searched, all rows are scored instead
 EASY_SHARE = 1 / 8  # of the effort that a type can make
@@ -283,6 +284,9 @@ class FaissIndex:
 
     def bytes(self) -> int:
         """What the index takes in memory, without the vectors that scores are made of."""
+        cells = faiss.try_extract_index_ivf(self.index)
+        if cells is not None and self.cells is not None:  # plain ones need not be copied
+            return int(cells.ntotal * (cells.code_size + ID_BYTES) + cells.nlist * cells.d * FLOAT_BYTES)
         return len(faiss.serialize_index(faiss_library.to_cpu(self.index)))
 
 
@@ -318,7 +322,7 @@ def build_index(
     cells = faiss.try_extract_index_ivf(index)
     learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
     sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
-    index.train(reduction.gallery(view.vectors[np.sort(sample)]))
+    index.train(reduction.gallery(view.take(np.sort(sample))))
     shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
     _fill(index, reduction, view, stopped)
     index = faiss_library.to_gpu(index) if on_gpu else index
@@ -340,7 +344,7 @@ def _fill(index: Index, reduction: L2Reduction, view: RowView, stopped: Callable
     for start in range(index.ntotal, len(view.ids), PIECE):
         if stopped():
             raise BuildStopped
-        index.add(reduction.gallery(view.vectors[start : start + PIECE]))
+        index.add(reduction.gallery(view.take(slice(start, start + PIECE))))
 
 
 def _check_sizes(type: str) -> None:  # noqa: A002

@@ -2,28 +2,42 @@
 
 FAISS files have no checksum and load flipped bits silently, so nothing of a file is used before its sum is
 checked. A line of JSON is followed by arrays, which begin at multiples of 64 bytes: ids, vectors, others.
+
+Vectors that stay on disk have a file of their own, which is not read when it is opened. It has nothing but
+numbers; a sum for each row is kept beside the ids, and compared when the row is read for the first time.
 """
 
 import hashlib
 import json
 import mmap
+import resource
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
+from jaxtyping import Bool, Float32, Int64, UInt32
 
-from index.contracts import IndexEngineError, PairedIds
+from index.contracts import IndexEngineError, PairedIds, RowsLostError
 from multifold.durable import replace_file
 from multifold.types import Metric, Vectors
 
 Header: TypeAlias = dict[str, Any]
 DIGEST = hashlib.sha256().digest_size
 ALIGNED = 64
-IDS, FLOATS, BYTES = "<i8", "<f4", "u1"
+IDS, FLOATS, BYTES, SUMS = "<i8", "<f4", "u1", "<u4"
 
 
 def write_rows(
-    path: Path, metric: Metric, ids: PairedIds, vectors: Vectors, *others: np.ndarray, **header: object
+    path: Path,
+    metric: Metric,
+    ids: PairedIds,
+    vectors: Float32[np.ndarray, "_ d"],  # none where they are in a file of their own
+    *others: np.ndarray,
+    **header: object,
 ) -> None:
     """Write rows and what belongs to them durably and all at once."""
     header = {"metric": metric, "rows": len(ids), "dim": vectors.shape[1], **header}
@@ -68,3 +82,112 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(b"")
     except OSError as error:
         raise IndexEngineError(f"{path} cannot be read ({error.strerror})") from error
+
+
+RowSums: TypeAlias = UInt32[np.ndarray, " g"]
+NEAR = 4  # pages between two rows that are read together
+EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
+AVERAGED = 64  # reads, about, that `waiting` is a mean of
+ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
+
+
+def write_vectors(out: BinaryIO, blocks: Iterable[Vectors]) -> RowSums:
+    """Write blocks of vectors; returns the sum of each row."""
+    sums = [np.empty(0, np.uint32)]
+    for block in blocks:
+        little = np.ascontiguousarray(block, FLOATS)
+        out.write(little.reshape(-1).view(np.uint8).data)
+        sums.append(row_sums(little))
+    return np.concatenate(sums)
+
+
+def row_sums(vectors: Vectors) -> RowSums:
+    """A sum of the bits of each row, in which every place has a weight of its own."""
+    words = np.ascontiguousarray(vectors).view(np.uint32)
+    weights = (2 * np.arange(words.shape[1], dtype=np.uint64) + 1) * ODD
+    return np.asarray(words @ weights.astype(np.uint32))  # modulo 2³²
+
+
+@dataclass
+class ReadCount:
+    """What one engine has read from files of vectors."""
+
+    reads: int = 0  # queries, or blocks of rows
+    rows: int = 0
+    bytes: int = 0  # that the disk gave, where the system counts that
+    waiting: float = 1.0  # the share of late reads that waited for the disk: 1 when nothing was read yet
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def note(self, rows: int, blocks: int) -> None:
+        """One more read, of so many rows and blocks of 512 bytes."""
+        with self._lock:
+            self.reads += 1
+            self.rows += rows
+            self.bytes += 512 * blocks
+            self.waiting += ((blocks > 0) - self.waiting) / min(self.reads, AVERAGED)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorFile:
+    """The vectors of a sealed part in a mapped file, of which only what a query needs is read."""
+
+    path: Path | None  # None: a file without a name, which ends with the process
+    data: mmap.mmap
+    vectors: Float32[np.ndarray, "g d"]
+    sums: RowSums
+    count: ReadCount
+    seen: Bool[np.ndarray, " g"]  # rows that were read and compared with their sums
+
+    @contextmanager
+    def reading(self, places: Int64[np.ndarray, "..."]) -> Iterator[None]:
+        """The rows at these places are fetched together, in the order of the file, and read in the block.
+
+        A row that does not have its sum is a RowsLostError. The system drops pages when it needs memory; if
+        rows that were read before are gone, all are fetched ahead again.
+        """
+        wanted = np.unique(places)
+        wanted = wanted[np.searchsorted(wanted, 0) :]  # -1 stands for no row
+        new = wanted[~self.seen[wanted]]
+        waits, blocks = _disk_reads()
+        if len(new):
+            self._fetch(new)
+            if not np.array_equal(row_sums(self.vectors[new]), self.sums[new]):
+                raise RowsLostError(f"{self.path or 'a file of vectors'} is damaged: it is made again.")
+            self.seen[new] = True
+            waits = _disk_reads()[0]
+        yield
+        again, read = _disk_reads()
+        if again - waits > EVICTED:
+            self.seen[:] = False
+        self.count.note(len(wanted), read - blocks)
+
+    def _fetch(self, places: Int64[np.ndarray, " n"]) -> None:
+        """Ask the system for the pages of rising places, all at once; it reads them side by side."""
+        if not hasattr(self.data, "madvise"):
+            return
+        size = self.vectors.shape[1] * self.vectors.itemsize
+        first, last = places * size // mmap.PAGESIZE, ((places + 1) * size - 1) // mmap.PAGESIZE
+        gaps = np.flatnonzero(first[1:] - last[:-1] > NEAR)
+        starts, ends = first[np.r_[0, gaps + 1]], last[np.r_[gaps, len(last) - 1]] + 1
+        for start, end in zip(
+            (starts * mmap.PAGESIZE).tolist(), (ends * mmap.PAGESIZE).tolist(), strict=True
+        ):
+            self.data.madvise(mmap.MADV_WILLNEED, start, min(end, len(self.data)) - start)
+
+
+def open_vectors(file: BinaryIO, path: Path | None, dim: int, sums: RowSums, count: ReadCount) -> VectorFile:
+    """The vectors of a file that `write_vectors` wrote, of which nothing is read yet."""
+    size = file.seek(0, 2)
+    if size != 4 * dim * len(sums):
+        raise IndexEngineError(f"{path} holds {size} bytes, not {len(sums)} vectors of {dim}")
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(data, "madvise"):
+        data.madvise(mmap.MADV_RANDOM)  # no more than what is asked for
+    vectors = np.frombuffer(data, FLOATS).reshape(-1, dim)
+    return VectorFile(path, data, vectors, sums, count, np.zeros(len(sums), np.bool_))
+
+
+def _disk_reads() -> tuple[int, int]:
+    """How often this thread has waited for the disk, and how many blocks were read for it."""
+    used = resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF))
+    return used.ru_majflt, used.ru_inblock

@@ -2,13 +2,16 @@
 
 Every save is a folder of its own; a small file names the one that counts, and is replaced once all files of
 the new one are durable. A sealed segment is written once; the file of its engine names it, and holds the
-fresh rows and which sealed ones are dead. Sealed files are linked, not copied, to wherever they are saved."""
+fresh rows and which sealed ones are dead. Sealed files are linked, not copied, to wherever they are saved.
+
+Vectors that are not in memory are in a file beside that of their part, of the same name but for its end."""
 
 import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +20,60 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from index.contracts import Device, EngineKey, IndexEngine, IndexEngineError, IndexPlan, PairedIds
+from index.contracts import AUTO, Device, EngineKey, IndexEngine, IndexEngineError, IndexPlan, PairedIds
 from index.engines import faiss_library, segments
-from index.engines.exact_engine import RowView, join_rows
+from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows
 from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
 from index.engines.faiss_library import L2Reduction, faiss
-from index.engines.row_file import BYTES, FLOATS, IDS, Header, read_rows, write_rows
+from index.engines.row_file import (
+    BYTES,
+    FLOATS,
+    IDS,
+    SUMS,
+    Header,
+    ReadCount,
+    VectorFile,
+    open_vectors,
+    read_rows,
+    write_rows,
+    write_vectors,
+)
 from index.engines.segments import Segment, SegmentReport
-from multifold.durable import make_folder, sync_folder, write_file
+from multifold.durable import make_folder, replace_file, sync_folder, write_file
 from multifold.types import Metric, Vectors
+
+ROWS, VECTORS = ".rows", ".vectors"
+
+
+class JoinedOrder:
+    """The living rows of several views, in the order of their ids, without their vectors."""
+
+    def __init__(self, views: Sequence[RowView]) -> None:
+        self._views = views
+        places = [view.positions() for view in views]
+        alive = [np.arange(len(v.ids)) if p is None else p for v, p in zip(views, places, strict=True)]
+        ids = np.concatenate([view.ids[some] for view, some in zip(views, alive, strict=True)])
+        self._order = np.argsort(ids, kind="stable")
+        self._ids, self._places = ids[self._order], np.concatenate(alive)
+        self._owners = np.repeat(np.arange(len(views)), [len(some) for some in alive])
+
+    def blocks(self) -> Iterator[Vectors]:
+        """Their vectors, some at a time."""
+        for start in _starts(len(self._order)):
+            some = self._order[start : start + BLOCK_ROWS]
+            block = np.empty((len(some), self._views[0].vectors.shape[1]), np.float32)
+            for owner, view in enumerate(self._views):
+                own = self._owners[some] == owner
+                block[own] = view.take(self._places[some[own]])
+            yield block
+
+    def view(self, file: VectorFile) -> RowView:
+        """The rows, whose vectors are in this file now."""
+        sizes = np.empty(len(self._ids), np.float32)
+        for owner, view in enumerate(self._views):
+            own = self._owners == owner
+            sizes[own] = view.lengths[self._places[own]]
+        return RowView(self._ids, file.vectors, sizes[self._order], file=file)
 
 
 def write_segment(path: Path, metric: Metric, part: Segment) -> None:
@@ -33,9 +81,19 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
     ann, index = None, np.empty(0, np.uint8)
     if (found := part.ann) is not None:
         settings = [asdict(setting) for setting in found.settings]
-        ann = {"type": found.type, "reduction": asdict(found.reduction), "settings": settings}
+        reduction = asdict(found.reduction)
+        ann = {"type": found.type, "reduction": reduction, "settings": settings, "radius": found.radius}
         index = faiss.serialize_index(faiss_library.to_cpu(found.index))
-    write_rows(path, metric, *part.rows.arrays, index, report=part.seal.as_json(), ann=ann)
+    header = {"report": part.seal.as_json(), "ann": ann}
+    ids, vectors, sizes = part.rows.arrays
+    if (file := part.rows.file) is None:
+        write_rows(path, metric, ids, vectors, sizes, index, **header)
+    else:
+        beside = path.with_suffix(VECTORS)
+        if file.path is None or not _linked(file.path, beside):
+            with replace_file(beside) as out:
+                write_vectors(out, (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids))))
+        write_rows(path, metric, ids, vectors[:0], sizes, index, file.sums, apart=True, **header)
 
 
 class SegmentFiles:
@@ -44,16 +102,43 @@ class SegmentFiles:
     def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
         self._metric, self._dim, self._device, self._home = metric, dim, device, home
         self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
+        self.count = ReadCount()
+
+    def joined(self, views: Sequence[RowView]) -> RowView:
+        """The living rows of these views together, their vectors in a new file, a block at a time."""
+        order = JoinedOrder(views)
+        if self._home is None:
+            with tempfile.TemporaryFile() as out:
+                sums = write_vectors(out, order.blocks())
+                out.flush()
+                return order.view(open_vectors(out, None, self._dim, sums, self.count))
+        make_folder(self._home)
+        path = (self._home / _new_name()).with_suffix(VECTORS)
+        with replace_file(path) as out:
+            sums = write_vectors(out, order.blocks())
+        with open(path, "rb") as file:
+            return order.view(open_vectors(file, path, self._dim, sums, self.count))
 
     def keep(self, part: Segment) -> Segment:
-        """A sealed part as written at home, memory-mapped; without a home it stays in memory."""
+        """A sealed part as written at home, memory-mapped; without a home it stays as it is."""
         if self._home is None:
             return part
         make_folder(self._home)
         path = self._home / _new_name()
         write_segment(path, self._metric, part)
         self._files[part.seal] = path
-        return replace(part, rows=RowView(*self._read(path)[1][:3]))
+        if (file := part.rows.file) is None:
+            ids, vectors, sizes, *_ = self._read(path)[1]
+            return replace(part, rows=RowView(ids, vectors, sizes))
+        moved = replace(file, path=path.with_suffix(VECTORS))
+        if file.path is not None and not file.path.with_suffix(ROWS).exists():
+            file.path.unlink()  # the name under which it was made
+        return replace(part, rows=replace(part.rows, file=moved))
+
+    def drop(self, rows: RowView) -> None:
+        """Remove the file of joined rows that no part is made of."""
+        if rows.file is not None and rows.file.path is not None:
+            rows.file.path.unlink(missing_ok=True)
 
     def forget(self, parts: Sequence[Segment]) -> None:
         """Remove the files at home of parts that are replaced; saved ones keep their own links."""
@@ -61,6 +146,7 @@ class SegmentFiles:
             path = self._files.pop(part.seal, None) if part.report else None
             if path is not None and path.parent == self._home:
                 path.unlink(missing_ok=True)
+                path.with_suffix(VECTORS).unlink(missing_ok=True)
 
     def save(self, path: Path, parts: Sequence[Segment]) -> None:
         """Write these parts, so that `load` brings them back."""
@@ -84,14 +170,22 @@ class SegmentFiles:
         return sealed, ids, vectors
 
     def _segment(self, path: Path) -> Segment:
-        header, (ids, vectors, sizes, index) = self._read(path)
-        rows, ann = RowView(ids, vectors, sizes), header["ann"]
+        header, (ids, vectors, sizes, index, *sums) = self._read(path)
+        ann = header["ann"]
+        if not header.get("apart"):
+            rows = RowView(ids, vectors, sizes)
+        else:
+            ids, sizes, apart = (np.array(array) for array in (ids, sizes, *sums))  # all that stays in memory
+            beside = path.with_suffix(VECTORS)
+            with open(beside, "rb") as vectors_file:
+                file = open_vectors(vectors_file, beside, self._dim, apart, self.count)
+            rows = RowView(ids, file.vectors, sizes, file=file)
         found = None if ann is None else _read_index(ann, index, rows, self._device)
         return Segment(rows, found, segments.report_from_json(header["report"]))
 
     def _read(self, path: Path) -> tuple[Header, list[np.ndarray]]:
-        """What `write_segment` wrote: ids, vectors, lengths and the index."""
-        return read_rows(path, self._metric, self._dim, FLOATS, BYTES)
+        """What `write_segment` wrote: ids, vectors, lengths and the index; sums of vectors that are apart."""
+        return read_rows(path, self._metric, self._dim, FLOATS, BYTES, SUMS)
 
     def _beside(self, path: Path, part: Segment) -> str:
         """The name of a part's file in the folder of `path`; made there if it is not."""
@@ -99,7 +193,7 @@ class SegmentFiles:
         if file is not None and file.parent == path.parent:
             return file.name
         name = f"{path.name}.{_new_name()}"
-        if file is None or not _linked(file, path.with_name(name)):
+        if file is None or not _part_linked(part, file, path.with_name(name)):
             write_segment(path.with_name(name), self._metric, part)
         if file is None or file.parent != self._home:
             self._files[part.seal] = path.with_name(name)
@@ -113,8 +207,16 @@ def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: De
     else:
         cells = shared_cells_of(reduction, align_centroids(index))
     settings = tuple(SearchSetting(**one) for one in raw["settings"])
-    radius = 0.0 if cells is None else cells.radius(rows)
+    radius = raw.get("radius")  # which earlier versions did not write
+    if radius is None:
+        radius = 0.0 if cells is None else cells.radius(rows)
     return FaissIndex(raw["type"], reduction, index, settings, cells, radius)
+
+
+def _part_linked(part: Segment, source: Path, target: Path) -> bool:
+    """Link the files of a part, that of its vectors first: nothing names a part that is not whole."""
+    ends = [ROWS] if part.rows.file is None else [VECTORS, ROWS]
+    return all(_linked(source.with_suffix(end), target.with_suffix(end)) for end in ends)
 
 
 def _linked(source: Path, target: Path) -> bool:
@@ -127,7 +229,11 @@ def _linked(source: Path, target: Path) -> bool:
 
 
 def _new_name() -> str:
-    return f"{uuid4().hex}.rows"
+    return f"{uuid4().hex}{ROWS}"
+
+
+def _starts(count: int) -> range:
+    return range(0, count, BLOCK_ROWS)
 
 
 log = logging.getLogger(__name__)
@@ -145,7 +251,10 @@ class SavedEngines:
     ) -> None:
         """What the store's `former` session saved is loaded, and from then on is this session's own."""
         self._folder = folder
-        self._stamp = {"format": FORMAT, "vector_id": vector_id, "plan": asdict(plan), "session": session}
+        wanted = asdict(plan)
+        if plan.memory == AUTO:  # what is saved fits wherever it was kept
+            del wanted["memory"]
+        self._stamp = {"format": FORMAT, "vector_id": vector_id, "plan": wanted, "session": session}
         self._fits = {**self._stamp, "session": former}
 
     @property
@@ -196,6 +305,8 @@ class SavedEngines:
 
 def remove_unlinked_segments(folder: Path) -> None:
     """Remove sealed parts that no save links to; for the writing process, before it makes engines."""
-    for part in (folder / SEALED).glob("*"):
-        if part.stat().st_nlink == 1:
+    sealed = folder / SEALED
+    linked = {part.stem for part in sealed.glob(f"*{ROWS}") if part.stat().st_nlink > 1}
+    for part in sealed.glob("*"):
+        if part.stem not in linked:
             part.unlink()

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64
 
 from index.contracts import NO_ROW, Ids, RowRankings
-from index.engines import exact_engine
+from index.engines import exact_engine, file_search
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
 from multifold.types import Metric, Vectors
@@ -36,9 +36,10 @@ class SegmentReport:
     probes: int
     probed_with: str  # queries | rows
     settings: tuple[SearchSetting, ...]  # none: every row is scored
-    bytes_per_row: float  # of the index and the stored vector
+    bytes_per_row: float  # in memory: of the index, the id and, unless it is in a file, the vector
     build_seconds: float
     missed: tuple[RejectedType, ...] = ()
+    file_bytes_per_row: float = 0.0  # of a vector that is in a file; 0: vectors are in memory
 
     @property
     def recall(self) -> float:
@@ -48,6 +49,8 @@ class SegmentReport:
     def __str__(self) -> str:
         """One sentence for people."""
         text = f"{self.rows} rows as {self.type}, {self.bytes_per_row:.0f} bytes a row"
+        if self.file_bytes_per_row:
+            text += f" in memory and {self.file_bytes_per_row:.0f} in a file"
         for setting in self.settings:
             hardest = f" for {setting.hardest}" if setting.hardest else ""
             text += (
@@ -102,7 +105,7 @@ class Segment:
         chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
         how = how or self.ann.setting(limit).within(max(chosen / len(self.rows.ids), 1e-9))
         if how.candidates * SCAN >= chosen or how.candidates > self.ann.most:
-            return exact_engine.nearest_rows(metric, self.rows, queries, limit, allowed)
+            return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         positions = self.ann.candidates(queries, how.candidates, how.effort)
         good = self._good(positions, allowed)
         scores, ids = rescore(metric, self.rows, queries, positions, good, limit)
@@ -131,7 +134,7 @@ class Segment:
         assert self.ann is not None
         effort = self.ann.effort_within(queries, last, how.cosine)
         if effort is None:
-            return exact_engine.nearest_rows(metric, self.rows, queries, limit, allowed)
+            return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         wide = replace(how, effort=max(effort, how.effort), doubt=None)
         return self.search(metric, queries, limit, allowed, wide)
 
@@ -166,7 +169,8 @@ def rescore(
     limit: int,
 ) -> RowRankings:
     """The best of the good candidates (None: all) by their exact scores; ties go to the smaller id."""
-    scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
+    with rows.reading(positions):
+        scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
     if good is not None:
         scores[~good] = -np.inf
     scores, places = best_scores(scores, positions, limit)

@@ -64,6 +64,10 @@ class ServedQueries:
         now = time.monotonic()
         self._next = now + max(PAUSE, SHARE * (now - self._begun))
 
+    def wait(self, seconds: float) -> None:
+        """Check nothing for a while."""
+        self._next = time.monotonic() + seconds
+
     def recall(self) -> ServedRecall | None:
         """What the recall of late was; None: too few answers to tell."""
         with self._lock:

@@ -16,6 +16,7 @@ from jaxtyping import Float32
 
 from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, RowKind, RowRanking, Space
 from index.engines.faiss_engine import FaissEngine
+from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
@@ -298,6 +299,10 @@ class EngineSet:
         """The recall of what was served of late, by engine, where enough was asked again to tell."""
         recalls = {name: one.served.recall() for name, one in self._sealing().items()}
         return {name: recall for name, recall in recalls.items() if recall is not None}
+
+    def read_counts(self) -> dict[EngineKey, ReadCount]:
+        """What each engine that seals has read from files of vectors."""
+        return {name: one.read_count for name, one in self._sealing().items()}
 
     def close(self) -> None:
         """Close the engines."""

@@ -22,6 +22,7 @@ from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import ORIGIN_FILE, READER_FILES, TOKENIZER_FILE, open_text_reader
 from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError
+from multifold.scores import shorten
 from multifold.types import SIDES, Features, Metric, Side, Vectors
 
 FORMAT = 1
@@ -121,10 +122,7 @@ class Bundle:
         """Index vectors cut to one of the prefixes, as unit vectors."""
         if length not in self.prefixes:
             raise BundleError(f"bundle {self.name} was not trained for vectors of {length} numbers")
-        cut = vectors[:, :length]
-        lengths = np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        shortened: Float32[np.ndarray, "b k"] = cut / lengths
-        return shortened
+        return shorten(vectors, length)
 
     @property
     def vector_id(self) -> str:

@@ -13,6 +13,7 @@ class IndexSettings(Answer):
     type: str = described("auto, exact, or a FAISS factory string")
     device: str
     recall: float = described("target, measured when the index is built")
+    memory: str = described("auto, resident, or codes: vectors are read from files")
 
 
 class CollectionStatus(Answer, kw_only=True):

@@ -21,6 +21,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "Threads, processes and memory": (
         "threads", "batch", "queue", "cache", "decoders", "workers", "renderers",
+        "index_memory",
     ),
     "Search": ("lexical", "lexical_weight"),
     "Feedback and monitoring": ("feedback", "probe_every", "log"),

@@ -20,7 +20,7 @@ def test_the_document_shows_these_tables(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_document_names_the_figures() -> None:
     told = re.sub(r"(?<=\d),(?=\d{3})", "", DOC.read_text(encoding="utf-8"))
-    for value in (2572, 2424, 0.99, 2.08, 3.39, 1.44, 113.7, 3200):
+    for value in (2572, 291, 2424, 0.99, 2.08, 3.39, 1.44, 113.7, 44, 21.5):
         assert f"{value} " in told
 
 
@@ -33,6 +33,8 @@ def test_by_hand() -> None:
     assert scale.rendering_hours(figures, SHAPE, MILLION) == pytest.approx(12e6 / 113.7 / 3600)
     assert scale.rendering_hours(figures, PHOTO, MILLION) == 0
     assert scale.embedding_hours(figures, PHOTO, MILLION) == pytest.approx(1e6 * (3.39 + 1.44) / 3.6e6)
+    assert scale.written_rate(figures, PHOTO) == pytest.approx(1e6 / 87)
+    assert scale.COLUMNS["with codes: in memory, GB"](figures, SHAPE, MILLION) == pytest.approx(19 * 0.291)
     assert scale.search_ms(figures, PHOTO, MILLION) == pytest.approx(0.99)
     assert scale.search_ms(figures, PHOTO, MILLION / 4) == pytest.approx(0.99 / 2)
     assert scale.build_hours(figures, PHOTO, MILLION) == pytest.approx(4 * 58 / 3600)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from index.contracts import NO_ROW, Ids, IndexEngine, IndexEngineError, IndexPlan
+from index.contracts import NO_ROW, Ids, IndexEngine, IndexEngineError, IndexPlan, Memory
 from index.engines import exact_engine, faiss_engine
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
@@ -26,13 +26,15 @@ DIM = 3
 SOON = 64  # rows are sealed
 
 
-def faiss_of(type: str, dim: int, metric: Metric) -> FaissEngine:  # noqa: A002
-    return FaissEngine(dim, metric, IndexPlan(type, device="cpu", seal_at=SOON, flat_below=SOON))
+def faiss_of(type: str, dim: int, metric: Metric, memory: Memory = "resident") -> FaissEngine:  # noqa: A002
+    plan = IndexPlan(type, device="cpu", seal_at=SOON, flat_below=SOON, memory=memory)
+    return FaissEngine(dim, metric, plan)
 
 
 ENGINES: dict[str, Callable[[int, Metric], IndexEngine]] = {
     "exact": ExactEngine,
     "faiss": partial(faiss_of, "Flat"),
+    "files": partial(faiss_of, "Flat", memory="codes"),
     "milvus": milvus_of,
 }
 APPROXIMATE = ("HNSW8,SQ8", "IVF{cells},Flat", "SQ8")
@@ -288,9 +290,10 @@ def test_against_a_dict(make: Callable[[int, Metric], IndexEngine], metric: Metr
 
 
 @every_metric
+@pytest.mark.parametrize("memory", ["resident", "codes"])
 @pytest.mark.parametrize("type", APPROXIMATE)
-def test_approximate_types_against_a_dict(type: str, metric: Metric) -> None:  # noqa: A002
-    compare(partial(faiss_of, type), metric, soundly, examples=6)
+def test_approximate_types_against_a_dict(type: str, memory: Memory, metric: Metric) -> None:  # noqa: A002
+    compare(partial(faiss_of, type, memory=memory), metric, soundly, examples=6)
 
 
 @every_metric

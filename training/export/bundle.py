@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -65,7 +66,8 @@ def export_bundle(
         _write_canaries(encoder, views, captions)
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
-        report = bundle_report(draft, numbers)
+        lengths = directions.report_prefixes(encoder, observed, draft.prefixes)
+        report = bundle_report(draft, numbers, lengths)
         if rival is not None:
             differences = comparison.compare_recalls(
                 directions.directions(encoder, observed), rival.directions
@@ -79,7 +81,11 @@ def export_bundle(
         (aside / "report.md").write_text(report, encoding="utf-8")
         roots = [checkpoint.model.geometry.root(torch.from_numpy(one)) for one in _sides(observed).values()]
         geometry = replace(draft.geometry, root=tuple(torch.stack(roots).mean(0).tolist()))
-        bundles.save(replace(draft, geometry=geometry, evaluation=numbers))
+        bundles.save(
+            replace(
+                draft, geometry=geometry, evaluation={**numbers, **({"prefixes": lengths} if lengths else {})}
+            )
+        )
     return bundles.load(folder)
 
 
@@ -103,6 +109,7 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         views=prepare.view_spec(recipe),
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
+        prefixes=recipe.loss.nested,
     )
 
 
@@ -125,11 +132,18 @@ def _sides(observed: HeldOutFeatures) -> dict[str, np.ndarray]:
     return {"text": observed.text.features, "shape": observed.shape.pooled().features}
 
 
-def bundle_report(bundle: Bundle, numbers: Mapping[str, Mapping[str, object]]) -> str:
+Numbers: TypeAlias = Mapping[str, Mapping[str, object]]  # by direction and measure
+NO_PREFIXES: Mapping[str, Numbers] = MappingProxyType({})
+
+
+def bundle_report(bundle: Bundle, numbers: Numbers, prefixes: Mapping[str, Numbers] = NO_PREFIXES) -> str:
     keys = ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")
     lines = [f"# {bundle.name}", "", bundle.about, ""]
     lines += [f"| direction | {' | '.join(keys)} |".replace("_", " "), "|---" * (1 + len(keys)) + "|"]
-    for name, values in numbers.items():
+    shorter = {
+        f"{name}, first {k} numbers": one for k, some in prefixes.items() for name, one in some.items()
+    }
+    for name, values in {**numbers, **shorter}.items():
         shown = (values[key] for key in keys)
         cells = ["{} [{}, {}]".format(*one) if isinstance(one, list) else str(one) for one in shown]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")

@@ -21,6 +21,7 @@ class Geometry(nn.Module, ABC):
     name: str
     metric: Metric = "ip"
     start: Scale = Scale()  # of the temperature, where nothing else is asked for
+    nests: bool = False  # whether the first numbers of a feature can be compared as a shorter feature
 
     def __init__(self, feature_dim: int, dim: int, temperature: Temperature | RawTemperature) -> None:
         super().__init__()

@@ -16,6 +16,7 @@ class Clip(Geometry):
     """Cosine similarity with CLIP's temperature: 1/0.07 at the start, at most 100."""
 
     name = "clip"
+    nests = True
 
     def __init__(self, dim: int, start: Scale) -> None:
         super().__init__(dim, dim, Temperature(start))

@@ -234,7 +234,14 @@ class LossSection(RecipeSection):
     normalised: bool = False  # views and captions are brought to length one before they become one
     memory: Number = 0  # so many past observations of each side stand beside the batch
     block: Number = 0  # rows at once, for batches whose matrix is too large; 0: all
+    nested: tuple[Count, ...] = ()  # lengths that vectors can be cut to; each counts as much as the whole
     entailment: EntailmentSection = EntailmentSection()
+
+    @model_validator(mode="after")
+    def _check_nested(self) -> "LossSection":
+        if list(self.nested) != sorted(set(self.nested)):
+            raise ValueError(f"nested names lengths from short to long, each once, not {list(self.nested)}")
+        return self
 
     @property
     def sees(self) -> bool:

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
 from multifold.bundle.encoder import EncodedTexts
 from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
-from multifold.scores import VectorScorer, similarities
-from multifold.types import Features, PixelBatch, Vectors
+from multifold.scores import VectorScorer, shorten, similarities
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from training.data.views import ItemViews
 from training.retrieval.features import NO_FEATURES, FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
@@ -143,6 +143,37 @@ def available_directions(observed: HeldOutFeatures) -> list[Key]:
     if not len(observed.image):  # views stand in for photos: pooled ones are the shape, another direction
         keys = [key for key in keys if key[0] != "text_to_image" or key[1] == "each"]
     return [key for key in keys if all(map(len, parties(observed, key[0])))]
+
+
+@dataclass(frozen=True)
+class ShortenedEncoder:
+    """An encoder whose index vectors are cut to their first numbers, and made unit vectors again."""
+
+    whole: RetrievalEncoder
+    length: int
+
+    metric: ClassVar[Metric] = "ip"
+    query_signs: ClassVar[Vector | None] = None
+    rescores: ClassVar[bool] = False  # geometries that nest are compared as an index does
+
+    def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
+        return self.whole.rescore(query, candidates)
+
+    def pixels(self, batch: PixelBatch) -> Features:
+        return self.whole.pixels(batch)
+
+    def texts(self, texts: Sequence[str]) -> EncodedTexts:
+        return self.whole.texts(texts)
+
+    def vectors(self, features: Features) -> Vectors:
+        return shorten(self.whole.vectors(features), self.length)
+
+
+def report_prefixes(
+    encoder: RetrievalEncoder, observed: HeldOutFeatures, lengths: Sequence[int]
+) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """The same numbers, of vectors that are cut to each of these lengths."""
+    return {str(length): report(ShortenedEncoder(encoder, length), observed) for length in lengths}
 
 
 def report(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> Mapping[str, Mapping[str, Any]]:

@@ -184,6 +184,6 @@ def _status(service: CollectionService, listing: CollectionListing) -> Collectio
         items=collection.count(),
         observations=dict(collection.observations()),
         version=collection.version,
-        index=wire.IndexSettings(plan.type, plan.device, plan.recall),
+        index=wire.IndexSettings(plan.type, plan.device, plan.recall, plan.memory),
         trouble=None,
     )

@@ -14,9 +14,11 @@ from app.http.schemas.info import (
     InfoAnswer,
     LegSummary,
     LimitsSummary,
+    MemorySummary,
 )
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
+from index.contracts import AUTO
 from index.search.evidence import NAMES, SideModel
 from multifold.types import SIDES
 from multifold.wire.administration import FolderAnswer, FolderStatus
@@ -63,7 +65,26 @@ def _collection(service: CollectionService) -> CollectionSummary:
         version=one.version,
         rows=rows,
         sealed_rows=sealed,
+        memory=_memory(service),
         evidence={side: _evidence(evidence.of(side)) for side in SIDES},
+    )
+
+
+def _memory(service: CollectionService) -> MemorySummary:
+    one = service.collection
+    parts = [part for _, some in one.sealed().values() for part in some]
+    counts = [count for count in one.read_counts().values() if count.reads]
+    held = sum(part.rows * part.bytes_per_row for part in parts)
+    files = sum(part.rows * part.file_bytes_per_row for part in parts)
+    reads = sum(count.reads for count in counts)
+    return MemorySummary(
+        wanted=service.settings.index_memory if one.plan.memory == AUTO else one.plan.memory,
+        bytes_per_row=round(held / max(1, sum(part.rows for part in parts)), 1),
+        bytes=round(held),
+        file_bytes=round(files),
+        rows_per_read=round(sum(count.rows for count in counts) / max(1, reads), 1),
+        disk_bytes=sum(count.bytes for count in counts),
+        waiting=round(max((count.waiting for count in counts), default=float(files > 0)), 3),
     )
 
 

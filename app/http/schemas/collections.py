@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.http.schemas.request import RequestBody, example, optional
-from index.contracts import AUTO, Device, IndexPlan
+from index.contracts import AUTO, Device, IndexPlan, Memory
 
 
 class IndexBody(RequestBody):
@@ -18,6 +18,7 @@ class IndexBody(RequestBody):
     recall: Annotated[float, Field(gt=0, le=1, description="target, measured when the index is built")] = (
         IndexPlan().recall
     )
+    memory: Memory = Field("auto", description="all of it (resident), or codes with vectors in files")
 
 
 class CollectionBody(RequestBody):

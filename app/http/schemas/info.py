@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from index.contracts import Memory
 from multifold.types import ConfidenceBasis, Kind, Leg, Side
 from multifold.wire.administration import FolderStatus
 
@@ -45,6 +46,18 @@ class EvidenceSummary(BaseModel):
     legs: dict[Leg, LegSummary]
 
 
+class MemorySummary(BaseModel):
+    """What the sealed rows of all indexes take, and what was read of those that are in files."""
+
+    wanted: Memory = Field(description="by the collection, or else by the setting index_memory")
+    bytes_per_row: float = Field(description="in memory, on average; 0 without sealed rows")
+    bytes: int = Field(description="in memory")
+    file_bytes: int = Field(description="of vectors that are read from files")
+    rows_per_read: float = Field(description="read from files for one query or block of rows, on average")
+    disk_bytes: int = Field(description="that the disk gave for them since the start")
+    waiting: float = Field(description="share of late reads that waited for the disk: 1 on a cold start")
+
+
 class CollectionSummary(BaseModel):
     """What is searched."""
 
@@ -53,6 +66,7 @@ class CollectionSummary(BaseModel):
     version: int
     rows: int = Field(description="vectors in all indexes")
     sealed_rows: int = Field(description="those with an index that is built; each other one is compared")
+    memory: MemorySummary
     evidence: dict[Side, EvidenceSummary]  # of the target "item", by the side of the query
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.encoding.observations import ObservationEncoder
 from index.collection import Collection, CollectionError
-from index.search.evidence import UNFITTED, EvidenceModel
+from index.search.evidence_model import UNFITTED, EvidenceModel
 from multifold.errors import MultifoldError
 from multifold.types import Features
 

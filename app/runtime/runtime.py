@@ -51,7 +51,7 @@ from app.search.query import (
     side_of,
 )
 from index.registry import DEFAULT, MAIN
-from index.search.evidence import UNFITTED
+from index.search.evidence_model import UNFITTED
 from index.search.search import SearchRequest
 from index.store.filters import Filter
 from multifold.types import ConfidenceBasis, Hit, Item

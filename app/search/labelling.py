@@ -12,7 +12,8 @@ from app.collections.machine_tags import tags_in
 from app.errors import ApiError
 from app.search.query import EncodedPart, ItemQueryPart, QueryPart, TextQueryPart
 from index.contracts import Ids
-from index.search.evidence import LEGS, WHOLE, EvidenceModel, EvidenceQuery
+from index.search.evidence import WHOLE, EvidenceQuery
+from index.search.evidence_model import LEGS, EvidenceModel
 from index.search.labels import Answers, LabelChances, LabelQuery, LabelScorer, LegTable, judge_labels
 from index.search.reranking import OutsideThing, RankedCandidate, RerankCandidate, rerank
 from index.search.search import SearchRequest, check_query, engine_query

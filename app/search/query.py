@@ -21,7 +21,7 @@ from app.http.schemas.search import LexicalMode, SearchOptions
 from app.operations.telemetry import Telemetry
 from app.settings import Settings
 from index.collection import Collection
-from index.search.evidence import EvidenceModel
+from index.search.evidence_model import EvidenceModel
 from index.search.search import SearchRequest
 from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.bundle.calibration import CalibrationCurve, pair_name

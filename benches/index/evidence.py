@@ -27,18 +27,9 @@ from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
 from index.contracts import Ids
-from index.search.evidence import (
-    COLUMNS,
-    LEGS,
-    NAMES,
-    RING,
-    EvidenceQuery,
-    EvidenceTable,
-    RankedRing,
-    SideModel,
-)
-from index.search.evidence_confidence import find_rivals
+from index.search.evidence import RING, EvidenceQuery, EvidenceTable, RankedRing
 from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
+from index.search.evidence_model import COLUMNS, LEGS, NAMES, SideModel, find_rivals
 from index.search.evidence_questions import questions, read_known_items
 from index.search.search import engine_query
 from index.store.item_rows import read_summaries

@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 from benches.reporting import head, row
 from index.collection import Collection
-from index.search.evidence import NAMES, UNFITTED, EvidenceModel, EvidenceScorer
+from index.search.evidence import EvidenceScorer
+from index.search.evidence_model import NAMES, UNFITTED, EvidenceModel
 from index.search.search import Searcher, SearchRequest
 from multifold.bundle.encoder import Encoder
 from multifold.types import Features, Item, LexicalQuery, Observation, Query, Target

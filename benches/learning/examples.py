@@ -21,7 +21,7 @@ from benches.index.evidence_worlds import AskingPart, WorldOptions, make_world
 from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
-from index.search.evidence import EvidenceModel
+from index.search.evidence_model import EvidenceModel
 from index.search.search import SearchRequest
 from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError

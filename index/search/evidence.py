@@ -11,9 +11,8 @@ strangers, by which scores are standardised. Deeper pages come from a wider ring
 behind the former ones, so pages continue one another.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -23,7 +22,17 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids
 from index.engines.exact_engine import sort_unique
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
-from index.search.evidence_confidence import CONFIDENCE_PRIOR, Evidence, Rivals, confidence_facts, find_rivals
+from index.search.evidence_model import (
+    LEGS,
+    NAMES,
+    PLACES,
+    Evidence,
+    Rivals,
+    SideModel,
+    Weights,
+    find_rivals,
+    weights_for_query,
+)
 from index.search.examples import ExampleScorer
 from index.search.standard_scores import standardise
 from index.store.browse import sample_editions
@@ -32,28 +41,12 @@ from index.texts.words import WordIndex
 from multifold.errors import needs_extra
 from multifold.types import SIDES, Leg, Pooling, Side
 
-LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
-# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
-# short" falls with them; "words all" is what they say together, where an item has nearly all of them.
-COLUMNS: Mapping[Leg, tuple[str, ...]] = {
-    "text": ("text", "text long"),
-    "image": ("image", "image long"),
-    "shape": ("shape", "shape long"),
-    "words": ("words", "words all", "words short"),
-    "reader": ("reader", "reader long"),
-}
-NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
-PLACES: Mapping[Leg, slice] = {
-    leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
-}
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
 Values: TypeAlias = Float32[np.ndarray, " n"]
-Weights: TypeAlias = Float64[np.ndarray, " w"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
-RULES = 3  # another number fits every stored model again
 RING = 128  # candidates that each leg gives at first
 WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
@@ -62,101 +55,6 @@ STRANGERS = 256  # items that scores are standardised by
 SENTENCE = 12  # words of a query that is long
 WHOLE = 0.999  # of the rarity of a query's words
 NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
-
-# Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
-PRIOR: Mapping[Side, Mapping[str, float]] = {
-    "text": {
-        "text": 0.1, "text long": 0.1, "image": 0.2, "image long": 0.4, "shape": 0.2, "shape long": 0.4,
-        "words": 0.3, "words all": 0.4, "words short": 0.5, "reader": 0.1, "reader long": 0.1,
-    },
-    "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
-    "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
-}  # fmt: skip
-PRIOR_SPREAD = 0.4
-ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
-# Nothing is learned of queries whose words no item has much of, such as those in another language than the
-# captions. Pictures have at least these weights for them, and words half of theirs.
-STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
-UNHEARD, FAMILIAR = 0.1, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
-
-
-@dataclass(frozen=True)
-class LegQuality:
-    """What a leg is worth: the recall of the whole evidence without it, and why it is switched off."""
-
-    recall_alone: float
-    recall_without: float
-    off: str | None = None
-
-
-@dataclass(frozen=True)
-class SideModel:
-    """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
-
-    weights: Weights
-    confidence: tuple[float, ...] = CONFIDENCE_PRIOR  # of the facts that it rests on
-    queries: int = 0  # that it was fitted on
-    recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
-    legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
-    judgements: int = 0  # of people, that are among them
-
-    def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
-        """The confidence of each item."""
-        facts = confidence_facts(evidence, whole, rivals)
-        chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
-        return chances
-
-
-LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
-HALVED = np.where(np.isin(NAMES, COLUMNS["words"]), 0.5, 0.0)
-
-
-def prior_weights(side: Side) -> Weights:
-    """The weights of a side before anything is fitted."""
-    return np.array([PRIOR[side].get(name, 0.0) for name in NAMES])
-
-
-@dataclass(frozen=True)
-class EvidenceModel:
-    """The models of a collection by the side of the query."""
-
-    sides: Mapping[Side, SideModel] = field(default_factory=dict)
-    items: int = 0  # that it was fitted on
-    version: int = 0  # of the collection then
-
-    def of(self, side: Side) -> SideModel:
-        """The model of queries of this side."""
-        return self.sides.get(side) or SideModel(prior_weights(side))
-
-    def to_json(self) -> str:
-        """The model as it is stored."""
-        sides = {
-            side: asdict(one) | {"weights": dict(zip(NAMES, one.weights.tolist(), strict=True))}
-            for side, one in self.sides.items()
-        }
-        return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
-
-    @classmethod
-    def from_json(cls, note: str) -> "EvidenceModel | None":
-        """A stored model; None if it was fitted by other rules."""
-        fields = json.loads(note)
-        if fields.get("rules") != RULES:
-            return None
-        sides = {
-            side: SideModel(
-                np.array([one["weights"][name] for name in NAMES]),
-                tuple(one["confidence"]),
-                one["queries"],
-                one["recall"],
-                {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
-                one["judgements"],
-            )
-            for side, one in fields["sides"].items()
-        }
-        return cls(sides, fields["items"], fields["version"])
-
-
-UNFITTED = EvidenceModel()
 
 
 def no_sizes(editions: Ids) -> Ids:
@@ -220,9 +118,7 @@ class EvidenceTable:
 
     def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
-        strange = float(np.clip((FAMILIAR - self.heard) / (FAMILIAR - UNHEARD), 0, 1))
-        strange *= min(1.0, int(self.strangers.sum()) / ENOUGH_STRANGERS)
-        weights = np.maximum(weights * (1 - strange * HALVED), strange * LEAST)
+        weights = weights_for_query(weights, self.heard, int(self.strangers.sum()))
         raw = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
         others = np.flatnonzero(self.strangers)
         if len(others):  # the first of them may be what is meant, which is no stranger

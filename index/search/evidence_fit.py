@@ -19,24 +19,22 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from index.contracts import Ids, Space
-from index.search.evidence import (
+from index.search.evidence import EvidenceQuery, EvidenceScorer, EvidenceTable, LegScores, no_sizes
+from index.search.evidence_model import (
     COLUMNS,
+    CONFIDENCE_PRIOR,
     LEGS,
     NAMES,
     PLACES,
     PRIOR_SPREAD,
     EvidenceModel,
-    EvidenceQuery,
-    EvidenceScorer,
-    EvidenceTable,
     LegQuality,
-    LegScores,
     SideModel,
     Weights,
-    no_sizes,
+    confidence_facts,
+    find_rivals,
     prior_weights,
 )
-from index.search.evidence_confidence import CONFIDENCE_PRIOR, confidence_facts, find_rivals
 from index.search.evidence_questions import (
     Question,
     QuestionKind,

@@ -13,15 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from index.contracts import Space
-from index.search.evidence import (
-    LEGS,
-    EvidenceQuery,
-    EvidenceScorer,
-    LegScores,
-    SideModel,
-    no_sizes,
-)
-from index.search.evidence_confidence import find_rivals
+from index.search.evidence import EvidenceQuery, EvidenceScorer, LegScores, no_sizes
+from index.search.evidence_model import LEGS, SideModel, find_rivals
 from index.texts.contracts import ItemTexts
 from multifold.scores import VectorScorer, similarities
 from multifold.types import Leg, Mix, Side, Vector, Vectors

@@ -16,15 +16,8 @@ from index.contracts import Ids, QueryError, Space
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
-from index.search.evidence import (
-    UNFITTED,
-    EvidenceHit,
-    EvidenceModel,
-    EvidenceQuery,
-    EvidenceScorer,
-    StrangerSample,
-    no_sizes,
-)
+from index.search.evidence import EvidenceHit, EvidenceQuery, EvidenceScorer, StrangerSample, no_sizes
+from index.search.evidence_model import UNFITTED, EvidenceModel
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides

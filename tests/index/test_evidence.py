@@ -8,14 +8,14 @@ import pytest
 
 from index.collection import Collection
 from index.search import evidence, standard_scores
-from index.search.evidence import (
+from index.search.evidence import EvidenceTable
+from index.search.evidence_model import (
     LEGS,
     NAMES,
     PLACES,
     RULES,
     UNFITTED,
     EvidenceModel,
-    EvidenceTable,
     SideModel,
     prior_weights,
 )

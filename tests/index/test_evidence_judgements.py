@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search.evidence import NAMES
 from index.search.evidence_fit import TrialMaker
+from index.search.evidence_model import NAMES
 from index.search.evidence_questions import judged_questions
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.types import Features, Item, Verdict

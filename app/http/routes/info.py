@@ -19,7 +19,7 @@ from app.http.schemas.info import (
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
 from index.contracts import AUTO
-from index.search.evidence import NAMES, SideModel
+from index.search.evidence_model import NAMES, SideModel
 from multifold.types import SIDES
 from multifold.wire.administration import FolderAnswer, FolderStatus
 from renderers.contracts import DEFAULT_LIMITS

@@ -26,7 +26,7 @@ from app.runtime.runtime import CollectionRuntime
 from app.search import labelling
 from app.search.labelling import Label, as_candidate
 from app.search.query import EncodedPart, ItemQueryPart, QueryPart, search_request, side_of
-from index.search.evidence import LEGS
+from index.search.evidence_model import LEGS
 from multifold.analysis.zero_shot import PROMPTS, fill_prompts
 from multifold.types import ConfidenceBasis, Leg
 from multifold.wire import labels as wire

@@ -1,0 +1,168 @@
+"""What is fitted of evidence: the weights of the legs of a search, and the confidence of its hits."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from multifold.types import Leg, Side
+
+Weights: TypeAlias = Float64[np.ndarray, " w"]
+Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
+CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, before anything is fitted
+GAIN_LIMITS, LEAD_LIMIT = (-10.0, 12.0), 6.0  # nats
+
+LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
+# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
+# short" falls with them; "words all" is what they say together, where an item has nearly all of them.
+COLUMNS: Mapping[Leg, tuple[str, ...]] = {
+    "text": ("text", "text long"),
+    "image": ("image", "image long"),
+    "shape": ("shape", "shape long"),
+    "words": ("words", "words all", "words short"),
+    "reader": ("reader", "reader long"),
+}
+NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
+PLACES: Mapping[Leg, slice] = {
+    leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
+}
+RULES = 3  # another number fits every stored model again
+
+# Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
+PRIOR: Mapping[Side, Mapping[str, float]] = {
+    "text": {
+        "text": 0.1, "text long": 0.1, "image": 0.2, "image long": 0.4, "shape": 0.2, "shape long": 0.4,
+        "words": 0.3, "words all": 0.4, "words short": 0.5, "reader": 0.1, "reader long": 0.1,
+    },
+    "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
+    "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
+}  # fmt: skip
+PRIOR_SPREAD = 0.4
+ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
+# Nothing is learned of queries whose words no item has much of, such as those in another language than the
+# captions. Pictures have at least these weights for them, and words half of theirs.
+STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
+UNHEARD, FAMILIAR = 0.1, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
+LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
+HALVED = np.where(np.isin(NAMES, COLUMNS["words"]), 0.5, 0.0)
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What the evidence for an item is compared with: that of the first two, and of all items together."""
+
+    items: int
+    best: float
+    second: float
+    everything: float
+    length: float  # of the query
+
+
+def find_rivals(evidence: Evidence, items: int, length: float) -> Rivals:
+    """Those of candidates among so many items; the evidence of the other items is nothing."""
+    second, best = (
+        np.sort(np.append(evidence, [0.0, 0.0]))[-2:] if len(evidence) < 2 else np.sort(evidence)[-2:]
+    )
+    everything = np.logaddexp.reduce(np.append(evidence, np.log(max(items - len(evidence), 1))))
+    return Rivals(items, float(best), float(second), float(everything), length)
+
+
+def confidence_facts(
+    evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
+) -> Float64[np.ndarray, "n 7"]:
+    """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
+    evidence of all, by how much it leads or trails, whether all words of the query are in the item, in how
+    many items, the length of the query, and a constant.
+    """
+    gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
+    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], 0)
+    lead = np.where(evidence >= rivals.best, rivals.best - rivals.second, evidence - rivals.best)
+    peers = np.log(max(1, int(whole.sum())))
+    length = np.full(len(evidence), rivals.length)
+    lead = np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT)
+    return np.stack([gain, share, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
+
+
+@dataclass(frozen=True)
+class LegQuality:
+    """What a leg is worth: the recall of the whole evidence without it, and why it is switched off."""
+
+    recall_alone: float
+    recall_without: float
+    off: str | None = None
+
+
+@dataclass(frozen=True)
+class SideModel:
+    """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
+
+    weights: Weights
+    confidence: tuple[float, ...] = CONFIDENCE_PRIOR  # of the facts that it rests on
+    queries: int = 0  # that it was fitted on
+    recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
+    legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
+    judgements: int = 0  # of people, that are among them
+
+    def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
+        """The confidence of each item."""
+        facts = confidence_facts(evidence, whole, rivals)
+        chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
+        return chances
+
+
+def prior_weights(side: Side) -> Weights:
+    """The weights of a side before anything is fitted."""
+    return np.array([PRIOR[side].get(name, 0.0) for name in NAMES])
+
+
+def weights_for_query(weights: Weights, heard: float, strangers: int) -> Weights:
+    """Those of a query of which an item has this share of the rarity, at most, among so many strangers."""
+    strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
+    strange *= min(1.0, strangers / ENOUGH_STRANGERS)
+    return np.maximum(weights * (1 - strange * HALVED), strange * LEAST)
+
+
+@dataclass(frozen=True)
+class EvidenceModel:
+    """The models of a collection by the side of the query."""
+
+    sides: Mapping[Side, SideModel] = field(default_factory=dict)
+    items: int = 0  # that it was fitted on
+    version: int = 0  # of the collection then
+
+    def of(self, side: Side) -> SideModel:
+        """The model of queries of this side."""
+        return self.sides.get(side) or SideModel(prior_weights(side))
+
+    def to_json(self) -> str:
+        """The model as it is stored."""
+        sides = {
+            side: asdict(one) | {"weights": dict(zip(NAMES, one.weights.tolist(), strict=True))}
+            for side, one in self.sides.items()
+        }
+        return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
+
+    @classmethod
+    def from_json(cls, note: str) -> "EvidenceModel | None":
+        """A stored model; None if it was fitted by other rules."""
+        fields = json.loads(note)
+        if fields.get("rules") != RULES:
+            return None
+        sides = {
+            side: SideModel(
+                np.array([one["weights"][name] for name in NAMES]),
+                tuple(one["confidence"]),
+                one["queries"],
+                one["recall"],
+                {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
+                one["judgements"],
+            )
+            for side, one in fields["sides"].items()
+        }
+        return cls(sides, fields["items"], fields["version"])
+
+
+UNFITTED = EvidenceModel()

@@ -32,6 +32,7 @@ from index.store import browse, feedback
 from index.store.blobs import Blobs
 from index.store.browse import Choice, ItemOrder, NumberSpan, ValueCount
 from index.store.checksums import StoredDamage, find_damage_after
+from index.store.database import StoreError
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
@@ -99,9 +100,8 @@ class Collection(AbstractContextManager["Collection"]):
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others see while we write.
 
-        `plan` is used instead of the collection's own, `memory` where that leaves it open. A `database`
-        (postgresql://…) has the items, for any number of processes; a `bucket` (s3://…) the pictures, else
-        the folder, which they then share. A `cluster` searches what asks for it or for no type of index.
+        `plan` goes before the collection's own, `memory` holds where that is open; `probes` measure it. The items
+        are in a `database` and pictures in a `bucket`, else in the folder. A `cluster` searches what asks for it.
         """
         if database is None:
             refuse_network(folder)
@@ -250,9 +250,9 @@ class Collection(AbstractContextManager["Collection"]):
                 self._derived.catch_up(self._store)
                 again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
-        if None in found:
-            raise CollectionError("The index does not keep up with the changes: try again.")
-        return [hits for hits in found if hits is not None]
+        if len(answers := [hits for hits in found if hits is not None]) < len(asks):
+            raise StoreError("The index does not keep up: try again, or ask `multifold index verify`.")
+        return answers
 
     def snapshot(self, path: Path, *, pictures: bool = True) -> SnapshotReport:
         """All of it as it is now, in one new file. Changes go on meanwhile."""

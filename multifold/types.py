@@ -66,6 +66,7 @@ class Item:
     files: tuple[str, ...] = ()  # keys of the originals that its views are of
     notes: tuple[str, ...] = ()  # what was lost when its mesh was drawn, such as a texture
     damaged: tuple[Observation, ...] = ()  # left out of the others: not what was written
+    whole: bool = True  # else its payload and files are not what was written, and left out
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from renderers.contracts import LOOK, RenderEngineError
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
+from tests.waiting import PATIENCE
 from training.data.furniture.generator import make
 from training.data.furniture.gltf import glb
 from training.evaluate.explanation import delete_cells, delete_words, matching_pairs
@@ -132,7 +133,7 @@ def test_it_knows_furniture_by_the_views_of_other_engines(name: str) -> None:
 def seen_by(encoder: Encoder, engine: str, meshes: list[bytes]) -> Float32[np.ndarray, "n d"]:
     """One unit feature for each mesh, from the views of this engine."""
     spec, rows = encoder.bundle.views, []
-    with Sandbox(1, engine=engine) as sandbox:
+    with Sandbox(1, seconds=PATIENCE, engine=engine) as sandbox:
         for mesh in meshes:
             views = sandbox.render(mesh, ".glb", spec.rig, spec.size, spec.background, spec.up)
             squares = np.stack([pixels(Image.fromarray(view), encoder.bundle.image) for view in views])

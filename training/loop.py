@@ -16,9 +16,9 @@ from multifold.errors import MultifoldError
 from training import checkpoint, prepare, towers, validation
 from training.batches import TrainingBatch, TrainingItems
 from training.distributed import SINGLE_PROCESS, ProcessRank
-from training.recipes.schema import Recipe, with_steps_for
+from training.recipes.schema import Recipe, begins_with_weights, with_steps_for
 from training.run import TrainingRun
-from training.run_log import RunLog
+from training.run_log import METRICS, RunLog
 from training.towers.tokenizers import TrainedTokenizer
 from training.validation import ValidationSet
 
@@ -56,6 +56,8 @@ def train_recipe(
     if groups.cut and ranks.is_first:
         context = recipe.text.context
         print(f"{groups.cut} texts are longer than [text] context = {context} tokens, and are cut there")
+    if recipe.train.steps <= recipe.train.warmup and ranks.is_first:
+        print(f"the warm-up takes all of the {recipe.train.steps} steps: the full rate is never reached")
     if ranks.is_first:
         steps = recipe.train.steps - (0 if stored is None or stored.run is None else stored.run["step"])
         shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
@@ -90,6 +92,8 @@ def train(
         run.model.image.compile()
         run.model.text.compile()
     with RunLog(out, run) if ranks.is_first else nullcontext() as log:
+        if log is not None and held_out is not None and not run.step and begins_with_weights(recipe):
+            keep_best(run, held_out, log, out)  # what it begins with may be better than what it learns
         while run.step < recipe.train.steps:
             batch = next(run.batches)
             run.step += 1
@@ -101,14 +105,22 @@ def train(
             if log is not None:
                 log.step(run, loss)
                 if held_out is not None and due:
-                    numbers = held_out.measure(run.model)
-                    log.validation(run.step, numbers)
-                    if (score := validation.score(numbers, recipe.validation.measure)) > run.best:
-                        run.best = score
-                        checkpoint.save_checkpoint(out / BEST, run.checkpoint)
+                    keep_best(run, held_out, log, out)
             if run.step % recipe.train.save_every == 0:
                 run.save(out / LAST)
-    return _finish(run, out)
+    path = _finish(run, out)
+    if held_out is not None and ranks.is_first:
+        print(validation.outcome(out / METRICS, recipe.validation.measure, len(held_out.captions)))
+    return path
+
+
+def keep_best(run: TrainingRun, held_out: ValidationSet, log: RunLog, out: Path) -> None:
+    """Measure on the val split; the best step is kept, the later one of two alike."""
+    numbers = held_out.measure(run.model)
+    log.validation(run.step, numbers)
+    if (score := validation.score(numbers, run.recipe.validation.measure)) >= run.best:
+        run.best = score
+        checkpoint.save_checkpoint(out / BEST, run.checkpoint)
 
 
 def step(run: TrainingRun, batch: TrainingBatch) -> float:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from training.run import TrainingRun
 
 MEGABYTE = 2**20
+METRICS = "metrics.jsonl"
 
 
 class RunLog:
@@ -23,7 +24,7 @@ class RunLog:
         train = run.recipe.train
         self.every, self.last, self.items = train.log_every, train.steps, train.items
         self.begun, self.before = time.monotonic(), run.seconds
-        self.lines = _opened(folder / "metrics.jsonl", run.step)
+        self.lines = _opened(folder / METRICS, run.step)
         self.board = _board(folder, run.step)
         total, done = train.steps * train.items, run.step * train.items
         self.bar = tqdm(total=total, initial=done, unit="item", unit_scale=True, desc=folder.name)

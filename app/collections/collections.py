@@ -113,10 +113,9 @@ class CollectionService:
             return WrittenItem(item, warnings, self.collection.upsert([item]))
 
     def repair(self, name: str) -> None:
-        """Make the damaged features of an item anew, from its texts and pictures."""
+        """Write an item again as far as it is known: its damaged features from its texts and pictures."""
         with self.writing:
-            item = self.collection.get(name)
-            if item is not None and item.damaged:
+            if (item := self.collection.get(name)) is not None:
                 self.collection.upsert([self.repaired(item)])
 
     def repaired(self, item: Item) -> Item:

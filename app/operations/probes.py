@@ -93,7 +93,7 @@ def _check_stored(service: CollectionService, after: int) -> tuple[int, int, int
         told = "; ".join(map(str, parts))
         try:
             if not all(one.mendable for one in parts):
-                raise ItemError("write the item again")
+                raise ItemError("write it again")
             service.repair(name)
         except MultifoldError as error:
             log.error("%s; it cannot be made anew: %s", told, error)

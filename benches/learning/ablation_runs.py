@@ -14,15 +14,14 @@ import numpy as np
 from jaxtyping import UInt8
 
 import training.recipes
+from benches.learning import caption_runs
 from benches.learning.ablation import STUDIES, studies
 from benches.reporting import head, row
 from multifold.manifest import ManifestEntry
-from multifold.metrics import ranks, recall_at_k
 from training import checkpoint, loop, prepare
-from training.evaluate.ablation import CUTS, AblationRun, ablation_rows, read_runs
+from training.evaluate.ablation import AblationRun, ablation_rows, item_hits, read_runs
 from training.recipes.library import merge
 from training.recipes.schema import Recipe, parse_recipe
-from training.retrieval.directions import directions, encode
 from training.retrieval.encoder import TorchEncoder
 
 RECIPE = Path(training.recipes.__file__).parent / "ablation.toml"
@@ -33,6 +32,10 @@ Changes: TypeAlias = Mapping[str, Mapping[str, Any]]  # section of the recipe ->
 
 def run(args: argparse.Namespace) -> int:
     """Make the missing runs, then print a table of each study."""
+    if "captions" in args.study:
+        caption_runs.run(args)
+    args.study = [study for study in args.study if study != "captions"]
+    args.seeds = args.seeds or [0, 1, 2]
     args.out.mkdir(parents=True, exist_ok=True)
     log = args.out / "results.jsonl"
     results = read_runs(log)
@@ -106,12 +109,9 @@ def test_checkpoint(
         held_out = [_held_out(recipe, seed, cache) for seed in sets]
         captions = [entry.texts for entries, _ in held_out for entry in entries]
         views = np.concatenate([pictures for _, pictures in held_out])
-        for name, direction in directions(encoder, encode(encoder, views, captions)).items():
-            places = ranks(direction.scores, direction.relevant)
-            counts = np.bincount(direction.items)
-            for k in CUTS:
-                shares = np.bincount(direction.items, recall_at_k(places, k)) / counts
-                hits.setdefault(name, {}).setdefault(f"R@{k}", []).extend(shares.round(4).tolist())
+        for name, columns in item_hits(encoder, views, captions).items():
+            for column, shares in columns.items():
+                hits.setdefault(name, {}).setdefault(column, []).extend(shares)
     return hits
 
 

@@ -2,8 +2,8 @@
 
     multifold bench losses
 
-All of one table are measured in one run, in turn, so that they meet the same machine; a time is the median of
-forward and backward. Memory is the peak of a process of its own, less what it had before the loss.
+All of one table are measured in one run, in turn, so that they meet the same machine; a time is the median
+processor time of forward and backward. Memory is the peak of a process of its own, less what it had before.
 """
 
 import argparse

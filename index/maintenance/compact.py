@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from index.contracts import CollectionLocation
 from index.maintenance.snapshot import named_blob_keys
 from index.store.blobs import Blobs
+from index.store.checksums import find_damage
+from index.store.database import StoreError
 from index.store.folder_locks import WriterLock, allow_blob_removal
 from index.store.store import Store, open_blobs, refuse_missing
 
@@ -47,6 +49,11 @@ def _clear(store: Store, blobs: Blobs) -> tuple[int, int]:
     before = blobs.size()
     blobs.sweep()
     with store.moment() as now:
+        if damage := next((one for one in find_damage(now) if not one.mendable), None):
+            raise StoreError(
+                f"{damage}. It may have named a picture, so none is removed: write what "
+                "`multifold index verify` lists again, or restore a snapshot."
+            )
         needed = set(named_blob_keys(now))
     unneeded = [key for key in blobs.all() if key not in needed]
     blobs.remove(unneeded)

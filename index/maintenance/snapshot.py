@@ -18,14 +18,16 @@ from index.store import feedback
 from index.store.blobs import BlobError, Blobs
 from index.store.checksums import find_damage
 from index.store.copying import sqlite_copy
+from index.store.database import StoreError
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import count_rows, parse_files
 from index.store.metadata import last_change
+from index.store.row_checksums import is_whole_item
 from index.store.schema import VERSION, items, observations
 from index.store.store import Store
 from multifold.bundle.bundle import file_hash
 from multifold.durable import replace_file, temporary_path
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, select
@@ -36,7 +38,7 @@ ProgressCallback = Callable[[int], object]
 HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
 
 
-class SnapshotError(MultifoldError):
+class SnapshotError(StoreError):
     """A snapshot cannot be taken or restored; says why."""
 
 
@@ -101,9 +103,9 @@ def take_snapshot(
 def named_blob_keys(connection: Connection) -> list[str]:
     """The keys of all blobs that a store names, each once, sorted."""
     named = select(observations.c.blob).where(observations.c.blob.is_not(None)).distinct()
-    files = connection.scalars(select(items.c.files).where(items.c.files.is_not(None)))
+    whole = filter(is_whole_item, connection.execute(select(items).where(items.c.files.is_not(None))))
     queries = feedback.blob_keys(connection)
-    originals = chain.from_iterable(parse_files(one)[0] for one in files)
+    originals = chain.from_iterable(parse_files(one.files)[0] for one in whole)
     return sorted({*connection.scalars(named), *originals, *queries})
 
 

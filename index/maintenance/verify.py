@@ -14,7 +14,7 @@ from index.store.blobs import BlobError, Blobs
 from index.store.checksums import find_damage
 from index.store.folder_locks import keep_blobs
 from index.store.item_rows import FEATURE_DTYPE
-from index.store.metadata import ChangesSince, last_change
+from index.store.metadata import ACTIONS, ChangesSince, last_change, pruned_until
 from index.store.schema import changes, items, observations
 from index.store.store import Store
 from multifold.errors import needs_extra
@@ -32,6 +32,7 @@ def find_store_problems(blobs: Blobs, store: Store) -> Iterator[str]:
     with keep_blobs(blobs.home), store.moment() as now:
         yield from store.unsound()
         yield from _counts(now)
+        yield from _log(now)
         yield from _features(now, store.feature_length)
         yield from _pictures(now, blobs)
 
@@ -48,6 +49,23 @@ def _counts(now: Connection) -> Iterator[str]:
         highest = now.scalar(select(func.max(column))) or 0
         if highest > last:
             yield f"The clock stands at {last}, and {what} has the number {highest}."
+    if last > max(highest, pruned_until(now)):
+        yield f"The clock stands at {last}, and the log ends before."
+
+
+def _log(now: Connection) -> Iterator[str]:
+    """Each change ended what the one before it had made of its item; the last ones made what is there."""
+    pruned = pruned_until(now)
+    editions: dict[str, int | None] = {}
+    for change in now.execute(select(changes).order_by(changes.c.sequence)):
+        known = not pruned or change.item in editions
+        if change.action not in ACTIONS or (known and change.replaced != editions.get(change.item)):
+            yield f"Change {change.sequence} in the log does not follow from those before it."
+        editions[change.item] = change.sequence if change.action == "upsert" else None
+    living = {row.id: row.edition for row in now.execute(select(items.c.id, items.c.edition))}
+    for name in sorted(living.keys() | editions.keys()):
+        if living.get(name, 0) != (editions.get(name) or 0) and (name in editions or not pruned):
+            yield f"Item {name!r} is not what the log of changes has made of it."
 
 
 def _features(now: Connection, length: int | None) -> Iterator[str]:

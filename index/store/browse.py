@@ -8,7 +8,7 @@ stand as they were written. A page ends with a mark, which begins the next one.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from index.contracts import QueryError
 from index.store import item_rows
 from index.store.filters import Condition, Filter, filter_condition
 from index.store.item_rows import VALUES, FactValue, ValueKind, is_storable, observation_of
+from index.store.row_checksums import is_sound, is_whole_item
 from index.store.schema import LONGEST_KEY, TableRow, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation
@@ -26,6 +27,7 @@ with needs_extra("serve"):
     from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, true
 
 
+DAMAGED_ROW = f"its payload and its list of files are damaged, and left out: {item_rows.ANEW}"
 Choice: TypeAlias = Filter | list[str] | None  # of items: by a filter or by their ids; None: all
 
 
@@ -121,8 +123,10 @@ def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
 
 
 def _item_of(row: TableRow, its: Sequence[Any]) -> Item:
-    sound = tuple(observation_of(one) for one in its if item_rows.is_sound(one))
-    damaged = tuple(_damaged_observation(one) for one in its if not item_rows.is_sound(one))
+    sound = tuple(observation_of(one) for one in its if is_sound(one))
+    damaged = tuple(_damaged_observation(one) for one in its if not is_sound(one))
+    if not is_whole_item(tuple(row.values())):
+        return Item(row["id"], sound, {}, notes=(DAMAGED_ROW,), damaged=damaged, whole=False)
     payload, (files, notes) = item_rows.payload(row["payload"]), item_rows.parse_files(row["files"])
     return Item(row["id"], sound, payload, files, notes, damaged)
 
@@ -137,8 +141,7 @@ def read_item(connection: Connection, name: str) -> Item | None:
 
 def _damaged_observation(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
     """What is left of one: its text or picture only if that is what was written."""
-    text, blob = (row.text, row.blob) if item_rows.is_whole(row) else (None, None)
-    return Observation(row.kind, row.ordinal, np.empty(0, np.float32), text, blob)
+    return replace(observation_of(row), feature=np.empty(0, np.float32))
 
 
 def list_ids(connection: Connection, where: Filter | None = None) -> list[str]:

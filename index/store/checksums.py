@@ -1,23 +1,25 @@
-"""Checksums of items and observations: what is read is what was written, or it is known to be damaged.
+"""Damage of what is stored: what is read is what was written, or it is named.
 
-An observation has two: of its feature, and of the rest of its row. So a damaged feature can be made anew from
-a text or a picture that is known to be whole.
+Items, observations and verdicts have checksums. What items are filtered by is compared with their payloads.
 """
 
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from index.store.item_rows import checksums, checksums_of, is_sound, is_whole
-from index.store.schema import items, observations
+from index.store.feedback import damaged_judgements
+from index.store.item_rows import edition_of, fact_records
+from index.store.row_checksums import checksums, checksums_of, is_sound, is_whole, is_whole_item
+from index.store.schema import facts, items, observations
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import BigInteger, Connection, Table, bindparam, select, text, update
+    from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, bindparam, select, text, update
 
 log = logging.getLogger(__name__)
 ROWS = 2_000  # read at once
-START = -1  # before the first row
+START, LAST = -1, 1 << 62  # before the first row; after the last edition
 COLUMNS = ("feature_checksum", "row_checksum")  # of an observation; an item has the second
 
 
@@ -26,7 +28,7 @@ class StoredDamage(NamedTuple):
 
     item: str
     part: str
-    mendable: bool  # only a feature: it can be made anew from its text or picture
+    mendable: bool  # only a feature, or what is derived of the payload: it can be made anew
 
     def __str__(self) -> str:
         return f"Item {self.item!r}: {self.part} is not what was written"
@@ -43,16 +45,38 @@ def find_damage(connection: Connection) -> Iterator[StoredDamage]:
 
 
 def find_damage_after(connection: Connection, after: int, most: int) -> tuple[list[StoredDamage], int]:
-    """What is damaged of so many observations after one and their items, and the last row; then START."""
+    """What is damaged of so many observations after one and their items, and the last row.
+
+    After the last row: what is damaged of the verdicts too, and START.
+    """
     query = select(observations).where(observations.c.row > after).order_by(observations.c.row).limit(most)
     rows = connection.execute(query).all()
     damage = list(name_damage(connection, [row for row in rows if not is_sound(row)]))
-    if rows:
-        theirs = items.c.edition.between(rows[0].edition, rows[-1].edition)
-        for *written, checksum in connection.execute(select(items).where(theirs)):
-            if checksums(*written)[1] != checksum:
-                damage.append(StoredDamage(written[1], "its payload or its list of files", mendable=False))
-    return damage, rows[-1].row if len(rows) == most else START
+    if len(rows) == most:
+        damage += _damaged_items(connection, edition_of(after), edition_of(rows[-1].row))
+        return damage, rows[-1].row
+    damage += _damaged_items(connection, edition_of(after), LAST)
+    for item in damaged_judgements(connection):
+        damage.append(StoredDamage(item, "a verdict on it", mendable=False))
+    return damage, START
+
+
+def _damaged_items(connection: Connection, after: int, last: int) -> Iterator[StoredDamage]:
+    """Items of these editions whose rows are damaged, or the rows of what they are filtered by."""
+    values = defaultdict(list)
+    for edition, *value in connection.execute(select(facts).where(_between(facts, after, last))):
+        values[edition].append(tuple(value))
+    for row in connection.execute(select(items).where(_between(items, after, last))):
+        if not is_whole_item(row):
+            yield StoredDamage(row.id, "its payload or its list of files", mendable=False)
+            continue
+        written = [tuple(one.values())[1:] for one in fact_records(row.edition, row.payload)]
+        if Counter(values[row.edition]) != Counter(written):
+            yield StoredDamage(row.id, "a value that it is filtered by", mendable=True)
+
+
+def _between(table: Table, after: int, last: int) -> ColumnElement[bool]:
+    return and_(table.c.edition > after, table.c.edition <= last)
 
 
 def name_damage(connection: Connection, rows: Sequence[Any]) -> Iterator[StoredDamage]:

@@ -10,7 +10,7 @@ from index.store.database import PAGE, StoreError
 from index.store.metadata import FEED_MARK, PICTURES, SESSION, last_change
 from index.store.schema import meta, tables
 from index.store.store import Store, database_at
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, MetaData, Select, Table, create_engine, insert, inspect, select
@@ -20,7 +20,7 @@ ROWS = 1_000  # held at once
 FORMER = "former"  # what SQLite calls the file that is copied
 
 
-class CopyError(MultifoldError):
+class CopyError(StoreError):
     """A copy that could not be made; the store is as it was."""
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from multifold.errors import MultifoldError, needs_extra
 
@@ -22,23 +22,40 @@ class StoreError(MultifoldError):
     """The database cannot be read or written; what was acknowledged before is still there."""
 
 
+Access: TypeAlias = Literal["reading", "writing"]
+
+
 class OutageLog:
-    """Tells the log once that something fails, and once that it works again."""
+    """Tells the log once that something fails, and once that it works again.
+
+    On a full disk reading works all the time: that is no end of an outage that began with a change.
+    """
 
     def __init__(self, what: str) -> None:
-        self._what = what
-        self.away = False
+        self._what, self._lock = what, threading.Lock()
+        self._failing: set[Access] = set()
 
-    def failed(self, reason: object) -> None:
+    @property
+    def away(self) -> bool:
+        """Whether it cannot even be read."""
+        return "reading" in self._failing
+
+    def failed(self, reason: object, access: Access = "reading") -> None:
         """It failed; only the first time counts."""
-        if not self.away:
-            self.away = True
+        with self._lock:
+            first = not self._failing
+            self._failing.add(access)
+        if first:
             log.warning("%s fails: %s", self._what, " ".join(str(reason).split()))
 
-    def worked(self) -> None:
+    def worked(self, access: Access = "reading") -> None:
         """It works."""
-        if self.away:
-            self.away = False
+        if access not in self._failing:
+            return
+        with self._lock:
+            ended = self._failing == {access}
+            self._failing.discard(access)
+        if ended:
             log.warning("%s works again", self._what)
 
 
@@ -89,7 +106,7 @@ class Database(ABC):
     @contextmanager
     def apart(self) -> Iterator[Connection]:
         """A reading transaction that sees what is newest, whatever this thread reads already."""
-        with self._errors(), self._connected() as connection, self._begun(connection, writes=False):
+        with self._errors("reading"), self._connected() as connection, self._begun(connection, writes=False):
             yield connection
 
     @contextmanager
@@ -103,12 +120,12 @@ class Database(ABC):
 
         It has all of the store to itself: no other writes begin before it has ended.
         """
-        with self._errors(), self._connected() as connection, self._begun(connection, writes=True):
+        with self._errors("writing"), self._connected() as connection, self._begun(connection, writes=True):
             yield connection
 
     def vacuum(self) -> None:
         """Give the space of what was removed back to the disk."""
-        with self._errors(), self._connected() as connection:
+        with self._errors("writing"), self._connected() as connection:
             self._vacuum(connection)
 
     @abstractmethod
@@ -147,13 +164,13 @@ class Database(ABC):
         """What has failed, for whoever asked."""
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self, access: Access) -> Iterator[None]:
         try:
             yield
         except self.failures as error:
-            self._outages.failed(getattr(error, "orig", None) or error)
+            self._outages.failed(getattr(error, "orig", None) or error, access)
             raise StoreError(f"{self._failure(error)}. {self.advice}") from error
-        self._outages.worked()
+        self._outages.worked(access)
 
 
 PAGE = 16_384  # bytes; of SQLite's usual 4,096 a feature of 512 numbers leaves a half empty

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from index.store.browse import MAX_PAGE, check_page
 from index.store.item_rows import UNSTORABLE, is_storable
+from index.store.row_checksums import checksums
 from index.store.schema import LONGEST_WHO, TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Kind, QueryMeans, Side, Target, Verdict
@@ -21,7 +22,7 @@ with needs_extra("serve"):
 
 ID = re.compile(r"[0-9a-f]{32}")
 MAX_JUDGEMENTS = 100_000  # verdicts of one collection
-BLOB = "blob"
+BLOB, CHECKSUM = "blob", "checksum"  # within a query
 FeedbackQuery: TypeAlias = tuple[str, str]  # text or image, and the text or the key of the picture
 SAME_COLUMNS = ("id", "item", "verdict", "author", "given")  # as in a judgement
 
@@ -90,7 +91,7 @@ def get_judgement(connection: Connection, name: str) -> Judgement | None:
     if not ID.fullmatch(name):  # no database gets what cannot be an id
         return None
     row = connection.execute(select(feedback).where(feedback.c.id == name)).mappings().first()
-    return None if row is None else _judgement(row)
+    return None if row is None or not _is_whole(row) else _judgement(row)
 
 
 def page_of_judgements(
@@ -98,13 +99,26 @@ def page_of_judgements(
 ) -> list[Judgement]:
     """Verdicts in the order of their ids, from behind the one named."""
     check_page(after, limit)
-    wanted = select(feedback).order_by(feedback.c.id).limit(limit)
-    if after is not None:
-        wanted = wanted.where(feedback.c.id > after)
+    wanted = select(feedback).order_by(feedback.c.id)
     for name in ("item", "verdict"):
         if (value := getattr(chosen, name)) is not None:
             wanted = wanted.where(feedback.c[name] == value)
-    return [_judgement(row) for row in connection.execute(wanted).mappings()]
+    page: list[Judgement] = []
+    while len(page) < limit:
+        following = wanted if after is None else wanted.where(feedback.c.id > after)
+        rows = connection.execute(following.limit(limit - len(page))).mappings().all()
+        if not rows:
+            break
+        page += [_judgement(row) for row in rows if _is_whole(row)]
+        after = rows[-1]["id"]
+    return page
+
+
+def damaged_judgements(connection: Connection) -> Iterator[str]:
+    """The items whose verdicts are not what was written; searches and lists leave these out."""
+    for row in connection.execute(select(feedback)).mappings():
+        if not _is_whole(row):
+            yield row["item"]
 
 
 def every_judgement(connection: Connection) -> Iterator[Judgement]:
@@ -127,9 +141,9 @@ def text_or_picture(parts: Sequence[FeedbackQueryPart]) -> FeedbackQuery | None:
 
 def blob_keys(connection: Connection) -> Iterator[str]:
     """The keys of the pictures and meshes that were asked with."""
-    named = connection.scalars(select(feedback.c.query).where(feedback.c.query.contains(f'"{BLOB}"')))
-    for query in named:
-        yield from (part[BLOB] for part in json.loads(query)["parts"] if BLOB in part)
+    named = select(feedback).where(feedback.c.query.contains(f'"{BLOB}"'))
+    for row in filter(_is_whole, connection.execute(named).mappings()):
+        yield from (part.blob for part in _judgement(row).query if part.blob is not None)
 
 
 def _check(judgement: Judgement) -> None:
@@ -145,8 +159,23 @@ def _row(judgement: Judgement) -> dict[str, Any]:
     parts = [{name: value for name, value in part if value is not None} for part in every]
     kind, ordinal = judgement.seen or (None, None)
     same = {name: getattr(judgement, name) for name in SAME_COLUMNS}
-    query = json.dumps({"target": judgement.target, "parts": parts})
-    return same | {"kind": kind, "ordinal": ordinal, "query": query}
+    record = same | {"kind": kind, "ordinal": ordinal}
+    query = {"target": judgement.target, "parts": parts}
+    return record | {"query": json.dumps(query | {CHECKSUM: _checksum(record, query)})}
+
+
+def _checksum(row: TableRow, query: dict[str, Any]) -> int:
+    columns = (row[name] for name in (*SAME_COLUMNS, "kind", "ordinal"))
+    return checksums(*columns, json.dumps([query["target"], query["parts"]]))[1]
+
+
+def _is_whole(row: TableRow) -> bool:
+    """Whether it is what was written; true without a checksum, which older ones do not have."""
+    try:
+        query = json.loads(row["query"])
+        return query.get(CHECKSUM) in (None, _checksum(row, query))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
 
 
 def _judgement(row: TableRow) -> Judgement:

@@ -16,15 +16,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
-from zlib import crc32
 
 import numpy as np
 from jaxtyping import Int8, Int64
 
 from index.contracts import PairedIds
+from index.store.row_checksums import checksums, checksums_of, is_whole, is_whole_item
 from index.store.schema import LONGEST_ID, LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import SIDE_OF, SIDES, Features, Item, Observation, Side
+from multifold.types import KIND_OF, SIDE_OF, SIDES, Features, Item, Kind, Observation, Side
 
 with needs_extra("serve"):
     from sqlalchemy import BindParameter, Connection, Executable, FromClause, bindparam, func, select
@@ -91,28 +91,6 @@ class ItemSummary:
     payload: Mapping[str, Any]
 
 
-def checksums(*columns: object, feature: object = b"") -> tuple[int, int]:
-    """The checksums of a row: of its feature, if it has one, and of its other columns."""
-    data = feature if isinstance(feature, bytes) else b""  # damage may have made a text of it
-    return crc32(data), crc32("\0".join(map(str, columns)).encode(errors="replace"))
-
-
-def checksums_of(row: Sequence[Any]) -> tuple[int, int]:
-    """The checksums that an observation should have."""
-    number, edition, side, kind, ordinal, feature, words, blob, *_ = row
-    return checksums(number, edition, side, kind, ordinal, words, blob, feature=feature)
-
-
-def is_sound(row: Sequence[Any]) -> bool:
-    """Whether an observation is what was written."""
-    return checksums_of(row) == tuple(row[-2:])
-
-
-def is_whole(row: Sequence[Any]) -> bool:
-    """Whether all but the feature of an observation is what was written."""
-    return bool(checksums_of(row)[1] == row[-1])
-
-
 def item_record(edition: int, item: Item, former: TableRow | None) -> dict[str, Any]:
     """An item as a row of `items`."""
     record = {
@@ -142,9 +120,13 @@ def fact_records(edition: int, payload_text: str) -> Iterator[dict[str, Any]]:
 
 
 def observation_of(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
-    """An observation of its row."""
-    numbers = len(row.feature) // FEATURE_DTYPE.itemsize  # damage may have cut it
-    feature = np.frombuffer(row.feature, FEATURE_DTYPE, numbers).astype(np.float32, copy=False)
+    """An observation of its row: its text or picture only if that is what was written."""
+    data = row.feature if isinstance(row.feature, bytes) else b""
+    numbers = len(data) // FEATURE_DTYPE.itemsize  # damage may have cut it
+    feature = np.frombuffer(data, FEATURE_DTYPE, numbers).astype(np.float32, copy=False)
+    if not is_whole(row):
+        kind: Kind = row.kind if row.kind in SIDE_OF else KIND_OF.get(row.side, "view")
+        return Observation(kind, row.ordinal, feature)
     return Observation(row.kind, row.ordinal, feature, row.text, row.blob)
 
 
@@ -156,6 +138,11 @@ def is_storable(text: str) -> bool:
 def payload(text: str) -> dict[str, Any]:
     """An item's payload from its column."""
     return cast(dict[str, Any], json.loads(text))
+
+
+def payload_of(row: Any) -> dict[str, Any]:  # noqa: ANN401 (a row of `items`)
+    """An item's payload; none if its row is not what was written."""
+    return payload(row.payload) if is_whole_item(row) else {}
 
 
 def _files_text(item: Item) -> str | None:
@@ -218,7 +205,14 @@ def read_rows(connection: Connection, statement: Executable, values: Sequence[An
 def read_summaries(connection: Connection, editions: Sequence[int]) -> dict[int, ItemSummary]:
     """Id, size and payload of these editions; those replaced or deleted are left out."""
     rows = read_rows(connection, SUMMARIES, editions)
-    return {row.edition: ItemSummary(row.id, row.size, payload(row.payload)) for row in rows}
+    return {row.edition: ItemSummary(row.id, _size(connection, row), payload_of(row)) for row in rows}
+
+
+def _size(connection: Connection, row: Any) -> int:  # noqa: ANN401 (a row of `items`)
+    """How many observations an item has, be its row damaged or not."""
+    if is_whole_item(row):
+        return int(row.size)
+    return count_rows(connection, select(COLUMNS.row).where(COLUMNS.edition == row.edition).subquery())
 
 
 def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, Observation]:
@@ -333,6 +327,9 @@ def _walk(key: str, value: object, depth: int) -> Iterator[PayloadFact]:
 UNSTORABLE = "holds characters that cannot be stored (NUL or half a surrogate pair)"
 
 
+ANEW = "write the item again, from its originals"
+
+
 class ItemError(MultifoldError):
     """An item that cannot be stored; says which and why."""
 
@@ -342,9 +339,11 @@ def check_items(new: Sequence[Item], feature_length: int | None) -> None:
     names: set[str] = set()
     for item in new:
         _check_id(item.id)
+        if not item.whole:
+            raise ItemError(f"Item {item.id!r}: its payload or its list of files is damaged: {ANEW}.")
         if item.damaged:
             kind, place = item.damaged[0].kind, item.damaged[0].index
-            raise ItemError(f"Item {item.id!r}: {kind} {place} is damaged: write the item from its original.")
+            raise ItemError(f"Item {item.id!r}: {kind} {place} is damaged: {ANEW}.")
         if item.id in names:
             raise ItemError(f"Item {item.id!r} stands twice in one call: which of the two is meant?")
         names.add(item.id)

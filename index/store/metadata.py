@@ -5,13 +5,14 @@ changes become visible in the order of their numbers, with no gap that could be 
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 from uuid import uuid4
 
 from index.store import item_rows
 from index.store.checksums import add_checksums, log_damage
 from index.store.database import insert_rows
 from index.store.item_rows import FeatureBatch, first_row
+from index.store.row_checksums import is_sound
 from index.store.schema import VERSION, TableRow, changes, clock, items, meta, observations, tables
 from multifold.errors import MultifoldError, needs_extra
 
@@ -120,6 +121,7 @@ def write_note(connection: Connection, key: str, value: str) -> None:
 
 
 Action: TypeAlias = Literal["upsert", "delete"]
+ACTIONS = get_args(Action)
 PRUNED = "pruned"  # the last change that the log no longer holds
 
 
@@ -189,22 +191,24 @@ class ChangesSince:
         """Features of the new editions in order, whole editions at a time, without damaged ones."""
         row = observations.c.row
         query = select(observations).order_by(row)
-        for first, last in self._spans():
-            these = query.where(row.between(first_row(first), first_row(last + 1) - 1))
-            rows = self._connection.execute(these).all()
-            if len(sound := list(filter(item_rows.is_sound, rows))) < len(rows):
+        for editions in self._spans():
+            these = query.where(row.between(first_row(editions[0]), first_row(editions[-1] + 1) - 1))
+            living = frozenset(editions)  # the number of an item may be damaged
+            rows = [one for one in self._connection.execute(these).all() if one.edition in living]
+            if len(sound := list(filter(is_sound, rows))) < len(rows):
                 log_damage(self._connection, rows)
             if sound:
                 yield item_rows.batch_from_rows(sound)
 
-    def _spans(self) -> Iterator[tuple[int, int]]:
-        """First and last edition of each batch."""
+    def _spans(self) -> Iterator[list[int]]:
+        """The editions of each batch, rising."""
         query = select(items.c.edition, items.c.size).where(items.c.edition > self._since)
-        first, total = None, 0
+        editions, total = list[int](), 0
         for edition, size in self._connection.execute(query.order_by(items.c.edition)).all():
-            first, total = edition if first is None else first, total + size
+            editions.append(edition)
+            total += size
             if total >= self._batch:
-                yield first, edition
-                first, total = None, 0
-        if first is not None:
-            yield first, edition
+                yield editions
+                editions, total = [], 0
+        if editions:
+            yield editions

@@ -35,7 +35,7 @@ _NOTES = {
     "format",
 }  # no query asks for these, or the path says it
 _MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
-_ITEMS = select(items.c.edition, items.c.id, items.c.payload).order_by(items.c.edition)
+_ITEMS = select(items).order_by(items.c.edition)
 _CAPTIONS = (
     select(observations.c.edition, observations.c.text)
     .where(observations.c.edition.in_(VALUES), observations.c.text.is_not(None))
@@ -83,9 +83,7 @@ def _texts(connection: Connection, which: Select[Any]) -> list[ItemTexts]:
     captions: dict[int, list[str]] = {row.edition: [] for row in some}
     for edition, caption in item_rows.read_rows(connection, _CAPTIONS, list(captions)):
         captions[edition].append(caption)
-    return [
-        item_texts(row.edition, row.id, captions[row.edition], item_rows.payload(row.payload)) for row in some
-    ]
+    return [item_texts(row.edition, row.id, captions[row.edition], item_rows.payload_of(row)) for row in some]
 
 
 MAX_NAMED = 8  # items that words may name beside a vector; words that more items have identify none

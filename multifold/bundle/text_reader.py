@@ -97,6 +97,13 @@ class TableReader(TextReader):
         if self._weights is not None and (self._weights.ndim != 1 or len(self._weights) < tokens):
             raise TextReaderError(f"{folder} has {tokens} tokens, but not a weight for each of them")
 
+    def token_vectors(self) -> Vectors:
+        """The vector of every token, as much as it counts in a text."""
+        vectors: Vectors = self._table[self._rows].astype(np.float32)
+        if self._weights is not None:
+            vectors *= self._weights[: len(vectors), None].astype(np.float32)
+        return vectors
+
     def _sums(self, texts: Sequence[str]) -> Vectors:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         ids = [encoding.ids[:MOST_TOKENS] for encoding in encodings]

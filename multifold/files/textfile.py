@@ -57,6 +57,9 @@ def table(path: Path) -> Iterator[dict[str, str]]:
     try:
         names = [name.strip().lower() for name in next(rows, [])]
         for row in rows:
+            if swallowed := next((cell for cell in row if _holds_rows(cell, delimiter)), None):
+                opened = rows.line_num - len(swallowed.splitlines()) + 1
+                raise TextFileError(f"{path}, line {opened}: a quote is opened, and not closed in its row")
             if any(cell.strip() for cell in row[len(names) :]):
                 if not (names[-1] in CAPTION_COLUMNS and FILE_NAME.fullmatch(row[0].strip())):
                     where = f"{path}, line {rows.line_num}, has {len(row)} cells for {len(names)} columns"
@@ -66,6 +69,12 @@ def table(path: Path) -> Iterator[dict[str, str]]:
                 yield dict(zip(names, (cell.strip() for cell in row), strict=False))
     except csv.Error as error:
         raise TextFileError(f"{path} is no table: {error}") from error
+
+
+def _holds_rows(cell: str, delimiter: str) -> bool:
+    """Whether a cell goes on into lines that begin as rows do: with a file name and a delimiter."""
+    starts = (line.partition(delimiter) for line in cell.splitlines()[1:])
+    return any(found and FILE_NAME.fullmatch(name.strip()) for name, found, _ in starts)
 
 
 def column(row: Mapping[str, str], names: Sequence[str], path: Path) -> str:

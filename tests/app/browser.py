@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.waiting import PATIENCE
 
 marks = [
     pytest.mark.browser,
@@ -31,7 +37,6 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 60
 STICKS_OUT = "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth - clientWidth"
 DROP = """const data = new DataTransfer();
 for (const [name, coded] of Object.entries(arguments[0]))
@@ -39,6 +44,8 @@ for (const [name, coded] of Object.entries(arguments[0]))
 const options = {dataTransfer: data, bubbles: true, cancelable: true};
 for (const kind of ['dragenter', 'dragover', 'drop'])
   (document.querySelector('dialog[open]') ?? document.body).dispatchEvent(new DragEvent(kind, options));"""
+# Reasons to look again: the page is being drawn, or draws something anew.
+NOT_YET = StaleElementReferenceException, ElementNotInteractableException, ElementClickInterceptedException
 T = TypeVar("T")
 
 
@@ -52,9 +59,7 @@ class Page:
         self.driver.get(self.url + path)
 
     def wait(self, condition: Callable[[], T]) -> T:
-        patient = WebDriverWait(
-            self.driver, PATIENCE, 0.1, ignored_exceptions=(StaleElementReferenceException,)
-        )
+        patient = WebDriverWait(self.driver, PATIENCE, 0.1, ignored_exceptions=NOT_YET)
         return patient.until(lambda _: condition())
 
     def find(self, selector: str) -> WebElement:
@@ -74,6 +79,18 @@ class Page:
             return True
         return False
 
+    def press(self, selector: str, *keys: str, clear: bool = False) -> None:
+        """Press keys, or enter text, in the element, as soon as it takes them; `clear` empties it first."""
+
+        def pressed() -> bool:
+            element = self.find(selector)
+            if clear:
+                element.clear()
+            element.send_keys(*keys)
+            return True
+
+        self.wait(pressed)
+
     def script(self, text: str, *given: object) -> Any:  # noqa: ANN401 (whatever the page says)
         return self.driver.execute_script(text, *given)
 
@@ -87,9 +104,7 @@ class Page:
         return str(self.script(text))
 
     def type(self, words: str) -> None:
-        box = self.find("#words")
-        box.clear()
-        box.send_keys(words, Keys.ENTER)
+        self.press("#words", words, Keys.ENTER, clear=True)
 
     def drop(self, files: Mapping[str, bytes]) -> None:
         """Drop files where one may."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.concurrency.batching import Batcher, QueueFullError
 from app.concurrency.pools import ThreadPool
+from tests.waiting import wait_for
 
 
 class Kitchen:
@@ -23,7 +24,7 @@ class Kitchen:
     def work(self, numbers: list[int]) -> list[int]:
         self.batches.append(numbers)
         self.entered.set()
-        assert self.open.wait(10)
+        wait_for(self.open, "the kitchen to open")
         if 13 in numbers:
             raise ValueError("poison")
         return [2 * number for number in numbers]
@@ -164,7 +165,7 @@ def test_a_pool_is_bounded_and_drops_what_nobody_waits_for() -> None:
 
     def first() -> None:
         inside.set()
-        assert door.wait(10)
+        wait_for(door, "the door to open")
 
     async def whole() -> None:
         pool = ThreadPool("test", threads=1, room=2)

@@ -94,7 +94,7 @@ def test_more_like_a_result_and_away_from_it(page: Page) -> None:
 def test_a_file_is_searched_with(page: Page, tmp_path: Path, name: str, data: bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(data)
     page.open()
-    page.find("#file").send_keys(str(tmp_path / name))
+    page.press("#file", str(tmp_path / name))
     page.wait(lambda: page.best() == expected)
     assert page.texts(".clue .face") == [name]
     page.type("a box")
@@ -117,7 +117,7 @@ def test_files_can_be_dropped(page: Page) -> None:
 def test_a_bad_file_is_explained_and_the_next_search_works(page: Page, tmp_path: Path) -> None:
     (tmp_path / "text.glb").write_text("this is a text file")
     page.open()
-    page.find("#file").send_keys(str(tmp_path / "text.glb"))
+    page.press("#file", str(tmp_path / "text.glb"))
     page.wait(lambda: page.find("#message").is_displayed())
     assert "not a GLB file" in page.find("#message").text
     page.click("[aria-label='Remove: text.glb']")
@@ -134,7 +134,7 @@ def test_nothing_sticks_out(page: Page, width: int) -> None:
         page.open("/?q=a+long+red+box+with+legs&like=red-box&w=-2&is.is=red&is.is=blue&item=red-box")
         page.wait(lambda: len(page.found()) == 2 and page.find("#detail").is_displayed())
         assert page.script(STICKS_OUT) == 0
-        page.find("#detail").send_keys(Keys.ESCAPE)
+        page.press("#detail", Keys.ESCAPE)
         page.wait(lambda: not page.find("#detail").is_displayed())
         page.click("#filters summary")
         assert page.script(STICKS_OUT) == 0

@@ -60,7 +60,7 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     page.wait(lambda: page.texts("#counts dd")[:4] == ["2", "6", "1", "3"])
     chair = own.client.get("/v1/items/chair").json()
     assert chair["payload"] == {"name": "Chair", "price": 12}
-    page.find("#collection").send_keys(Keys.ESCAPE)
+    page.press("#collection", Keys.ESCAPE)
     page.wait(lambda: page.script("return document.activeElement.className") == "plain stock")
     page.type("a red box")
     page.wait(lambda: page.best() == "chair")
@@ -87,7 +87,7 @@ def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Pa
     (folder / ".hidden.png").write_bytes(b"x")
     empty.open()
     empty.click(".stock")
-    empty.find("#add-folder").send_keys(str(folder))
+    empty.press("#add-folder", str(folder))
     empty.wait(lambda: empty.find("#adding").text == "2 items added.")
     assert own.client.get("/v1/items/things%2Finner%2Fa").status_code == 200
     assert own.client.get("/v1/items/things%2Fb").json()["observations"][0]["text"] == "a yellow ball"
@@ -111,7 +111,7 @@ def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
     page.type("a red box")
     page.wait(lambda: "does not answer" in page.find("#message").text)
     command("Network.setBlockedURLs", {"urls": []})
-    page.find("#words").send_keys(Keys.ENTER)
+    page.press("#words", Keys.ENTER)
     page.wait(lambda: page.best() == "red-box")
 
 
@@ -126,13 +126,13 @@ def test_a_collection_is_chosen(empty: Page, own: House) -> None:
         own.client.put(f"/v1/collections/chairs/items/{name}", files={"texts": (None, f"a red chair {name}")})
     page.open()
     page.wait(lambda: page.find("#shelf").is_displayed())
-    page.find("#shelf").send_keys("chairs")
+    page.press("#shelf", "chairs")
     page.wait(lambda: page.find("#stock").text == "2 items")
     assert "in=chairs" in page.driver.current_url
     page.open("?in=chairs&q=a+red+chair&target=text")
     page.wait(lambda: len(page.found()) == 2 and page.find("#shelf").is_displayed())
     page.shot("chosen")
-    page.find("#shelf").send_keys("main")
+    page.press("#shelf", "main")
     page.wait(lambda: page.find("#stock").text == "1 item")
     assert "in=" not in page.driver.current_url
     own.client.delete("/v1/collections/chairs")

@@ -59,7 +59,7 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         fits(at, f"results-{width}-{theme}")
         at.click("#filters [data-facet=colour] summary")
         fits(at, f"filter-{width}-{theme}")
-        at.find("#filters [data-facet=colour] summary").send_keys(Keys.ESCAPE)
+        at.press("#filters [data-facet=colour] summary", Keys.ESCAPE)
         at.click("#results .open")
         at.wait(lambda: at.count("#detail .near img") == 6)
         at.click(".insight button:nth-of-type(1)")
@@ -102,7 +102,7 @@ def test_a_picture_is_pasted(at: Page, demo: House) -> None:
     wanted = demo.search(text=QUERY).json()["hits"][2]["id"]
     picture = demo.client.get(f"/v1/items/{wanted}/views/1").content
     at.open()
-    at.find("#words").click()
+    at.click("#words")
     at.script(PASTE, b64encode(picture).decode())
     at.wait(lambda: at.texts(".clue .face") == ["pasted.webp"])
     at.wait(lambda: at.best() == wanted and at.texts("#results .mark")[0] == "view 2")

@@ -70,7 +70,7 @@ def test_a_whole_folder_is_handed_over_paused_and_reported(
         at = Page(page.driver, own.url)
         at.open()
         at.click(".stock")
-        at.find("#add-folder").send_keys(str(things))
+        at.press("#add-folder", str(things))
         at.click("#pause")
         at.wait(lambda: at.find("#pause").text == "Go on")
         far = at.wait(lambda: at.find("#adding").text if paused_for_good(at) else "")

@@ -59,7 +59,7 @@ def test_a_result_shows_all_its_sides(page: Page) -> None:
     assert card in page.find("#detail .table").text
     page.wait(lambda: page.count("#detail .near a") == 3)
     page.shot("detail")
-    page.find("#detail").send_keys(Keys.ESCAPE)
+    page.press("#detail", Keys.ESCAPE)
     page.wait(lambda: not page.find("#detail").is_displayed())
     assert page.driver.current_url == f"{page.url}/?q=a+blue+box&target=any"
     assert page.focused().startswith("a blue box")
@@ -162,7 +162,7 @@ def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:
     dimmed = page.script("return [...document.querySelectorAll('.heat i')].map((e) => +e.style.opacity)")
     assert min(dimmed) == 0 < max(dimmed)
     page.shot("why")
-    page.find(".table").send_keys(Keys.ARROW_RIGHT)
+    page.press(".table", Keys.ARROW_RIGHT)
     page.wait(lambda: page.count(".heat") == 0)
     page.click(".insight button:nth-of-type(2)")
     page.wait(lambda: "Towards the general" in page.texts(".why h3"))

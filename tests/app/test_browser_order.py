@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver import Keys
@@ -108,11 +109,11 @@ def test_numbers_narrow_from_here_to_there(at: Page) -> None:
     at.wait(lambda: at.count(fields) == 2)
     hints = "return [...document.querySelectorAll(arguments[0])].map((e) => e.placeholder)"
     assert at.script(hints, fields) == ["0", "59"]
-    at.find(fields).send_keys("20", Keys.ENTER)
+    at.press(fields, "20", Keys.ENTER)
     at.wait(lambda: at.best() == "n20")
     at.wait(lambda: at.find("[data-facet=weight] summary").text == "Weight: from 20")
     assert at.script("return document.activeElement.dataset.key") == "gte weight"  # the keyboard stays
-    at.find("[data-facet=weight] label:nth-child(2) input").send_keys("22.5", Keys.ENTER)
+    at.press("[data-facet=weight] label:nth-child(2) input", "22.5", Keys.ENTER)
     at.wait(lambda: at.found() == ["n20", "n21", "n22"])
     at.wait(lambda: "3 items fit the filters" in at.find("#status").text)
     assert at.driver.current_url == f"{at.url}/?from.weight=20&to.weight=22.5&all=1"
@@ -151,19 +152,25 @@ def test_thumbs_are_kept_as_feedback(at: Page, priced: House) -> None:
     best = at.best()
     at.click("#results [data-verdict=good]")
     at.wait(lambda: at.find("#results [data-verdict=good]").get_attribute("aria-pressed") == "true")
-    (one,) = priced.client.get("/v1/feedback").json()["feedback"]
+
+    def kept() -> list[dict[str, Any]]:
+        """What the service keeps; a pressed thumb is shown before that."""
+        feedback: list[dict[str, Any]] = priced.client.get("/v1/feedback").json()["feedback"]
+        return feedback
+
+    at.wait(lambda: len(kept()) == 1)
+    (one,) = kept()
     assert (one["item"], one["verdict"], one["query"][0]["id"]) == (best, "good", "old/red_box")
     assert one["observation"]["kind"] == "view"
     at.click("#results .open")
     at.click("#detail [data-verdict=bad]")  # another mind
     at.wait(lambda: at.find("#detail [data-verdict=bad]").get_attribute("aria-pressed") == "true")
     at.shot("judged")
-    (one,) = priced.client.get("/v1/feedback").json()["feedback"]
-    assert one["verdict"] == "bad"
+    at.wait(lambda: [one["verdict"] for one in kept()] == ["bad"])
     at.open("/?q=red&like=old%2Fblue_box&w=-0.5")
     at.wait(lambda: at.count("#results .card") > 0 and at.find("#results .thumbs").is_displayed())
     at.click("#results [data-verdict=bad]")
-    at.wait(lambda: len(priced.client.get("/v1/feedback").json()["feedback"]) == 2)
+    at.wait(lambda: len(kept()) == 2)
     at.open("/?all=1")  # nothing was asked, so nothing can be judged
     at.wait(lambda: len(at.found()) > 0)
     assert not at.find("#results .thumbs").is_displayed()

@@ -91,7 +91,7 @@ def test_the_keys_are_told(at: Page) -> None:
     at.shot("help")
     press(at, Keys.ESCAPE)
     at.wait(lambda: at.count("#help") == 0)
-    at.find("#words").send_keys("what?")
+    at.press("#words", "what?")
     assert at.count("#help") == 0
 
 
@@ -139,7 +139,7 @@ def test_selected_items_are_fetched_and_tagged(at: Page, store: House) -> None:
         assert archive.read("red/red.glb") == box("red")
         assert {name.split("/")[0] for name in archive.namelist()} == {"red", "blue", "green"}
     at.click("#picked button:nth-of-type(1)")
-    at.find("#picked form input").send_keys("sold, old", Keys.ENTER)
+    at.press("#picked form input", "sold, old", Keys.ENTER)
     at.wait(lambda: "3 items tagged: sold, old." in at.texts("#note"))
     tags = {name: store.client.get(f"/v1/items/{name}").json()["payload"]["tags"] for name in KINDS}
     assert tags == {name: ["old"] + ["sold"] * (name != "yellow") for name in KINDS}
@@ -162,7 +162,7 @@ def test_two_are_compared(at: Page) -> None:
     turns = "return [...document.querySelectorAll('#compare canvas')].map((e) => e.dataset.turn)"
     at.wait(lambda: None not in at.script(turns))
     start = at.script(turns)
-    at.find("#compare canvas").send_keys(Keys.ARROW_RIGHT)
+    at.press("#compare canvas", Keys.ARROW_RIGHT)
     at.wait(lambda: at.script(turns)[1] != start[1])  # both turn together
     assert len(set(at.script(turns))) == 1
     press(at, Keys.ESCAPE)
@@ -180,9 +180,9 @@ def test_a_key_is_entered(page: Page, tmp_path: Path, bundle: Path) -> None:
         at.open("/?all=1")
         at.wait(lambda: at.count("#message input") == 1)
         at.shot("key")
-        at.find("#message input").send_keys("not-the-key-0123456", Keys.ENTER)
+        at.press("#message input", "not-the-key-0123456", Keys.ENTER)
         at.wait(lambda: "not known here" in at.find("#message").text)
-        at.find("#message input").send_keys(ADMIN, Keys.ENTER)
+        at.press("#message input", ADMIN, Keys.ENTER)
         at.wait(lambda: at.best() == "red" and at.pictures_loaded())
         assert not at.script("return document.cookie")  # no script can read it
         at.open()

@@ -26,7 +26,7 @@ def test_waiting_is_shown(page: Page, network: Callable[..., object]) -> None:
     page.open()
     page.wait(lambda: page.find("#stock").text == "4 items")
     network()
-    page.find("#words").send_keys("a red box of patience", Keys.ENTER)
+    page.press("#words", "a red box of patience", Keys.ENTER)
     page.wait(lambda: page.find("#status").text == "Searching …")
     page.wait(lambda: page.find("#results").get_attribute("aria-busy") == "true")
     assert page.count("#results .bones") == 12
@@ -45,7 +45,7 @@ def test_offline_is_told_and_ends_by_itself(page: Page, network: Callable[..., o
     page.shot("offline")
     network(latency=0)
     page.wait(lambda: not page.find("#health").is_displayed())
-    page.find("#words").send_keys(Keys.ENTER)
+    page.press("#words", Keys.ENTER)
     page.wait(lambda: page.best() == "blue-box")
 
 

@@ -50,9 +50,9 @@ def test_a_mesh_is_shown_in_its_colour_and_turns(page: Page) -> None:
     ActionChains(page.driver).drag_and_drop_by_offset(page.find("canvas.mesh"), 60, 0).perform()
     page.wait(lambda: at(page, "turn") != start)
     assert abs(at(page, "turn") - start + 0.6) < 0.05
-    page.find("canvas.mesh").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_UP, "+")
+    page.press("canvas.mesh", Keys.ARROW_RIGHT, Keys.ARROW_UP, "+")
     page.wait(lambda: at(page, "near") < 3)
-    page.find("canvas.mesh").send_keys(Keys.HOME)
+    page.press("canvas.mesh", Keys.HOME)
     page.wait(lambda: at(page, "turn") == start)
     assert page.complaints() == []
 
@@ -60,7 +60,7 @@ def test_a_mesh_is_shown_in_its_colour_and_turns(page: Page) -> None:
 def test_edges_and_grey_are_toggled(page: Page) -> None:
     opened(page)
     plain = picture(page)
-    page.find("canvas.mesh").send_keys("g")
+    page.press("canvas.mesh", "g")
     page.wait(lambda: page.find(".tools button:nth-child(2)").get_attribute("aria-pressed") == "true")
     page.wait(lambda: np.ptp(picture(page).mean(axis=(0, 1))) < 3)
     assert np.abs(picture(page) - plain).max() > 50
@@ -104,5 +104,5 @@ def test_without_webgl_the_stills_stay(without_webgl: Page) -> None:
     page.wait(lambda: "this browser has no WebGL" in page.find("#detail .hint").text)
     assert page.count("#detail canvas") == 0
     before = page.find(".table").get_attribute("aria-valuenow")
-    page.find(".table").send_keys(Keys.ARROW_RIGHT)
+    page.press(".table", Keys.ARROW_RIGHT)
     page.wait(lambda: page.find(".table").get_attribute("aria-valuenow") != before)

@@ -1,6 +1,5 @@
 """Known queries are asked again and again; how searches go is counted."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from multifold.bundle.bundle import BundleError
 from multifold.types import Hit, Observation
 from tests.app.house import BOXES, House, house
 from tests.index.things import feature
+from tests.waiting import until
 
 
 def test_known_captions_find_their_items(shop: House) -> None:
@@ -30,13 +30,9 @@ def test_an_encoder_that_answers_otherwise_is_told(shop: House, monkeypatch: pyt
 def test_it_is_looked_at_again_and_again(tmp_path: Path, bundle: Path) -> None:
     with house(tmp_path, bundle, probe_every=0.1) as at:
         at.put("red-box", "red")
-        for _ in range(200):
-            told = at.client.get("/metrics").text
-            if 'multifold_probe_recall{collection="main"} 1' in told:
-                break
-            time.sleep(0.1)
-        assert 'multifold_probe_recall{collection="main"} 1' in told
-        assert 'multifold_probe_sound{collection="main"} 1' in told
+        for wanted in ("recall", "sound"):
+            line = f'multifold_probe_{wanted}{{collection="main"}} 1'
+            until(lambda line=line: line in at.client.get("/metrics").text, what=line)  # type: ignore[misc]
 
 
 def hit(confidence: float | None) -> Hit:

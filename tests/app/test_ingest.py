@@ -20,6 +20,7 @@ from multifold.manifest import read
 from renderers.sandbox import Sandbox
 from tests import tiny
 from tests.app.house import box, house, png
+from tests.waiting import PATIENCE
 
 COLOURS = ("red", "green", "blue")
 
@@ -39,7 +40,7 @@ def manifest(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(workers=2) as opened:
+    with Sandbox(workers=2, seconds=PATIENCE) as opened:
         yield opened
 
 

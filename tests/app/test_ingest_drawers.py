@@ -6,6 +6,7 @@ import pytest
 
 from app.ingest.run import LazySandbox
 from app.ingest.sources import ContentCache
+from tests.waiting import PATIENCE
 
 TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 {}\n3 0 1 2\n"
 
@@ -24,7 +25,7 @@ def looked_at(meshes: list[Path], drawers: LazySandbox, contents: ContentCache) 
 
 
 def test_new_meshes_start_them_once(meshes: list[Path]) -> None:
-    with LazySandbox(2, 60.0) as drawers, ContentCache(None) as contents:
+    with LazySandbox(2, PATIENCE) as drawers, ContentCache(None) as contents:
         looked_at(meshes, drawers, contents)
         early = drawers.for_meshes(1)
         assert early.workers == 2
@@ -35,7 +36,7 @@ def test_new_meshes_start_them_once(meshes: list[Path]) -> None:
 def test_meshes_that_are_known_start_none(meshes: list[Path], tmp_path: Path) -> None:
     for _ in range(2):
         with (
-            LazySandbox(2, 60.0) as drawers,
+            LazySandbox(2, PATIENCE) as drawers,
             ContentCache(tmp_path / "contents.sqlite", settled=0) as contents,
         ):
             looked_at(meshes, drawers, contents)
@@ -44,6 +45,6 @@ def test_meshes_that_are_known_start_none(meshes: list[Path], tmp_path: Path) ->
 
 
 def test_few_meshes_start_few(meshes: list[Path]) -> None:
-    with LazySandbox(8, 60.0) as drawers, ContentCache(None) as contents:
+    with LazySandbox(8, PATIENCE) as drawers, ContentCache(None) as contents:
         looked_at(meshes, drawers, contents)
         assert drawers.for_meshes(3).workers == 3

@@ -35,6 +35,7 @@ from renderers.mesh.formats.mesh_file import EXTENSIONS
 from renderers.sandbox import Sandbox
 from tests import tiny
 from tests.app.house import box, glb, house, png
+from tests.waiting import PATIENCE
 
 Take = Callable[..., IngestReport]
 CUBE = "mtllib m.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"
@@ -42,7 +43,7 @@ CUBE = "mtllib m.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(workers=1) as opened:
+    with Sandbox(workers=1, seconds=PATIENCE) as opened:
         yield opened
 
 

@@ -3,20 +3,21 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
+from app.ingest import watching
 from app.ingest.watching import watch_folder
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 from tests.app.house import house, png
+from tests.waiting import PATIENCE
 
-PATIENCE = 120
 Says = Callable[[str], str]
 
 
@@ -44,27 +45,24 @@ def test_what_changes_during_a_run_is_seen_after_it(root: Path) -> None:
     assert within_reason(lambda: next(visited))
 
 
-def test_a_file_that_grows_is_waited_for(root: Path) -> None:
+def test_a_file_that_grows_is_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = root / "slow.png"
+
+    def grow(_seconds: float) -> None:
+        """Between two looks at it, up to a size."""
+        if not grown.exists() or grown.stat().st_size < 4000:
+            with grown.open("ab") as slow:
+                slow.write(b"x" * 100)
+
+    monkeypatch.setattr(watching, "time", SimpleNamespace(sleep=grow))
     visited = watch_folder(root, 0.05, frozenset())
     next(visited)
-    seen: list[int] = []
-
-    def visit() -> None:
-        next(visited)
-        seen.append((root / "slow.png").stat().st_size)
-
-    waiting = Thread(target=visit, daemon=True)
-    waiting.start()
-    with (root / "slow.png").open("wb", buffering=0) as slow:
-        for _ in range(40):
-            slow.write(b"x" * 100)
-            time.sleep(0.005)
-    waiting.join(PATIENCE)
-    assert seen == [4000]
+    next(visited)
+    assert grown.stat().st_size == 4000
 
 
 @pytest.fixture
-def watching(root: Path, bundle: Path) -> Iterator[Says]:
+def says(root: Path, bundle: Path) -> Iterator[Says]:
     """The command at work; ask what line holds some words, and it waits for it."""
     heeded = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # not so in the background
     code = f"import signal, sys; from multifold.cli import main; {heeded}; sys.exit(main(sys.argv[1:]))"
@@ -86,7 +84,7 @@ def watching(root: Path, bundle: Path) -> Iterator[Says]:
     hearing = Thread(target=hear, daemon=True)
     hearing.start()
 
-    def says(wanted: str) -> str:
+    def wait(wanted: str) -> str:
         heard = []
         try:
             while wanted not in (line := lines.get(timeout=PATIENCE)):
@@ -95,7 +93,7 @@ def watching(root: Path, bundle: Path) -> Iterator[Says]:
             pytest.fail(f"{wanted!r} was never said, but {heard}")
         return line
 
-    yield says
+    yield wait
     process.send_signal(signal.SIGINT)
     try:
         assert process.wait(PATIENCE) == 130
@@ -105,33 +103,42 @@ def watching(root: Path, bundle: Path) -> Iterator[Says]:
     output.close()
 
 
+def place(path: Path, data: bytes) -> None:
+    """Write a file into the folder at one moment: between two writes the folder might be looked at."""
+    beside = path.parent.with_name("beside")
+    beside.write_bytes(data)
+    beside.rename(path)
+
+
 def ids(root: Path, bundle: Path) -> list[str]:
     with Collection.open(root.parent / "data", open_encoder(bundle), read_only=True) as opened:
         return opened.ids()
 
 
-def test_the_collection_follows_the_folder(watching: Says, root: Path, bundle: Path) -> None:
-    watching("1 added")
-    watching("watching")
+def test_the_collection_follows_the_folder(says: Says, root: Path, bundle: Path) -> None:
+    says("1 added")
+    says("watching")
+    more = root.parent / "more"
+    more.mkdir()
     for number in range(30):
-        (root / f"more {number}.png").write_bytes(png("blue"))
-    assert "30 added" in watching("added")
-    (root / "red.png").write_bytes(png("green"))
-    watching("1 changed")
+        (more / f"{number}.png").write_bytes(png("blue"))
+    more.rename(root / "more")
+    assert "30 added" in says("added")
+    place(root / "red.png", png("green"))
+    says("1 changed")
     (root / "red.png").rename(root / "green.png")
-    watching("1 moved")
-    for number in range(1, 30):
-        (root / f"more {number}.png").unlink()
-    watching("29 deleted")
-    assert ids(root, bundle) == ["more 0", "red"]
+    says("1 moved")
+    (root / "more").rename(more)
+    says("30 deleted")
+    assert ids(root, bundle) == ["red"]
 
 
-def test_a_service_may_come_and_go(watching: Says, root: Path, bundle: Path) -> None:
-    watching("watching")
+def test_a_service_may_come_and_go(says: Says, root: Path, bundle: Path) -> None:
+    says("watching")
     with house(root.parent / "data", bundle) as shop:
-        (root / "blue.png").write_bytes(png("blue"))
-        watching("1 added")
+        place(root / "blue.png", png("blue"))
+        says("1 added")
         assert shop.best(text="blue", target="image") == "blue"
-    (root / "green.png").write_bytes(png("green"))
-    watching("1 added")
+    place(root / "green.png", png("green"))
+    says("1 added")
     assert ids(root, bundle) == ["blue", "green", "red"]

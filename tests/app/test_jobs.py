@@ -1,7 +1,6 @@
 """Long work through the API: it goes on after its answer, and after a kill."""
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from multifold.client.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
 from tests.app.test_serve import serve
+from tests.waiting import until, wait_for
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> 
     go_on, plain = threading.Event(), CollectionService.put
 
     def slow(self: CollectionService, items: list[EncodedItem]) -> object:
-        go_on.wait(30)
+        wait_for(go_on, "the test to let it go on")
         return plain(self, items)
 
     monkeypatch.setattr(CollectionService, "put", slow)
@@ -77,8 +77,7 @@ def test_a_job_goes_on_when_the_service_is_back(
     with house(tmp_path, bundle) as shop, Client(shop.url) as client, monkeypatch.context() as patched:
         patched.setattr(job_handlers, "ITEMS_A_STEP", 1)
         job = client.upsert_later(items(200))
-        while client.count() < 3:
-            time.sleep(0.01)
+        until(lambda: client.count() >= 3)
     with house(tmp_path, bundle) as shop, Client(shop.url) as client:
         done = client.wait(job.id, 0.05)
         assert (done.state, done.done, client.count()) == ("done", 200, 200)
@@ -88,8 +87,7 @@ def test_a_job_goes_on_when_the_service_is_back(
 def test_a_job_goes_on_after_a_kill(tmp_path: Path, bundle: Path) -> None:
     with serve(tmp_path, bundle) as first, first.client() as wire, Client(str(wire.base_url)) as client:
         job = client.upsert_later(items(1500))
-        while client.count() < 16:
-            time.sleep(0.01)
+        until(lambda: client.count() >= 16)
         first.process.kill()
         first.wait()
     with serve(tmp_path, bundle) as second, second.client() as wire, Client(str(wire.base_url)) as client:

@@ -4,7 +4,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +15,8 @@ import pytest
 from benches.service.load import post_request
 from multifold.bundle.encoder import EncodedTexts, Encoder
 from tests.app.house import House, house
-from tests.waiting import until
+from tests.app.test_metrics import scrape
+from tests.waiting import until, wait_for
 
 
 class Door:
@@ -31,7 +31,7 @@ class Door:
         def behind(encoder: Encoder, said: list[str]) -> EncodedTexts:
             self.read += said
             self.entered.set()
-            assert self.open.wait(20)
+            wait_for(self.open, "the door to open")
             return texts(encoder, said)
 
         monkeypatch.setattr(Encoder, "texts", behind)
@@ -39,9 +39,9 @@ class Door:
 
 @pytest.fixture
 def small(tmp_path: Path, bundle: Path) -> Iterator[House]:
-    """A service with little room and little patience."""
-    with house(tmp_path, bundle, queue=2, patience=1.5) as opened:
-        opened.client.put("/v1/items/a", files={"texts": (None, "a red box")})
+    """A service with little room."""
+    with house(tmp_path, bundle, queue=2) as opened:
+        assert opened.client.put("/v1/items/a", files={"texts": (None, "a red box")}).status_code == 200
         yield opened
 
 
@@ -56,12 +56,17 @@ def ask(shop: House, text: str) -> httpx.Response:
     return httpx.post(f"{shop.url}/v1/search", json={"text": text}, timeout=600, trust_env=False)
 
 
+def waiting(shop: House) -> float:
+    """How many texts wait to be read."""
+    return scrape(shop)['multifold_queue_waiting{work="text"}']
+
+
 def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: Door) -> None:
     with ThreadPoolExecutor(8) as people:
         first = people.submit(ask, small, "red")
-        assert door.entered.wait(20)
+        wait_for(door.entered, "the first question to be read")
         crowd = [people.submit(ask, small, f"a red box {number}") for number in range(6)]
-        until(lambda: sum(one.done() for one in crowd) >= 4, patience=20)
+        until(lambda: sum(one.done() for one in crowd) >= 4)
         door.open.set()
         answers = [one.result() for one in (first, *crowd)]
     refused = [one for one in answers if one.status_code == 429]
@@ -73,29 +78,38 @@ def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: 
     assert ask(small, "red again").status_code == 200
 
 
-def test_what_takes_too_long_is_given_up(small: House, door: Door) -> None:
-    response = ask(small, "red")
-    assert response.status_code == 503
-    assert response.json()["error"]["code"] == "timeout"
-    assert "1.5 s" in response.json()["error"]["message"]
-    assert response.headers["retry-after"] == "1"
-    door.open.set()
-    assert ask(small, "red").status_code == 200
+def test_what_takes_too_long_is_given_up(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path, bundle, patience=1.5) as hasty:
+        files = {"texts": (None, "a red box")}
+        until(lambda: hasty.client.put("/v1/items/a", files=files).status_code == 200)
+        door = Door(monkeypatch)
+        try:
+            response = ask(hasty, "red")
+        finally:
+            door.open.set()
+        assert response.status_code == 503
+        assert response.json()["error"]["code"] == "timeout"
+        assert "1.5 s" in response.json()["error"]["message"]
+        assert response.headers["retry-after"] == "1"
+        until(lambda: ask(hasty, "red").status_code == 200)
 
 
 def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None:
     with ThreadPoolExecutor(4) as people:
         first = people.submit(ask, small, "red")
-        assert door.entered.wait(20)
+        wait_for(door.entered, "the first question to be read")
         body = json.dumps({"text": "nobody waits for this"}).encode()
         port = httpx.URL(small.url).port
         assert port is not None
         for _ in range(5):  # more than the queue holds
             with socket.create_connection(("127.0.0.1", port)) as line:
                 line.sendall(post_request("/v1/search", body, "application/json"))
-                time.sleep(0.02)
+                until(lambda: waiting(small) == 1)
+            until(lambda: waiting(small) == 0)
         stays = people.submit(ask, small, "somebody waits for this")
-        time.sleep(0.05)
+        until(lambda: waiting(small) == 1)
         door.open.set()
         assert first.result().status_code == 200
         assert stays.result().status_code == 200
@@ -112,7 +126,7 @@ def test_stopping_finishes_what_was_accepted(tmp_path: Path, bundle: Path, monke
             accepted = [people.submit(ask, shop, f"red {number}") for number in range(4)]
             until(lambda: len(shop.server.server_state.tasks) == 4)
             shop.server.should_exit = True
-            until(lambda: not shop.server.servers or not shop.server.servers[0].sockets, patience=20)
+            until(lambda: not shop.server.servers or not shop.server.servers[0].sockets)
             door.open.set()
             assert [one.result().status_code for one in accepted] == [200] * 4
 

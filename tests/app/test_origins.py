@@ -1,7 +1,6 @@
 """A service without keys refuses what pages of other sites make a browser send; no head is waited for."""
 
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from app.http import middleware
 from app.http.middleware import is_loopback
 from tests.app.house import House, house
+from tests.waiting import PATIENCE
 
 ELSEWHERE, OURS = "http://evil.example", "http://ours.example"
 
@@ -91,17 +91,15 @@ def test_a_head_that_does_not_come_is_not_waited_for(
     local: House, head: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.5)
-    start = time.monotonic()
-    with socket.create_connection(("127.0.0.1", local.service.settings.port), timeout=600) as raw:
+    with socket.create_connection(("127.0.0.1", local.service.settings.port), timeout=PATIENCE) as raw:
         raw.sendall(head)
         assert raw.recv(1) == b""
-    assert time.monotonic() - start < 10
 
 
 def test_a_second_head_is_not_waited_for_either(local: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.5)
     request = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", local.service.settings.port), timeout=600) as raw:
+    with socket.create_connection(("127.0.0.1", local.service.settings.port), timeout=PATIENCE) as raw:
         raw.sendall(request + request + request[:20])
         answers = b"".join(iter(lambda: raw.recv(4096), b""))
     assert answers.count(b"200 OK") == 2

@@ -24,6 +24,7 @@ from tests.app.test_bad_input import refused
 from tests.app.test_confidence import PAIRS
 from tests.app.test_serve import serve
 from tests.index.servers import Server
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -152,12 +153,12 @@ def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: 
     def slow(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
         if self.name == "second":
             reached.set()
-            assert go_on.wait(30)
+            wait_for(go_on, "the test to let it go on")
         return plain(self, source, *more)
 
     monkeypatch.setattr(CollectionService, "make", slow)
     job = client.rebuild("main", "second", bundle="second", alias="default")
-    assert reached.wait(30)
+    wait_for(reached, "the rebuild to begin")
     client.upsert("new", texts=["a yellow box"])
     client.upsert("red-box", texts=["a white box"])
     client.delete("blue-box")

@@ -13,6 +13,7 @@ from app.concurrency.pools import LARGE_MESH, RenderPool
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError
 from renderers.sandbox import RenderedMesh, RenderLane, RenderRequest, Sandbox
+from tests.waiting import PATIENCE, wait_for
 
 DRAWN = RenderedMesh(np.zeros((1, 8, 8, 3), np.uint8), "y", "", ())
 
@@ -43,7 +44,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("workers", "large"), [(2, False), (3, False), (2, True)])
 def test_a_quick_mesh_passes_slow_ones(workers: int, large: bool) -> None:
     async def draw_all() -> None:
-        with Sandbox(workers) as sandbox, closing(RenderPool(workers, room=9)) as pool:
+        with Sandbox(workers, seconds=2 * PATIENCE) as sandbox, closing(RenderPool(workers, room=9)) as pool:
 
             async def draw(size: int) -> RenderedMesh:
                 weight = LARGE_MESH + 1 if large and size > 8 else 0
@@ -53,7 +54,7 @@ def test_a_quick_mesh_passes_slow_ones(workers: int, large: bool) -> None:
 
             slow = [asyncio.create_task(draw(16)) for _ in range(4)]
             try:
-                assert await asyncio.wait_for(draw(8), 20) is DRAWN
+                assert await asyncio.wait_for(draw(8), PATIENCE) is DRAWN
                 assert not any(one.done() for one in slow)
             finally:
                 PlannedWorker.released.set()
@@ -69,7 +70,7 @@ def test_small_meshes_go_first() -> None:
         with closing(RenderPool(1, room=9)) as pool:
 
             def draw(size: int, _: RenderLane) -> None:
-                begin.wait(20)
+                wait_for(begin, "all to be there")
                 order.append(size)
 
             sizes = (0, 800_000, 400_000, 1)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from app.operations.probes import check_readiness, probe_collection
+from index.maintenance import archive
 from multifold.types import Item
 from tests.app.house import House, house, png
 
@@ -69,6 +70,33 @@ def test_a_change_of_an_item_hands_no_damage_on(tmp_path: Path, bundle: Path) ->
         assert stored(at).damaged == ()
 
 
+def test_what_is_filtered_by_is_made_anew_from_the_payload(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle) as at:
+        at.put(RED, "red")
+        with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
+            store.execute("UPDATE facts SET text = 'ree' WHERE text = 'red'")
+        count = {"filter": {"is": "red"}}
+        assert at.client.post("/v1/items/count", json=count).json() == {"count": 0}
+        found = probe_collection(at.service)
+        assert (found.damaged, found.repaired) == (1, 1)
+        assert at.client.post("/v1/items/count", json=count).json() == {"count": 1}
+
+
+def test_a_damaged_payload_is_told_with_its_item(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle) as at:
+        at.put(RED, "red")
+        with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
+            store.execute("UPDATE items SET payload = replace(payload, 'red', 'ree')")
+        told = at.client.get(f"/v1/items/{RED}").json()
+        assert (told["payload"], len(told["notes"])) == ({}, 1)
+        refused = at.client.patch(f"/v1/items/{RED}", json={"payload": {"n": 2}})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "bad_item")
+        found = probe_collection(at.service)
+        assert (found.damaged, found.repaired) == (1, 0)
+        assert at.put(RED, "red").status_code == 200
+        assert at.client.get(f"/v1/items/{RED}").json()["payload"] == {"is": "red"}
+
+
 def test_many_items_on_a_full_disk_are_a_503(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -83,6 +111,17 @@ def test_many_items_on_a_full_disk_are_a_503(shop: House, monkeypatch: pytest.Mo
     assert "No space left" in response.json()["error"]["message"]
     assert mixed.status_code == 200  # one of them was refused for what it is
     assert shop.client.post("/v1/items", json={"items": [{"id": ""}]}).status_code == 200
+
+
+def test_a_snapshot_on_a_full_disk_is_a_503(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive.ArchiveWriter, "add_bytes", full)
+        response = shop.client.post("/v1/snapshots")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "storage")
+    assert "No space left" in response.json()["error"]["message"]
 
 
 def test_the_info_says_how_far_the_index_is(shop: House) -> None:

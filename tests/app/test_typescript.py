@@ -10,6 +10,7 @@ import pytest
 from app.openapi import openapi_document
 from app.typescript import typed, typescript_client
 from tests.app.house import house
+from tests.waiting import PATIENCE
 
 STRICT = ("--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "commonjs")
 COMPILER = ("tsc", *STRICT, "--lib", "es2022,dom,dom.iterable")
@@ -87,7 +88,9 @@ def test_a_program_searches_from_node(folder: Path, tmp_path: Path, bundle: Path
         for colour in ("red", "blue"):
             assert shop.put(f"{colour}%2Fbox", colour).status_code == 200
         command = ["node", "program.js", shop.url, KEY]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "id": "red/box",

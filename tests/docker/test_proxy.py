@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,8 @@ from multifold.client.client import Client, ServiceError
 from tests import tiny
 from tests.app.test_serve import serve
 from tests.index.servers import Server
+from tests.ports import free_ports
+from tests.waiting import PATIENCE, until
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "docker" / "proxy" / "multifold.conf.template"
 READERS, WRITERS = 3, 2
@@ -31,9 +32,7 @@ BEFORE, AFTER = 8, 30  # changes of each writer around the kill
 @contextmanager
 def nginx(folder: Path, *replicas: str) -> Iterator[str]:
     """The address of the proxy."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     filled = {
         "RESOLVER": "",
         "LISTEN": f"127.0.0.1:{port}",
@@ -49,16 +48,17 @@ def nginx(folder: Path, *replicas: str) -> Iterator[str]:
     )
     process = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")])
     try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+
+        def listens() -> bool:
             assert process.poll() is None, (folder / "error.log").read_text()
-            time.sleep(0.05)
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        until(listens, what="nginx to listen")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGQUIT)
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 needs_nginx = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
@@ -94,7 +94,7 @@ def test_a_replica_that_is_killed_is_not_missed(
         one.client() as first,
         other.client() as second,
         nginx(tmp_path, *(f"{c.base_url.host}:{c.base_url.port}" for c in (first, second))) as address,
-        httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
+        httpx.Client(base_url=address, trust_env=False, timeout=PATIENCE) as client,
         ThreadPoolExecutor(READERS + WRITERS) as pool,
     ):
         writing, halfway = threading.Event(), threading.Semaphore(0)
@@ -138,7 +138,7 @@ def test_a_replica_that_is_killed_is_not_missed(
         for reader in readers:
             reader.result()
         assert set(reads) == {200}
-        assert reads[200] > 50
+        assert reads[200] > BEFORE
         for name, number in last.items():
             kept = client.get(f"/v1/items/{name}").json()
             assert kept["payload"] == {"edition": number}

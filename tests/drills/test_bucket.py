@@ -11,7 +11,7 @@ from tests import tiny
 from tests.app.house import png
 from tests.app.test_serve import serve
 from tests.drills.traffic import Traffic
-from tests.index.buckets import PATIENCE, BucketServer
+from tests.index.buckets import BucketServer
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -30,18 +30,18 @@ def test_the_bucket_is_away_and_full(tmp_path: Path, bundle: Path, s3: BucketSer
         url = str(client.base_url)
         with Traffic(url, png("red")) as traffic:
             s3.stop()
-            until(lambda: traffic.refusals["storage"] > 2, PATIENCE)
+            until(lambda: traffic.refusals["storage"] > 2)
             answers = traffic.answers
-            until(lambda: traffic.answers > answers + 5, PATIENCE)  # what needs no picture goes on
+            until(lambda: traffic.answers > answers + 5)  # what needs no picture goes on
             s3.start(FEW)
             traffic.more()
             assert set(traffic.refusals) == {"storage"}
             traffic.passed("the bucket is away, and comes back")
         with Traffic(url, png("blue")) as traffic:
             fill(tmp_path, place)
-            until(lambda: traffic.refusals["storage"] > 2, PATIENCE)
+            until(lambda: traffic.refusals["storage"] > 2)
             answers = traffic.answers
-            until(lambda: traffic.answers > answers + 5, PATIENCE)
+            until(lambda: traffic.answers > answers + 5)
             s3.stop()
             s3.start()
             traffic.more()

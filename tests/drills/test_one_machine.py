@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from tests.app.house import box
 from tests.app.test_serve import Process, serve
 from tests.drills.traffic import Traffic
 from tests.index.test_powerloss import assemble, compiled, key, shim
+from tests.ports import free_ports
 from tests.waiting import until
 
 __all__ = ["shim"]  # a fixture
@@ -35,9 +35,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def port() -> int:
     """A port that a service can have again after its death."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_ports(1)[0]
 
 
 @pytest.fixture

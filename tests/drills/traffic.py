@@ -10,6 +10,7 @@ from types import TracebackType
 from multifold.client.client import Client
 from multifold.client.transport import ServiceError
 from multifold.errors import MultifoldError
+from tests.waiting import PATIENCE, until
 
 WRITERS, PARTS = ("a", "b"), 3
 PAUSE = 0.05  # before somebody who was refused tries again
@@ -47,14 +48,16 @@ class Traffic:
         for thread in self._threads:
             thread.join()
 
-    def more(self, editions: int = 5, patience: float = 90.0) -> None:
+    def more(self, editions: int = 5) -> None:
         """Wait until every writer has got so many more editions in, and readers as many answers."""
         goal = {name: self.acknowledged.get(name, -1) + editions for name in WRITERS}
-        answers, end = self.answers + editions, time.monotonic() + patience
-        while self.answers < answers or any(self.acknowledged.get(n, -1) < goal[n] for n in WRITERS):
+        answers = self.answers + editions
+
+        def is_back() -> bool:
             assert all(thread.is_alive() for thread in self._threads)
-            assert time.monotonic() < end, f"it does not come back: {self.refusals}"
-            time.sleep(0.02)
+            return self.answers >= answers and all(self.acknowledged.get(n, -1) >= goal[n] for n in WRITERS)
+
+        until(is_back, what=f"more answers; refused so far: {dict(self.refusals)}")
 
     def passed(self, what: str, url: str = "") -> None:
         """Fail if anything was lost or torn; where one is wanted, a line for the table in docs."""
@@ -82,7 +85,7 @@ class Traffic:
 
     def _write(self, name: str) -> None:
         edition = 0
-        with Client(self.url, timeout=20.0) as client:
+        with Client(self.url, timeout=PATIENCE / 3) as client:
             while not self._over.is_set():
                 try:
                     client.upsert(
@@ -98,7 +101,7 @@ class Traffic:
                     edition += 1
 
     def _read(self, _: str) -> None:
-        with Client(self.url, timeout=20.0) as client:
+        with Client(self.url, timeout=PATIENCE / 3) as client:
             while not self._over.is_set():
                 try:
                     hits = client.search(text="a red box", target="text", limit=10).hits

@@ -4,13 +4,14 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_ports
 
 HOUSE = Path(__file__).resolve().parents[2]
 PAGE = (HOUSE / "examples" / "README.md").read_text(encoding="utf-8")
@@ -26,8 +27,7 @@ def run(title: str, folder: Path) -> str:
     (folder / "examples").symlink_to(HOUSE / "examples")
     (folder / "bundles").mkdir()
     (folder / "bundles" / "furniture").symlink_to(HOUSE / "bundles" / "furniture")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_ports(1)[0])
     text = EXAMPLES[title].replace(f":{PORT}", f":{port}")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ours = {"PATH": path, "PYTHONPATH": str(HOUSE), "MULTIFOLD_PORT": port}
@@ -43,6 +43,8 @@ def run(title: str, folder: Path) -> str:
         )
         try:
             status = process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            status = -1  # what it printed says what it waits for
         finally:
             with suppress(ProcessLookupError):  # where nothing of it is left
                 os.killpg(process.pid, signal.SIGTERM)

@@ -1,21 +1,19 @@
 """An S3-compatible server of our own (SeaweedFS), in a temporary folder, that can be full or away."""
 
 import json
-import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from tests.ports import free_ports
+from tests.waiting import PATIENCE, until
+
 WEED = Path(sys.executable).with_name("weed")
-PATIENCE = 90
 VOLUME = 8  # MB, after which a volume takes no more
 
 
@@ -80,27 +78,14 @@ class BucketServer:
 
         keys = {"aws_access_key_id": "us", "aws_secret_access_key": "a secret", "region_name": "us-east-1"}
         client = boto3.client("s3", endpoint_url=self.url, **keys)
-        end = time.monotonic() + PATIENCE
-        while True:
+
+        def answers() -> bool:
+            assert self._process is not None
+            assert self._process.poll() is None, (self.folder / "log").read_text()[-3000:]
             try:
                 client.list_buckets()
             except (BotoCoreError, ClientError):
-                assert time.monotonic() < end, (self.folder / "log").read_text()[-3000:]
-                time.sleep(0.1)
-            else:
-                return
+                return False
+            return True
 
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, nor those 10,000 above them."""
-    found: list[int] = []
-    with ExitStack() as held:
-        while len(found) < count:
-            port = 11_000 + int.from_bytes(os.urandom(2)) % 10_000
-            try:
-                for one in (port, port + 10_000):
-                    held.enter_context(socket.socket()).bind(("127.0.0.1", one))
-            except OSError:
-                continue
-            found.append(port)
-    return found
+        until(answers, what=f"the S3 server; {self.folder / 'log'} has its log")

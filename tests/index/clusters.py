@@ -4,11 +4,9 @@ import fcntl
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from functools import cache
 from pathlib import Path
@@ -19,8 +17,9 @@ from index.cluster.contracts import MilvusAddress
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from multifold.types import Metric
+from tests.ports import free_ports
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 120
 RELEASE = "2.3.5"  # the newest server among Python's packages
 HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multifold" / f"milvus-{RELEASE}"
 ROLES = (
@@ -82,7 +81,7 @@ class MilvusServer:
     def __init__(self) -> None:
         python = package()
         self.folder = Path(tempfile.mkdtemp(prefix="multifold-milvus-"))
-        *ports, self._health, client, peer = _free_ports(len(ROLES) + 3)
+        *ports, self._health, client, peer = free_ports(len(ROLES) + 3)
         named = {f"{role}_port": port for role, port in zip(ROLES, ports, strict=True)}
         self.cluster = MilvusAddress(f"http://127.0.0.1:{named['proxy_port']}")
         told = [str(self.folder), json.dumps(named), json.dumps(SETTINGS)]
@@ -112,11 +111,7 @@ class MilvusServer:
                 stderr=log,
                 start_new_session=True,
             )
-        end = time.monotonic() + PATIENCE
-        while not self._well():
-            assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
-            assert time.monotonic() < end, "the Milvus server does not get well"
-            time.sleep(0.1)
+        until(self._well, what="the Milvus server to get well")
 
     def kill(self) -> None:
         """End it at once; it does not always end when it is asked."""
@@ -129,21 +124,13 @@ class MilvusServer:
         shutil.rmtree(self.folder)
 
     def _well(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/healthz", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/healthz", timeout=20) as answer:
                 return b"OK" in answer.read()
         except OSError:
             return False
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def _etcd(client: int, peer: int) -> str:

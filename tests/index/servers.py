@@ -6,14 +6,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-PATIENCE = 60
+from tests.waiting import PATIENCE, until
+
 # To run as another user is to fork. Where gRPC was at work before, two forks in a hundred crash there.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
@@ -55,12 +55,13 @@ class Server:
                 stderr=log,
                 **self._as,
             )
-        end = time.monotonic() + PATIENCE
-        while subprocess.run(
-            [self._binaries / "pg_isready", "-q", "-h", self.folder], check=False
-        ).returncode:
-            assert time.monotonic() < end, (self.folder / "log").read_text()
-            time.sleep(0.05)
+        until(self._answers, what="PostgreSQL to start")
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "log").read_text()
+        ready = subprocess.run([self._binaries / "pg_isready", "-q", "-h", self.folder], check=False)
+        return ready.returncode == 0
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """End it at once: what was not durable is lost."""

@@ -8,6 +8,7 @@ import pytest
 
 from index.contracts import RowRankings
 from index.engines.faiss_engine import BATCH, SearchBatcher
+from tests.waiting import PATIENCE, until, wait_for
 
 
 def echo(queries: np.ndarray, limit: int) -> RowRankings:
@@ -25,16 +26,15 @@ def test_calls_that_wait_are_answered_together() -> None:
     def slow(queries: np.ndarray, limit: int, threads: int) -> RowRankings:
         sizes.append((len(queries), limit, threads))
         started.set()
-        assert go.wait(5)
+        wait_for(go, "all to wait")
         return echo(queries, limit)
 
     batcher = SearchBatcher(slow, lanes=1, cores=4)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batcher.search, one(0), 3)
-        assert started.wait(5)
+        wait_for(started, "the first search")
         others = [pool.submit(batcher.search, one(n), 3 if n < 6 else 2) for n in range(1, 8)]
-        while len(batcher._waiting) < 7:
-            threading.Event().wait(0.001)
+        until(lambda: len(batcher._waiting) == 7)
         go.set()
         answers = [job.result() for job in (first, *others)]
     assert [int(ids[0, 0]) for _, ids in answers] == list(range(8))
@@ -43,7 +43,7 @@ def test_calls_that_wait_are_answered_together() -> None:
 
 
 def test_free_lanes_search_side_by_side() -> None:
-    together = threading.Barrier(2, timeout=5)
+    together = threading.Barrier(2, timeout=PATIENCE)
 
     def meet(queries: np.ndarray, limit: int, threads: int) -> RowRankings:
         together.wait()  # would time out if one kept the other waiting

@@ -15,8 +15,9 @@ from index.registry import CollectionRegistry, ensure_collection, locate_collect
 from index.store.blobs import BlobError, Blobs, DamagedBlobError
 from index.store.store import open_blobs
 from multifold.cli import main
-from tests.index.buckets import BucketServer, free_ports
+from tests.index.buckets import BucketServer
 from tests.index.shots import SPACE, equal, furnish, held
+from tests.ports import free_ports
 
 DATA = b"a picture"
 KEY = hashlib.sha256(DATA).hexdigest()

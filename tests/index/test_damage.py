@@ -4,6 +4,7 @@ import sqlite3
 import struct
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,15 +12,21 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.contracts import IndexPlan
+from index.contracts import CollectionLocation, IndexPlan
 from index.maintenance.archive import ArchiveError
+from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import take_snapshot
 from index.maintenance.verify import find_store_problems
 from index.store.blobs import FolderBlobs
+from index.store.browse import DAMAGED_ROW
+from index.store.database import StoreError
+from index.store.feedback import FeedbackQueryPart, Judgement
 from index.store.item_rows import ItemError
+from index.store.schema import tables
 from index.store.store import Store
-from multifold.types import Item
+from multifold.errors import MultifoldError
+from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import feature, query, view
 
@@ -130,6 +137,74 @@ def test_a_payload_that_is_not_what_was_written_is_named(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
         store.execute("UPDATE items SET payload = '{\"n\": 7}' WHERE id = 'item 1'")
     assert problems(folder) == ["Item 'item 1': its payload or its list of files is not what was written."]
+
+
+def flipped(value: object, place: int) -> object:
+    """A value with another bit, which is still one of its kind."""
+    if isinstance(value, int):
+        return value ^ (1 << place % 8)
+    if isinstance(value, float):
+        return float(np.frombuffer((np.float64(value).view(np.int64) ^ (1 << place)).tobytes(), "<f8")[0])
+    data = bytearray(value if isinstance(value, bytes) else str(value).encode())
+    data[place % len(data)] ^= 1 << place % 5
+    return bytes(data) if isinstance(value, bytes) else data.decode("latin-1")
+
+
+def columns_of_every_table() -> list[tuple[str, str]]:
+    """All but what a saved index alone goes by; that index is compared too."""
+    own = [(table.name, column.name) for table in tables.sorted_tables for column in table.columns]
+    return [one for one in own if one[1] != "replaced_size"]
+
+
+@pytest.mark.parametrize(("table", "column"), columns_of_every_table())
+def test_a_bit_that_flips_anywhere_is_told(folder: Path, table: str, column: str) -> None:
+    with Collection.open(folder, SPACE) as collection:
+        said = Observation("caption", 0, feature(0, 1), "a red thing")
+        seen = replace(view(2, feature(0, 1)), blob="0" * 64)
+        told = Item("item 1", (said, seen), {"n": 1, "is": "red"}, files=("0" * 64,))
+        collection.upsert([pointing(0), told])  # in place of the former
+        part = FeedbackQueryPart("text", text="red")
+        verdict = Judgement("0" * 32, "item 1", "good", "item", (part,), "ann", ("view", 0), 1.5)
+        collection.judge(verdict)
+    assert problems(folder) == []
+    untouched = (folder / "store.sqlite").read_bytes()
+    for place in range(3):
+        (folder / "store.sqlite").write_bytes(untouched)
+        with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+            of_them = f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL"
+            if table == "meta":
+                of_them += " AND key IN ('schema', 'vector_id', 'feature_length')"
+            rows = store.execute(of_them).fetchall()
+            row, value = rows[place % len(rows)]
+            try:
+                change = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"
+                store.execute(change, (flipped(value, 7 * place), row))
+            except sqlite3.IntegrityError:
+                continue  # the file itself would not hold together
+        try:
+            with Collection.open(folder, SPACE) as collection:
+                collection.search(query(feature(0, 1)))
+                collection.scroll(limit=10)
+                collection.judgements()
+            found = problems(folder)
+        except MultifoldError as error:
+            found = [str(error)]
+        assert found, f"{value!r} became {flipped(value, 7 * place)!r}"
+
+
+def test_a_damaged_payload_is_no_answer_and_is_not_written_again(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+        store.execute("UPDATE items SET payload = '{\"n\": 7' WHERE id = 'item 1'")
+    with Collection.open(folder, SPACE) as collection:
+        first = collection.search(query(feature(0, 1)))[0]
+        assert (first.id, first.payload) == ("item 1", {})
+        item = collection.get("item 1")
+        assert item is not None
+        assert (item.whole, item.payload, item.notes) == (False, {}, (DAMAGED_ROW,))
+        with pytest.raises(ItemError, match="its payload or its list of files is damaged"):
+            collection.upsert([item])
+    with pytest.raises(StoreError, match=r"'item 1'.*so none is removed"):
+        compact_collection(CollectionLocation(folder))
 
 
 def test_a_snapshot_says_what_is_damaged_and_no_more_is_restored(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from index.engines.builder import SegmentBuilder
 from index.engines.exact_engine import ExactEngine, view_of
 from index.engines.faiss_engine import FaissEngine, segments_to_merge
 from index.engines.segments import Segment
-from tests.waiting import until
+from tests.waiting import PATIENCE, until, wait_for
 
 DIM = 16
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Ev
 
     def wait(self: SegmentBuilder, *arguments: object) -> Segment:
         begun.set()
-        assert go.wait(10)
+        wait_for(go, "the test to let a build go on")
         return build(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SegmentBuilder, "build", wait)
@@ -41,7 +41,7 @@ def test_searches_and_changes_go_on_while_a_part_is_built(monkeypatch: pytest.Mo
     live, exact = engine(), ExactEngine(DIM, "ip")
     for one in (live, exact):
         one.add(np.arange(1000), ROWS[:1000])
-    assert begun.wait(5)
+    wait_for(begun, "a build")
     for one in (live, exact):
         one.remove(np.arange(0, 1000, 7))
         one.add(np.arange(0, 1000, 7), ROWS[1000:1143])  # the same ids, other vectors
@@ -71,10 +71,10 @@ def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
     def add(ids: range) -> None:
         for one in (live, exact):
             one.add(np.array(ids), ROWS[ids.start : ids.stop])
-        until(lambda: all(part.ann is not None for part in live.parts[:-1]), patience=10)
+        until(lambda: all(part.ann is not None for part in live.parts[:-1]))
 
     add(range(600))
-    assert begun.wait(5)
+    wait_for(begun, "a build")
     add(range(600, 1000))
     add(range(1000, 1400))
     add(range(1400, 1450))
@@ -108,13 +108,12 @@ def test_close_calls_off_what_is_being_built(monkeypatch: pytest.MonkeyPatch) ->
     begun, go = held(monkeypatch)
     live = engine()
     live.add(np.arange(2000), ROWS)
-    assert begun.wait(5)
+    wait_for(begun, "a build")
     closing = threading.Thread(target=live.close)
     closing.start()
-    while not live._closing.is_set():
-        pass
+    wait_for(live._closing, "the engine to close")
     go.set()
-    closing.join(10)
+    closing.join(PATIENCE)
     assert live.count() == 0
     assert live.reports() == []
 

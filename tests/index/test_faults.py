@@ -15,7 +15,7 @@ import pytest
 from index.collection import Collection
 from index.store.blobs import BlobError
 from index.store.copying import CopyError
-from index.store.database import StoreError
+from index.store.database import OutageLog, StoreError
 from multifold.types import Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.storm import foretold
@@ -139,3 +139,24 @@ def test_a_full_disk_loses_nothing_and_heals(tmp_path: Path) -> None:
         collection.upsert([new])
     with Collection.open(tmp_path, SPACE) as collection:
         assert equal(collection, {"old": old, "new": new})
+
+
+def test_a_full_disk_is_told_once_though_reading_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    outages = OutageLog("the store")
+    for _ in range(3):
+        outages.failed("disk is full", "writing")
+        outages.worked("reading")
+    assert not outages.away
+    outages.worked("writing")
+    assert caplog.messages == ["the store fails: disk is full", "the store works again"]
+
+
+def test_an_outage_of_both_ends_with_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    outages = OutageLog("the database")
+    outages.failed("no route")
+    outages.failed("no route", "writing")
+    assert outages.away
+    outages.worked()
+    assert not outages.away
+    outages.worked("writing")
+    assert caplog.messages == ["the database fails: no route", "the database works again"]

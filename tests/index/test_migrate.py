@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,11 @@ from index.store.blobs import FolderBlobs
 from index.store.store import open_blobs
 from multifold.cli import main
 from multifold.types import Item, pictures_of
-from tests.index.buckets import BucketServer, free_ports
+from tests.index.buckets import BucketServer
 from tests.index.servers import Server
 from tests.index.shots import SPACE, equal, furnish, held
+from tests.ports import free_ports
+from tests.waiting import until
 
 PICTURES = 400
 RUN = "import sys; from multifold.cli import main; sys.exit(main())"
@@ -45,10 +46,8 @@ def test_killed_and_called_again(home: Path, s3: BucketServer, server: Server) -
     asked = command(home, "--database", database, "--bucket", bucket)
     target = open_blobs(home, bucket)
     process = subprocess.Popen([sys.executable, "-c", RUN, *asked], stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 120
-    while len(list(target.all())) < PICTURES // 10:
-        assert process.poll() is None
-        assert time.monotonic() < end
+    until(lambda: process.poll() is not None or len(list(target.all())) >= PICTURES // 10)
+    assert process.poll() is None
     process.kill()
     process.wait()
     assert len(list(target.all())) < PICTURES

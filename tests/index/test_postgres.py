@@ -25,6 +25,7 @@ from multifold.types import Item
 from tests.index.servers import Server
 from tests.index.shots import SPACE, equal, furnish, held
 from tests.index.things import answers, brute, feature, query, thing, view
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 WRITERS, CHANGES = 3, 12
@@ -127,7 +128,7 @@ def test_many_processes_write_and_no_reader_meets_a_gap(place: str, tmp_path: Pa
         subprocess.Popen([*command, str(n), str(CHANGES)], stdout=subprocess.PIPE, cwd=ROOT)
         for n in range(WRITERS)
     ]
-    told = [child.communicate(timeout=120)[0].split(b"\n")[:-1] for child in children]
+    told = [child.communicate(timeout=PATIENCE)[0].split(b"\n")[:-1] for child in children]
     done.set()
     reader.join()
     assert [child.returncode for child in children] == [0] * WRITERS

@@ -297,12 +297,12 @@ def test_queries_that_came_are_asked_exactly_and_learned_from(monkeypatch: pytes
         return engine.parts[0].ann is not None and engine.parts[0].ann.settings[0].doubt is not None
 
     before = engine.seals
-    until(ask, patience=30)
+    until(ask)
     engine.settle()
     assert engine.seals > before
     scene = VectorSet(rows, rows[:9], queries)
     assert recall(engine, scene, "ip", 10, None) > 0.95 - MARGIN
-    until(lambda: ask() and engine.served.recall() is not None, patience=30)
+    until(lambda: ask() and engine.served.recall() is not None)
     served = engine.served.recall()
     assert served is not None
     assert served.answers >= served_queries.FEWEST

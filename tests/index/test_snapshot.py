@@ -25,6 +25,7 @@ from multifold.types import Item
 from tests.index.shots import SPACE, chair, equal, held
 from tests.index.storm import change, foretold
 from tests.index.things import answers, feature, query, thing
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,7 +117,10 @@ def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
     with Collection.open(tmp_path / "things", SPACE) as collection:
         writer = threading.Thread(target=storm, args=(collection,))
         writer.start()
-        shots = [collection.snapshot(tmp_path / f"{n}.tar").contents.version for n in range(8)]
+        shots: list[int] = []
+        for n in range(8):
+            until(lambda: failed or collection.version > max(shots, default=0))
+            shots.append(collection.snapshot(tmp_path / f"{n}.tar").contents.version)
         stopped.set()
         writer.join()
     assert failed == []
@@ -201,7 +205,7 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path, what: str
         with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == b"begun\n"
-            time.sleep(0.01 * 2**n)
+            until(target.exists) if n == 8 else time.sleep(0.01 * 2**n)
             os.kill(child.pid, signal.SIGKILL)
         if not target.exists():
             continue

@@ -14,6 +14,7 @@ from index.store.filters import parse_filter
 from multifold.types import Item, Observation, Pooling
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import query
+from tests.waiting import PATIENCE, until
 
 ITEMS = 8
 SEARCHES = 12
@@ -68,7 +69,7 @@ def test_writes_of_many_threads_all_arrive(tmp_path: Path) -> None:
 
 
 def test_the_gate_lets_readers_in_together_and_writers_in_alone() -> None:
-    gate, together, order = ReadWriteGate(), threading.Barrier(2, timeout=5), []
+    gate, together, order = ReadWriteGate(), threading.Barrier(2, timeout=PATIENCE), []
 
     def read() -> None:
         with gate.reading():
@@ -98,8 +99,7 @@ def test_a_waiting_writer_goes_before_new_readers() -> None:
     with ThreadPoolExecutor(2) as pool:
         with gate.reading():
             writer = pool.submit(enter, "writer")
-            while not gate._writers:
-                time.sleep(0.001)
+            until(lambda: gate._writers)
             reader = pool.submit(enter, "reader")
             time.sleep(0.02)
             assert order == []

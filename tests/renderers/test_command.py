@@ -22,13 +22,14 @@ from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers import exhibit_files
 from tests.renderers.glb import Glb, unlit
+from tests.waiting import PATIENCE
 
 QUICK = ("--rig", "ring2", "--size", 16, "--format", "png", "--workers", 1, "--engine", "numpy")
 
 
 @pytest.fixture(scope="module")
 def one_worker() -> Iterator[Sandbox]:
-    with Sandbox(1, engine="numpy") as sandbox:
+    with Sandbox(1, seconds=PATIENCE, engine="numpy") as sandbox:
         yield sandbox
 
 

@@ -11,6 +11,7 @@ from renderers import doctor, engines
 from renderers.contracts import RenderEngineError, Renderer, engine_stamp
 from renderers.engines import ENGINES, RenderEngine, engine
 from renderers.sandbox import Sandbox
+from tests.waiting import PATIENCE
 
 MISSING = RenderEngine(
     "missing", "an engine whose package is not there", "none-1", "renderers.nowhere:Nothing"
@@ -46,7 +47,7 @@ def test_an_engine_that_fails_here_is_not_the_fault_of_the_mesh(
 ) -> None:
     trimesh.creation.box().export(tmp_path / "box.ply")
     monkeypatch.setattr(engines, "engine", lambda _: MISSING)  # which the workers don't know
-    with Sandbox(1) as sandbox:
+    with Sandbox(1, seconds=PATIENCE) as sandbox:
         for _ in range(2):
             with pytest.raises(RenderEngineError, match="no engine is called 'missing'"):
                 list(sandbox.draw_many([tmp_path / "box.ply"], "ring1", 16))

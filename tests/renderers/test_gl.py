@@ -22,6 +22,7 @@ from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS
 from tests.renderers.gallery import Agreement
+from tests.waiting import PATIENCE
 
 SIZE, RIG = 96, "ring3@20"
 SHADER = Path(gl.__file__).parent / "shaders" / "mesh.frag"
@@ -31,7 +32,7 @@ LEAST_COMMON, MOST_DIFFERENT = 0.98, 3.0  # what "the same look" means: see docs
 @pytest.fixture(scope="module", params=["egl", "osmesa"])
 def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     path = made("off", tmp_path_factory.mktemp("first"))
-    with Sandbox(1, engine=request.param) as sandbox:
+    with Sandbox(1, seconds=PATIENCE, engine=request.param) as sandbox:
         try:
             sandbox.render(path, rig="ring1", size=16)
         except RenderEngineError as error:

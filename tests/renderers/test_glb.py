@@ -15,6 +15,7 @@ from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.glb import Glb, unlit
+from tests.waiting import PATIENCE
 
 SIZE = 48
 
@@ -87,7 +88,7 @@ def test_corners_that_are_alike_are_one_vertex(tmp_path: Path) -> None:
 
 def test_a_worker_makes_the_same_bytes(tmp_path: Path) -> None:
     path = colored_stl(tmp_path)
-    with Sandbox(workers=1) as sandbox:
+    with Sandbox(workers=1, seconds=PATIENCE) as sandbox:
         assert sandbox.glb(path.read_bytes(), ".stl") == sandbox.glb(path) == again(path).read_bytes()
         with pytest.raises(MeshError, match="not a GLB file"):
             sandbox.glb(b"nothing of the kind", ".glb")

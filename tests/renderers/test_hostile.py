@@ -16,6 +16,7 @@ from tests.renderers.glb import Glb, unlit
 from tests.renderers.hostile.crafted import CANARY, Case, crafted, paths
 from tests.renderers.hostile.mutations import mutations
 from tests.renderers.hostile.originals import originals
+from tests.waiting import PATIENCE
 
 SIZE = 16
 LONGEST = 400  # letters of a refusal
@@ -25,7 +26,7 @@ SMALL = MeshLimits(image_pixels=16_000_000)
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(1, seconds=30.0, memory_bytes=1 << 30, limits=SMALL, engine="numpy") as one:
+    with Sandbox(1, seconds=PATIENCE, memory_bytes=1 << 30, limits=SMALL, engine="numpy") as one:
         yield one
 
 
@@ -142,7 +143,7 @@ def test_ten_thousand_renders_do_not_make_us_grow(monkeypatch: pytest.MonkeyPatc
     glb = Glb()
     glb.square(unlit(glb, (1, 0, 0, 1)))
     data = glb.bytes()
-    with Sandbox(1, engine="numpy") as sandbox:
+    with Sandbox(1, seconds=PATIENCE, engine="numpy") as sandbox:
         first, before = sandbox.render(data, ".glb", "ring1", 8), (0, 0)
         for number in range(10_000):
             assert (sandbox.render(data, ".glb", "ring1", 8) == first).all()
@@ -160,7 +161,7 @@ def test_one_worker_and_four_make_the_same_pixels(tmp_path: Path) -> None:
         folder = tmp_path / name.replace(" ", "_")
         folder.mkdir()
         meshes.append(laid_out(folder, Case(name, files)))
-    with Sandbox(1) as one, Sandbox(4) as four:
+    with Sandbox(1, seconds=PATIENCE) as one, Sandbox(4, seconds=PATIENCE) as four:
         pairs = zip(one.draw_many(meshes * 3, size=64), four.draw_many(meshes * 3, size=64), strict=True)
         for alone, together in pairs:
             assert isinstance(alone, RenderedMesh)

@@ -18,8 +18,9 @@ from renderers import cameras, sandbox
 from renderers.contracts import MeshError
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
-from renderers.sandbox import RenderedMesh, Sandbox, SandboxClosedError, Worker
+from renderers.sandbox import RenderedMesh, RenderRequest, Sandbox, SandboxClosedError, Worker
 from tests.renderers.glb import Glb, unlit
+from tests.waiting import PATIENCE
 
 GOOD = Glb()
 GOOD.square(unlit(GOOD, (1, 0, 0, 1)))
@@ -29,7 +30,7 @@ SIZE = 32
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Sandbox]:
-    with Sandbox(workers=2) as workers:
+    with Sandbox(workers=2, seconds=PATIENCE) as workers:
         yield workers
 
 
@@ -61,7 +62,7 @@ def test_one_worker_and_two_make_the_same_pixels(pair: Sandbox, tmp_path: Path) 
     for number in range(6):
         paths.append(tmp_path / f"{number}.ply")
         trimesh.creation.box((1, 1 + number, 2)).export(paths[-1])
-    with Sandbox(workers=1) as alone:
+    with Sandbox(workers=1, seconds=PATIENCE) as alone:
         single = list(alone.draw_many(paths, "ring6", SIZE))
     for one, two in zip(single, pair.draw_many(paths, "ring6", SIZE), strict=True):
         assert isinstance(one, RenderedMesh)
@@ -116,13 +117,13 @@ def test_a_mesh_that_takes_too_long_is_given_up_and_the_next_is_drawn(tmp_path: 
     with Sandbox(workers=1, seconds=0.3) as hasty:
         with pytest.raises(MeshError, match=r"longer than 0\.3 seconds"):
             hasty.render(slow(tmp_path), size=1024, rig="ring12")
-        hasty.seconds = 60.0
+        hasty.seconds = PATIENCE
         assert hasty.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory limits are Linux's")
 def test_a_mesh_that_needs_too_much_memory_is_given_up_and_the_next_is_drawn(tmp_path: Path) -> None:
-    with Sandbox(workers=1, memory_bytes=128 << 20) as small:
+    with Sandbox(workers=1, seconds=PATIENCE, memory_bytes=128 << 20) as small:
         with pytest.raises(MeshError, match="memory"):
             small.render(large(tmp_path), size=SIZE, rig="ring1")
         assert small.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
@@ -130,23 +131,29 @@ def test_a_mesh_that_needs_too_much_memory_is_given_up_and_the_next_is_drawn(tmp
 
 def test_a_crash_is_that_mesh_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pids: list[int] = []
+    signals: list[signal.Signals] = []  # what each of the next meshes meets while it is drawn
 
     class Watched(Worker):
         def __init__(self, memory_bytes: int, engine: str) -> None:
             super().__init__(memory_bytes, engine)
             pids.append(self.pid)
 
+        def draw(self, request: RenderRequest, views: int, deadline: sandbox._Deadline) -> RenderedMesh:
+            if signals:
+                threading.Timer(0.3, os.kill, (self.pid, signals.pop())).start()
+            return super().draw(request, views, deadline)
+
     monkeypatch.setattr(sandbox, "Worker", Watched)
-    with Sandbox(workers=1) as workers:
+    with Sandbox(workers=1, seconds=PATIENCE) as workers:
         path = slow(tmp_path)
         workers.render(GOOD.bytes(), ".glb", "ring1", SIZE)
-        threading.Timer(0.3, os.kill, (pids[0], signal.SIGSEGV)).start()
+        signals.append(signal.SIGSEGV)
         with pytest.raises(MeshError, match="crash"):
             workers.render(path, rig="ring12", size=1024)
         assert workers.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
         os.kill(pids[1], signal.SIGKILL)  # somebody else did that, and nobody should notice
         assert workers.render(GOOD.bytes(), ".glb", "ring1", SIZE).shape == (1, SIZE, SIZE, 3)
-        threading.Timer(0.3, os.kill, (pids[2], signal.SIGKILL)).start()
+        signals.append(signal.SIGKILL)
         assert workers.render(path, rig="ring12", size=1024).shape == (12, 1024, 1024, 3)
     assert len(pids) == 4
 

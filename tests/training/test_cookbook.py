@@ -121,6 +121,13 @@ def test_keys_are_set_from_outside(tmp_path: Path) -> None:
         ("[geometry]\ndim = 0\n", r"geometry\.dim: Input should be greater than or equal to 1"),
         ("[loss]\ntext_image = -1\n", r"loss\.text_image: Input should be greater than or equal to 0"),
         ("[text]\nwidth = 96\nheads = 5\n", r"text: 5 heads cannot share a width of 96 equally"),
+        ("[train]\nitems = 1\n", r"train\.items: Input should be greater than or equal to 2"),
+        ("[train]\nseed = 99999999999999999999\n", r"train\.seed: Input should be less than"),
+        ("[train]\nshift = 400\n", r"recipe: train\.shift = 400 moves views of 96 out of sight"),
+        ("[image]\nsize = 30\n", r"image: with this stem the size is a multiple of 16, not 30"),
+        ("[image]\nstem = []\n", r"image\.stem: Tuple should have at least 1 item"),
+        ("[text]\ncontext = 2\n", r"text\.context: Input should be greater than or equal to 3"),
+        ("[text]\nvocabulary = 20\n", r"text\.vocabulary: Input should be greater than or equal to 259"),
         ("[text]\nkind = 'brt'\n", r"text: Input tag 'brt'.*'small', 'bert', 'openclip'"),
     ],
 )

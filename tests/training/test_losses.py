@@ -18,7 +18,7 @@ from training.losses.pairs import infonce
 from training.losses.plain import draw_places, repeated_hard
 from training.losses.rows import find_positives, summarize_rows
 
-SOFTENED = ("infonce", "infonce_mask", "all_positives", "sigmoid")
+SOFTENED = ("infonce", "infonce_mask", "all_positives", "all_positives_inside", "sigmoid")
 GOLDEN = Path(__file__).parent.parent / "golden" / "losses.json"
 
 
@@ -56,7 +56,7 @@ def test_golden_numbers(name: str) -> None:
 def test_positives_inside_the_log_equal_the_plain_computation(seed: int) -> None:
     case = ragged(seed)
     expected = both(all_inside, *(each.numpy() for each in case))
-    assert build("all_positives", inside=True)(*case).item() == pytest.approx(expected, abs=1e-9)
+    assert build("all_positives_inside")(*case).item() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -99,10 +99,12 @@ def test_a_batch_is_shared_as_it_would_have_been_drawn() -> None:
 
 
 def test_what_cannot_be_shared_is_refused() -> None:
-    recipe = small.recipe(items=1)
+    recipe = small.recipe(items=2)
     groups, tokenizer = small.groups(recipe)
-    with pytest.raises(MultifoldError, match="a step of 1 items cannot be shared by 2 processes"):
-        TrainingRun(recipe, groups, tokenizer, torch.device("cpu"), ranks=Two(0))
+    three = Two(0)
+    three.count = 3
+    with pytest.raises(MultifoldError, match="a step of 2 items cannot be shared by 3 processes"):
+        TrainingRun(recipe, groups, tokenizer, torch.device("cpu"), ranks=three)
     whole = work.recipes()["clip"]
     swapped = whole.model_copy(update={"loss": whole.loss.model_copy(update={"name": "robust_xr"})})
     with pytest.raises(MultifoldError, match="robust_xr needs the whole matrix: one process"):

@@ -154,6 +154,28 @@ def test_the_best_step_on_val_becomes_the_checkpoint(tmp_path: Path, monkeypatch
     assert not (tmp_path / "run" / BEST).exists()
 
 
+def test_an_encoder_that_training_spoils_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that finds less than what it began with says so, and ends with that."""
+    start = str(train(recipe(), tmp_path / "before"))
+    seen: list[dict[str, torch.Tensor]] = []
+    found = iter([0.5, 0.2, 0.4, 0.4])
+
+    def measure(_self: ValidationSet, model: torch.nn.Module) -> dict[str, float]:
+        seen.append({name: weight.clone() for name, weight in model.state_dict().items()})
+        value = next(found)
+        return {"text_to_shape/R@10": value, "shape_to_text/R@10": value}
+
+    monkeypatch.setattr(ValidationSet, "measure", measure)
+    wanted = recipe(validation={"every": 4}, train={"start": start})
+    kept = checkpoint.read_checkpoint(train(wanted, tmp_path / "run")).weights
+    assert all(torch.equal(kept[name], weight) for name, weight in seen[0].items())
+    told = capsys.readouterr().out
+    assert "no step found more than the encoder that it began with, which is kept" in told
+    assert "with 4 items, differences below 0.63 are chance" in told
+
+
 def test_validation_changes_no_loss(tmp_path: Path) -> None:
     train(recipe(), tmp_path / "without")
     train(recipe(validation={"every": 3}), tmp_path / "with")

@@ -3,16 +3,21 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
 from multifold.errors import MultifoldError
+from multifold.metrics import ranks, recall_at_k
+from training.data.views import ItemViews
 from training.evaluate.report import ReportPart, ReportSection, ReportTable
+from training.retrieval.directions import STANDARD, RetrievalEncoder, direction, encode
 
 CUTS = (1, 10)
 DIRECTIONS = ("text_to_shape", "shape_to_text", "text_to_image")
+BOTH_WAYS = DIRECTIONS[:2]
 SAMPLES = 4000
 
 
@@ -50,15 +55,38 @@ def read_runs(log: Path) -> list[AblationRun]:
     return [AblationRun(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
+def item_hits(
+    encoder: RetrievalEncoder, views: ItemViews, captions: Sequence[Sequence[str]], equal_texts: bool = False
+) -> dict[str, dict[str, list[float]]]:
+    """Each item's share of queries that hit, in the directions of the tables."""
+    observed = encode(encoder, views, captions)
+    hits: dict[str, dict[str, list[float]]] = {}
+    for name, pool in STANDARD:
+        found = direction(encoder, observed, name, pool, equal_texts=equal_texts)
+        places, counts = ranks(found.scores, found.relevant), np.bincount(found.items)
+        shares = {cut: np.bincount(found.items, recall_at_k(places, cut)) / counts for cut in CUTS}
+        hits[name] = {f"R@{cut}": share.round(4).tolist() for cut, share in shares.items()}
+    return hits
+
+
+def measure_of(hits: Mapping[str, Mapping[str, list[float]]]) -> Float64[np.ndarray, " i"]:
+    """For each item the mean of R@1 and R@10, text to shape and shape to text."""
+    columns = [hits[direction][f"R@{cut}"] for direction in BOTH_WAYS for cut in CUTS]
+    return np.asarray(np.mean(columns, axis=0), np.float64)
+
+
 def ablation_rows(
-    runs: Sequence[AblationRun], names: Iterable[str], against: str | None = None
+    runs: Sequence[AblationRun], names: Iterable[str], against: str | None = None, measure: bool = False
 ) -> tuple[list[str], list[list[str]]]:
     """Head and rows: the recalls of each named run in percent, or its lead over the run `against`.
 
-    Intervals of 95 % are over seeds and items.
+    Intervals of 95 % are over seeds and items. With `measure`, the mean of four columns comes first.
     """
-    columns = [(direction, cut) for direction in DIRECTIONS for cut in CUTS]
-    recalls = [f"{direction.replace('_', ' ').replace('to', '→')} R@{cut}" for direction, cut in columns]
+    measured = [one for one in DIRECTIONS if any(one in run.hits for run in runs)]
+    columns = [([direction], [cut]) for direction in measured for cut in CUTS]
+    recalls = [f"{way.replace('_', ' ').replace('to', '→')} R@{cut}" for (way,), (cut,) in columns]
+    if measure:
+        columns, recalls = [(list(BOTH_WAYS), list(CUTS)), *columns], ["measure", *recalls]
     rows = []
     for name in names:
         pairs = _pairs(runs, name, against)
@@ -79,12 +107,15 @@ def _pairs(
 
 
 def _hits(
-    pairs: Sequence[tuple[AblationRun, AblationRun | None]], direction: str, cut: int
+    pairs: Sequence[tuple[AblationRun, AblationRun | None]], ways: Sequence[str], cuts: Sequence[int]
 ) -> Float64[np.ndarray, "s i"]:
-    """Hits by seed and item; less those of the other run, where there is one."""
-    mine = [run.hits[direction][f"R@{cut}"] for run, _ in pairs]
-    others = [other.hits[direction][f"R@{cut}"] if other else [0.0] for _, other in pairs]
-    return np.subtract(mine, others, dtype=np.float64)
+    """Mean hits of these columns by seed and item; less those of the other run, where there is one."""
+    found = []
+    for way, cut in product(ways, cuts):
+        mine = [run.hits[way][f"R@{cut}"] for run, _ in pairs]
+        others = [other.hits[way][f"R@{cut}"] if other else [0.0] for _, other in pairs]
+        found.append(np.subtract(mine, others, dtype=np.float64))
+    return np.asarray(np.mean(found, axis=0), np.float64)
 
 
 def _interval(hits: Float64[np.ndarray, "s i"]) -> str:

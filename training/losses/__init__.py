@@ -71,6 +71,7 @@ LOSSES: dict[str, Loss] = {
     "infonce_mask": Loss(pairs.infonce_mask),
     "robust_xr": Loss(pairs.robust_xr, target="swapped"),
     "all_positives": Loss(multifold.all_positives),
+    "all_positives_inside": Loss(multifold.all_positives_inside),
     "soft": Loss(multifold.soft, target="teacher"),
     "hard": Loss(multifold.hard),
     "mfh": Loss(multifold.mfh, target="teacher"),
@@ -78,7 +79,7 @@ LOSSES: dict[str, Loss] = {
     "sigmoid": Loss(multifold.sigmoid, needs_bias=True),
     "tricolo": Loss(pairs.infonce, forward=0.25),  # rows are views: text -> shape has the weight 0.75
 }
-for _name in ("infonce", "infonce_mask", "all_positives", "sigmoid"):
+for _name in ("infonce", "infonce_mask", "all_positives", "all_positives_inside", "sigmoid"):
     _loss = LOSSES[_name]
     LOSSES[f"{_name}_soft"] = replace(
         _loss, row_loss=multifold.with_teacher(_loss.row_loss), target="teacher"

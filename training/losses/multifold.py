@@ -70,14 +70,17 @@ def mfh_even(
     return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha_end)
 
 
-def all_positives(rows: LossRows, *, inside: bool = False) -> LossTerms:
-    """The positives of a row share one denominator; `inside` has their mean within the logarithm."""
+def all_positives(rows: LossRows) -> LossTerms:
+    """The positives of a row share one denominator."""
     _, valid, counts = rows.positives
-    if inside:
-        own = rows.own.masked_fill(~valid, torch.finfo(rows.own.dtype).min)  # -inf would have no gradient
-        positive = own.logsumexp(1) - counts.clamp(min=1).to(own.dtype).log()
-    else:
-        positive = (rows.own * valid).sum(1) / counts.clamp(min=1)
+    return LossTerms(rows.everyone - (rows.own * valid).sum(1) / counts.clamp(min=1), counts > 0)
+
+
+def all_positives_inside(rows: LossRows) -> LossTerms:
+    """The same with the mean of the positives within the logarithm."""
+    _, valid, counts = rows.positives
+    own = rows.own.masked_fill(~valid, torch.finfo(rows.own.dtype).min)  # -inf would have no gradient
+    positive = own.logsumexp(1) - counts.clamp(min=1).to(own.dtype).log()
     return LossTerms(rows.everyone - positive, counts > 0)
 
 

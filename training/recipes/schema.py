@@ -20,6 +20,7 @@ from training.data.furniture.modeling.facts import Attribute
 
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Number: TypeAlias = Annotated[int, Field(ge=0)]
+Seed: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share: TypeAlias = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
@@ -51,19 +52,26 @@ class SmallImageSection(TowerSection):
 
     kind: Literal["small"] = "small"
     size: Count = 96
-    stem: tuple[Count, ...] = (32, 64, 128)
+    stem: tuple[Count, ...] = Field(default=(32, 64, 128), min_length=1)
     width: Count = 192
     depth: Count = 4
     heads: Count = 4
+
+    @model_validator(mode="after")
+    def _check_size(self) -> "SmallImageSection":
+        if self.size % (patch := 2 ** (len(self.stem) + 1)):
+            raise ValueError(f"with this stem the size is a multiple of {patch}, not {self.size}")
+        return self
 
 
 class SmallTextSection(TowerSection):
     """A causal transformer over a small learned vocabulary, read out at the end of the text."""
 
     kind: Literal["small"] = "small"
+    words: str | None = None  # a text reader: its vocabulary, and its vectors, which stay as they are
     pads: Literal["masked", "own", "kept"] = "masked"  # what pads are among all tokens
-    vocabulary: Count = 1000
-    context: Count = 64
+    vocabulary: Annotated[int, Field(ge=259)] = 1000  # every byte, and what frames a text
+    context: Annotated[int, Field(ge=3)] = 64  # start, end, and something between
     width: Count = 192
     depth: Count = 3
     heads: Count = 4
@@ -131,7 +139,7 @@ class DataSection(RecipeSection):
 
     manifest: str | None = None  # or tar shards, such as shards/{000..123}.tar
     furniture_items: Number = 0
-    furniture_seed: Number = 0
+    furniture_seed: Seed = 0
     furniture_unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
     train_split: str = "train"
     val_split: str = "val"
@@ -206,11 +214,11 @@ class AugmentSection(RecipeSection):
 
 
 class TrainSection(RecipeSection):
-    seed: Number = 0
+    seed: Seed = 0
     start: str | None = None  # a checkpoint to go on from: its weights and its tokenizer, for fine-tuning
     steps: Count = 1000
     epochs: Weight = 0.0  # passes over all items, in place of steps
-    items: Count = 128  # items a step
+    items: Annotated[int, Field(ge=2)] = 128  # items a step, to be told apart
     views: Number = 1  # views an item a step; 0: all
     captions: Number = 1  # captions an item a step; 0: all
     text_parts: Count = 1  # captions of like length are read together, in so many parts
@@ -252,13 +260,30 @@ class Recipe(RecipeSection):
     train: TrainSection = TrainSection()
     validation: ValidationSection = ValidationSection()
 
+    @model_validator(mode="after")
+    def _check_shift(self) -> "Recipe":
+        if self.train.shift >= self.image.size:
+            raise ValueError(
+                f"train.shift = {self.train.shift} moves views of {self.image.size} out of sight"
+            )
+        return self
+
+
+def begins_with_weights(recipe: Recipe) -> bool:
+    """Whether a run goes on from what was learned before, and does not begin by chance."""
+    towers = (recipe.image, recipe.text)
+    return recipe.train.start is not None or any(getattr(tower, "pretrained", None) for tower in towers)
+
 
 def with_steps_for(recipe: Recipe, count: int) -> Recipe:
+    """The recipe with steps for its epochs over so many items; then few items make smaller, fewer steps."""
     train = recipe.train
     if not train.epochs:
         return recipe
-    steps = max(1, round(train.epochs * count / train.items))
-    return recipe.model_copy(update={"train": train.model_copy(update={"steps": steps})})
+    items = max(2, min(train.items, count))
+    steps = max(1, round(train.epochs * count / items))
+    fitted = {"items": items, "steps": steps, "warmup": min(train.warmup, steps // 5)}
+    return recipe.model_copy(update={"train": train.model_copy(update=fitted)})
 
 
 def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
@@ -268,7 +293,7 @@ def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
     except ValidationError as error:
         wrong = error.errors()
         unread = next((each for each in wrong if each["type"] == "extra_forbidden"), None)
-        place = (unread or wrong[0])["loc"]
+        place = (unread or wrong[0])["loc"] or ("recipe",)
         key = ".".join(map(str, place if place[0] not in TOWER_SECTIONS else (place[0], *place[2:])))
         if unread is None:
             raise RecipeError(f"{source}: {key}: {wrong[0]['msg'].removeprefix('Value error, ')}") from error

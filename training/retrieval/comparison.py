@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,11 @@ def refuse_worse(differences: Sequence[RecallDifference], name: str, force: bool
 def needed_items(difference: float) -> int:
     """How many held-out items show a difference of recall beyond chance."""
     return ceil(DIFFERING * (POWER / difference) ** 2)
+
+
+def visible_difference(items: int) -> float:
+    """The smallest difference of recall that so many held-out items show beyond chance."""
+    return min(1.0, POWER * sqrt(DIFFERING / items))
 
 
 def refuse_few(items: int, difference: float, force: bool) -> None:

@@ -28,7 +28,13 @@ from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, te
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.image import PatchTower
-from training.towers.tokenizers import TrainedTokenizer, clip_tokenizer, read_definition, train_definition
+from training.towers.tokenizers import (
+    TrainedTokenizer,
+    clip_tokenizer,
+    read_definition,
+    reader_tokenizer,
+    train_definition,
+)
 
 
 class TwoTowerModel(nn.Module):
@@ -45,7 +51,7 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
     space = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
     fetch = cache(lambda name, weights, dim: catalogue().load(name, weights if pretrained else None, dim))
     image = _image_tower(recipe.image, space, fetch)
-    text = _text_tower(recipe.text, vocabulary, space, fetch)
+    text = _text_tower(recipe.text, vocabulary, space, fetch, pretrained)
     set_learning(image, recipe.image)
     set_learning(text, recipe.text)
     return TwoTowerModel(image, text, space.geometry)
@@ -56,6 +62,8 @@ def fetch_weights(recipe: Recipe) -> None:
     for section in (recipe.image, recipe.text):
         if isinstance(section, OpenClipImageSection | OpenClipTextSection) and section.pretrained:
             catalogue().find_weights(section.model, section.pretrained)
+    if isinstance(recipe.text, SmallTextSection):
+        small.word_vectors(recipe.text)
 
 
 def catalogue() -> ModuleType:
@@ -73,14 +81,17 @@ def _image_tower(section: ImageSection, space: FeatureSpace, fetch: Fetch) -> To
     return PatchTower(section, small.image_spec(section), parts, head(section, section.width, space))
 
 
-def _text_tower(section: TextSection, vocabulary: int, space: FeatureSpace, fetch: Fetch) -> Tower:
+def _text_tower(
+    section: TextSection, vocabulary: int, space: FeatureSpace, fetch: Fetch, pretrained: bool
+) -> Tower:
     if isinstance(section, OpenClipTextSection):
         from training.towers import openclip
 
         return openclip.text_tower(section, vocabulary, space, fetch)
     if isinstance(section, BertTextSection):
         return BertTower(section, vocabulary, head(section, section.width, space))
-    return text_tower(section, small.text_parts(section, vocabulary), space, None)
+    words = small.word_vectors(section) if pretrained else None
+    return text_tower(section, small.text_parts(section, vocabulary, words), space, None)
 
 
 def image_spec(section: ImageSection) -> ImageSpec:
@@ -105,6 +116,8 @@ def tokenizer_for(section: TextSection, texts: Iterable[str]) -> TrainedTokenize
     """The tower's tokenizer: its model's own, a named one, or one learned from `texts`."""
     if isinstance(section, OpenClipTextSection):
         return _own_tokenizer(section)
+    if isinstance(section, SmallTextSection) and section.words is not None:
+        return reader_tokenizer(Path(section.words))
     if isinstance(section, SmallTextSection) or section.tokenizer is None:
         return train_definition(texts, section.vocabulary)
     named = read_definition(Path(section.tokenizer), "bert")

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
-from jaxtyping import Float, Int64
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int64
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.text_reader import TableReader, open_text_reader
+from multifold.types import Vectors
 from training.recipes.schema import SmallImageSection, SmallTextSection
-from training.towers.base import BlockStack, RowBlock, pick_rows
+from training.towers.base import BlockStack, RowBlock, TowerError, pick_rows
 from training.towers.heads import normal
 from training.towers.image import ImageParts
 from training.towers.text import TextParts
@@ -65,10 +70,14 @@ def image_parts(section: SmallImageSection, classes: int) -> ImageParts:
     )
 
 
-def text_parts(section: SmallTextSection, vocabulary: int) -> TextParts:
-    """A causal transformer whose end-of-text token has the highest id."""
+def text_parts(section: SmallTextSection, vocabulary: int, words: Vectors | None = None) -> TextParts:
+    """A causal transformer whose end-of-text token has the highest id; given words do not learn."""
     embed = nn.Embedding(vocabulary, section.width)
     nn.init.normal_(embed.weight, std=SPREAD)
+    if words is not None:
+        fitted = fit_words(words, section.width)
+        embed.weight.data[: len(fitted)] = torch.from_numpy(fitted)
+    embed.weight.requires_grad_(section.words is None)
     return TextParts(
         embed=embed,
         positions=normal(section.context, section.width, std=SPREAD),
@@ -76,6 +85,25 @@ def text_parts(section: SmallTextSection, vocabulary: int) -> TextParts:
         norm=nn.LayerNorm(section.width),
         causal=True,
     )
+
+
+def word_vectors(section: SmallTextSection) -> Vectors | None:
+    """The vectors of the text reader that a tower begins with, if any."""
+    if section.words is None:
+        return None
+    reader = open_text_reader(Path(section.words))
+    if not isinstance(reader, TableReader):
+        raise TowerError(f"{section.words} reads whole sentences: it has no vectors of words to begin with")
+    return reader.token_vectors()
+
+
+def fit_words(words: Float32[np.ndarray, "w n"], width: int) -> Float32[np.ndarray, "w c"]:
+    """The directions in which words differ most, as many as fit, with the spread of fresh embeddings."""
+    _, directions = np.linalg.eigh(np.asarray(words.T @ words, np.float64))
+    fitted = np.zeros((len(words), width), np.float32)
+    kept = words @ directions[:, ::-1][:, :width].astype(np.float32)
+    fitted[:, : kept.shape[1]] = kept * (SPREAD / max(float(kept.std()), 1e-12))
+    return fitted
 
 
 def image_spec(section: SmallImageSection) -> ImageSpec:

@@ -15,6 +15,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel, PreTokenizer, Sequence, Split
 from tokenizers.trainers import BpeTrainer
 
+from multifold.bundle.text_reader import TOKENIZER_FILE
 from multifold.bundle.tokenizer import Cleaning, clean
 from multifold.errors import MissingExtraError, MultifoldError, needs_extra
 
@@ -63,6 +64,19 @@ def train_definition(texts: Iterable[str], vocabulary: int) -> TrainedTokenizer:
     tokenizer.train_from_iterator((clean(text, "clip") for text in texts), trainer)
     end = tokenizer.get_vocab_size()
     return TrainedTokenizer(_without_literals(tokenizer, {END: end}), start=1, end=end, pad=0)
+
+
+def reader_tokenizer(folder: Path) -> TrainedTokenizer:
+    """The words of a text reader, and above them the ids that frame and fill a text."""
+    definition: dict[str, Any] = json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8"))
+    words = definition["model"].get("vocab")
+    if not isinstance(words, dict):
+        raise MultifoldError(f"the tokenizer of {folder} has no table of words that could be extended")
+    first = 1 + max(words.values())
+    words.update({PAD: first, START: first + 1, END: first + 2})
+    definition |= {"added_tokens": [], "post_processor": None}
+    extended = json.dumps(definition, ensure_ascii=False)
+    return TrainedTokenizer(extended, start=first + 1, end=first + 2, pad=first, cleaning="none")
 
 
 def clip_tokenizer() -> TrainedTokenizer:

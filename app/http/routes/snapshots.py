@@ -12,7 +12,7 @@ from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import FILE, error_responses
 from app.runtime.runtime import CollectionRuntime
-from multifold.durable import make_folder
+from index.store.store import make_home
 from multifold.wire.administration import SnapshotAnswer, SnapshotFile, SnapshotsAnswer
 
 router = APIRouter(prefix="/snapshots", tags=["snapshots"])
@@ -23,7 +23,7 @@ Name = Annotated[str, InPath(pattern=r"^[0-9]{8}T[0-9]{12}Z\.tar$")]
 async def take_snapshot(runtime: CollectionDep) -> SnapshotAnswer:
     """Take a snapshot as things are now; writes go on meanwhile."""
     path = _folder(runtime) / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.tar"
-    await runtime.run(lambda: make_folder(path.parent))
+    await runtime.run(lambda: make_home(path.parent))
     report = await runtime.run(lambda: runtime.service.collection.snapshot(path))
     runtime.audit("snapshot", [path.name], 1)
     contents = report.contents

@@ -120,6 +120,27 @@ def test_commas_that_may_mean_two_things_are_refused_with_their_line(images: Pat
             read(images, "captions.txt", f"{header}\n1.jpg,fine\n{row}")
 
 
+def test_a_quote_that_is_never_closed_swallows_no_row(images: Path) -> None:
+    table = 'image,caption\n1.jpg,"stop" says the sign\n2.jpg,"stop\n1.jpg,a dog\n2.jpg,a cat\n'
+    with pytest.raises(TextFileError, match="line 3: a quote is opened, and not closed in its row"):
+        read(images, "captions.csv", table)
+    found, _ = read(images, "captions.csv", 'image,caption\n1.jpg,"two\nlines, one caption"\n')
+    assert found["1"].texts == ("two lines, one caption",)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("results.token", "1.jpg#0\ta dog", "1.jpg a lost number"),
+        ("results.csv", "1.jpg| 0| a dog", "1.jpg| a lost number"),
+    ],
+)
+def test_a_line_of_another_form_is_told(images: Path, name: str, good: str, bad: str) -> None:
+    found, problems = read(images, name, f"{good}\n{bad}\n")
+    assert found["1"].texts == ("a dog",)
+    assert problems[0] == f"left out a line of {name}, which is of another form than the others: {bad}"
+
+
 def test_repeated_captions_are_kept_and_counted(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The published counts have them."""
     path, out = images.parent / "dataset_flickr30k.json", images.parent / "flickr30k.jsonl"

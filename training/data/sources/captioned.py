@@ -44,7 +44,7 @@ def read_captioned(
     named = ((split, name) for split, path in (lists or {}).items() for name in textfile.lines(path))
     listed = {Path(name).name: split for split, name in named}
     by_name = {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}
-    for name, photo in _read_photos(captions).items():
+    for name, photo in _read_photos(captions, dataset.problems).items():
         path = images / name if (images / name).is_file() else by_name.get(Path(name).name)
         texts = tuple(" ".join(text.split()) for text in photo.captions if text.strip())
         if path is None or not texts:
@@ -58,9 +58,9 @@ def read_captioned(
     return dataset
 
 
-def _read_photos(path: Path) -> dict[str, CaptionedPhoto]:
+def _read_photos(path: Path, problems: list[str]) -> dict[str, CaptionedPhoto]:
     photos = defaultdict[str, CaptionedPhoto](CaptionedPhoto)
-    for name, caption, split in _read_captions(path):
+    for name, caption, split in _read_captions(path, problems):
         photos[name].captions.append(caption)
         photos[name].split = photos[name].split or split
     if not photos:
@@ -68,16 +68,17 @@ def _read_photos(path: Path) -> dict[str, CaptionedPhoto]:
     return photos
 
 
-def _read_captions(path: Path) -> Iterator[tuple[str, str, str | None]]:
+def _read_captions(path: Path, problems: list[str]) -> Iterator[tuple[str, str, str | None]]:
     if path.suffix.lower() == ".json":
         yield from _from_json(path)
         return
     lines = textfile.lines(path)
     if lines and "|" in lines[0]:  # Flickr30K's table: one of its rows has lost its second bar
-        for match in filter(None, map(ROW.match, lines)):
+        table = lines if ROW.match(lines[0]) else lines[1:]  # without its header
+        for match in _matches(ROW, table, path, problems):
             yield match["image"].strip(), match["caption"], None
     elif lines and TOKEN.match(lines[0]):
-        for match in filter(None, map(TOKEN.match, lines)):
+        for match in _matches(TOKEN, lines, path, problems):
             yield match[1].strip(), match[2], None
     else:
         for row in textfile.table(path):
@@ -86,6 +87,17 @@ def _read_captions(path: Path) -> Iterator[tuple[str, str, str | None]]:
                 textfile.column(row, ("caption", "comment", "text"), path),
                 RENAMED.get(row.get("split", ""), row.get("split") or None),
             )
+
+
+def _matches(
+    form: re.Pattern[str], lines: Sequence[str], path: Path, problems: list[str]
+) -> Iterator[re.Match[str]]:
+    for line in lines:
+        if match := form.match(line):
+            yield match
+        else:
+            odd = f"left out a line of {path.name}, which is of another form than the others"
+            problems.append(f"{odd}: {line}")
 
 
 def _from_json(path: Path) -> Iterator[tuple[str, str, str | None]]:

@@ -100,8 +100,8 @@ class Collection(AbstractContextManager["Collection"]):
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others see while we write.
 
-        `plan` goes before the collection's own, `memory` holds where that is open; `probes` measure it. The items
-        are in a `database` and pictures in a `bucket`, else in the folder. A `cluster` searches what asks for it.
+        `plan` goes before the collection's own, `memory` holds where that is open; `probes` measure it. Items
+        are in a `database`, pictures in a `bucket`, else in the folder; a `cluster` searches what asks it.
         """
         if database is None:
             refuse_network(folder)

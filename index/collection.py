@@ -101,7 +101,7 @@ class Collection(AbstractContextManager["Collection"]):
         """Open a collection, or create it; `writer` is the address that others see while we write.
 
         `plan` goes before the collection's own, `memory` holds where that is open; `probes` measure it. Items
-        are in a `database`, pictures in a `bucket`, else in the folder; a `cluster` searches what asks it.
+        are in a `database`, pictures in a `bucket`, else the folder; a `cluster` searches what asks for it.
         """
         if database is None:
             refuse_network(folder)

@@ -100,9 +100,8 @@ class Collection(AbstractContextManager["Collection"]):
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others see while we write.
 
-        `plan` is used instead of the collection's own, `memory` where that leaves it open. A `database`
-        (postgresql://…) has the items, for any number of processes; a `bucket` (s3://…) the pictures, else
-        the folder, which they then share. A `cluster` searches what asks for it or for no type of index.
+        `plan` goes before the collection's own, `memory` holds where that is open; `probes` measure it. Items
+        are in a `database`, pictures in a `bucket`, else the folder; a `cluster` searches what asks for it.
         """
         if database is None:
             refuse_network(folder)

@@ -220,7 +220,7 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         )
     if options.nested and options.nested[-1] >= geometry.dim:
         raise MultifoldError(
-            f"[loss] nested names lengths below that of the geometry, which is {geometry.dim}"
+            f"[loss] nested names lengths below the geometry's own, which is {geometry.dim}"
         )
     if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -214,7 +214,7 @@ def test_collections_are_there_after_a_restart(
         assert client.get("b").id == "b"
         assert client.collection("main").get("a").id == "a"
         told = shop.client.get("/v1/collections/mine").json()
-        assert told["index"] == {"type": "exact", "device": "auto", "recall": 0.5}
+        assert told["index"] == {"type": "exact", "device": "auto", "recall": 0.5, "memory": "auto"}
     with house(tmp_path, bundle, database=database) as shop, Client(shop.url) as client:
         troubled = {one.name: one.trouble for one in client.collections()}["others"]
         assert troubled is not None

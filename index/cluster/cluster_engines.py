@@ -29,11 +29,10 @@ from index.search.engine_set import (
     NEVER,
     EngineSet,
     ProgressCallback,
-    derive_usable_rows,
     ignore_progress,
 )
 from index.store.browse import living_editions
-from index.store.item_rows import edition_of, observation_rows, pooled_row
+from index.store.item_rows import derive_usable_rows, edition_of, observation_rows, pooled_row
 from index.store.metadata import FEED_MARK, ChangesSince, last_change
 from index.store.store import Store
 from multifold.errors import needs_extra

@@ -49,7 +49,11 @@ def test_commits_are_durable(place: str) -> None:
     for transaction in (database.writing, database.reading):
         with transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
-    with database.reading() as connection, pytest.raises(StoreError, match="read only"), database._errors():
+    with (
+        database.reading() as connection,
+        pytest.raises(StoreError, match="read only"),
+        database._errors("reading"),
+    ):
         connection.exec_driver_sql("CREATE TABLE t (n int)")
     database.close()
 

@@ -20,11 +20,11 @@ from index.engines.served_queries import ServedRecall
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
 from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
-from index.search.evidence import EvidenceModel, EvidenceScorer, StrangerSample
+from index.search.evidence import EvidenceModel, EvidenceScorer
 from index.search.evidence_fit import fit_collection, read_model
 from index.search.evidence_questions import TextEncoder
 from index.search.filter_cache import FilterCache
-from index.search.search import Searcher, SearchRequest, check_query
+from index.search.search import Searcher, SearchRequest, StrangerSample, check_query
 from index.search.side_rankings import Calibration
 from index.store import browse, feedback
 from index.store.blobs import Blobs

@@ -14,7 +14,6 @@ behind the former ones, so pages continue one another.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -26,10 +25,8 @@ from index.search.engine_set import Candidates, EngineQuery, EngineSet
 from index.search.evidence_confidence import CONFIDENCE_PRIOR, Evidence, Rivals, confidence_facts, find_rivals
 from index.search.examples import ExampleScorer
 from index.search.standard_scores import standardise
-from index.store.browse import sample_editions
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
-from multifold.errors import needs_extra
 from multifold.types import SIDES, Leg, Pooling, Side
 
 LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
@@ -46,8 +43,6 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-with needs_extra("serve"):
-    from sqlalchemy import Connection
 
 Values: TypeAlias = Float32[np.ndarray, " n"]
 Weights: TypeAlias = Float64[np.ndarray, " w"]
@@ -58,7 +53,6 @@ RING = 128  # candidates that each leg gives at first
 WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
-STRANGERS = 256  # items that scores are standardised by
 SENTENCE = 12  # words of a query that is long
 WHOLE = 0.999  # of the rarity of a query's words
 NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
@@ -275,22 +269,6 @@ class RankedRing:
             legs["examples"] = learned
         side = SIDES[int(shown.argmax())]
         return EvidenceHit(int(self.editions[place]), side, float(self.evidence[place]), chance, legs, gain)
-
-
-@dataclass(eq=False)
-class StrangerSample:
-    """Editions of a collection by which scores are standardised, drawn again when it has changed much."""
-
-    _editions: Ids = field(default_factory=partial(np.empty, 0, np.int64))
-    _size: int = 0  # of the collection when they were drawn
-    _version: int = 0
-
-    def editions(self, now: Connection, size: int, version: int) -> Ids:
-        """The present sample, rising, of a collection of so many items; what is written anew leaves it."""
-        changed = abs(version - self._version) > size / 4
-        if changed or not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
-            self._editions, self._size, self._version = sample_editions(now, STRANGERS), size, version
-        return self._editions
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ ranked by a side or by words (see side_rankings.py).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
@@ -22,13 +22,12 @@ from index.search.evidence import (
     EvidenceModel,
     EvidenceQuery,
     EvidenceScorer,
-    StrangerSample,
     no_sizes,
 )
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
-from index.store.browse import find_editions
+from index.store.browse import find_editions, sample_editions
 from index.store.filters import Filter
 from index.store.item_rows import (
     MAX_NUMBER,
@@ -64,6 +63,7 @@ with needs_extra("serve"):
 
 MAX_WEIGHT = 1e3
 MAX_PARTS = 64  # of a mixed query
+STRANGERS = 256  # items that scores are standardised by
 TARGETS = ("item", *SIDES, "any")
 
 
@@ -146,6 +146,22 @@ class RankedPage:
 
 
 MatchedRows: TypeAlias = dict[tuple[int, Leg], int]  # by edition and leg
+
+
+@dataclass(eq=False)
+class StrangerSample:
+    """Editions of a collection by which scores are standardised, drawn again when it has changed much."""
+
+    _editions: Ids = field(default_factory=partial(np.empty, 0, np.int64))
+    _size: int = 0  # of the collection when they were drawn
+    _version: int = 0
+
+    def editions(self, now: Connection, size: int, version: int) -> Ids:
+        """The present sample, rising, of a collection of so many items; what is written anew leaves it."""
+        changed = abs(version - self._version) > size / 4
+        if changed or not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
+            self._editions, self._size, self._version = sample_editions(now, STRANGERS), size, version
+        return self._editions
 
 
 @dataclass(frozen=True)

@@ -190,8 +190,6 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
             f"[loss] nested needs a geometry whose vectors can be cut, clip or elliptic, not {geometry.name}"
         )
     if options.nested and options.nested[-1] >= geometry.dim:
-        raise MultifoldError(
-            f"[loss] nested names lengths below the geometry's own, which is {geometry.dim}"
-        )
+        raise MultifoldError(f"[loss] nested names lengths below the geometry's own, which is {geometry.dim}")
     if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -266,18 +266,23 @@ class EvidenceScorer:
         weights: Weights | None = None,
     ) -> Ids:
         """The best editions of every leg, rising; with weights, of the legs that say anything."""
+        allowed = None if among is None else among.editions
+        said: Ids = np.empty(0, np.int64)
+        if query.text is not None and self.words is not None:
+            said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
+            if weights is not None:  # pictures are asked what words do not know
+                heard = float(self.words.weigh(query.text, said)[1].max(initial=0))
+                weights = weights_for_query(weights, heard, len(self.strangers))
         legs = LEGS if weights is None else self._heard(weights)
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in SIDES
             if side in legs
         ]
-        allowed = None if among is None else among.editions
-        if query.text is not None:
-            if self.words is not None and "words" in legs:
-                best.append(self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0])
-            if self.reader is not None and "reader" in legs:
-                best.append(self.reader.rank(query.text, reach, allowed)[0])
+        if "words" in legs:
+            best.append(said)
+        if query.text is not None and self.reader is not None and "reader" in legs:
+            best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
     def _heard(self, weights: Weights) -> tuple[Leg, ...]:

@@ -119,7 +119,8 @@ def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
 def _item_of(row: TableRow, its: Sequence[Any]) -> Item:
     sound = tuple(observation_of(one) for one in its if is_sound(one))
     damaged = tuple(_damaged_observation(one) for one in its if not is_sound(one))
-    if not is_whole_item(tuple(row.values())):
+    own = [row[column.name] for column in items.columns]  # a sorted page has a number beside them
+    if not is_whole_item(own):
         return Item(row["id"], sound, {}, notes=(DAMAGED_ROW,), damaged=damaged, whole=False)
     payload, (files, notes) = item_rows.payload(row["payload"]), item_rows.parse_files(row["files"])
     return Item(row["id"], sound, payload, files, notes, damaged)

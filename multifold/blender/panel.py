@@ -160,8 +160,10 @@ def import_first(context: Any, files: Iterable[Path]) -> list[Any]:  # noqa: ANN
 
 def _mend_numpy() -> None:
     """Debian 12 has Blender 3.4 beside a numpy without the `bool` that its importer of glTF asks for."""
-    import numpy
-
+    try:
+        import numpy
+    except ImportError as error:
+        raise AddonError("Blender reads models with numpy: install python3-numpy") from error
     if "bool" not in vars(numpy):
         numpy.bool = bool  # type: ignore[misc, assignment]
 

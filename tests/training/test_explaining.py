@@ -61,7 +61,7 @@ def bundle_of(folder: Path, changes: dict[str, Any]) -> tuple[Bundle, TwoTowerMo
     plain = small.recipe().model_dump(mode="json")
     towers = {side: {**plain[side], **changes.get(side, {})} for side in ("image", "text")}
     if towers["text"].get("kind") == "bert":
-        towers["text"] = {k: v for k, v in towers["text"].items() if k not in ("pads", "trainable")}
+        towers["text"] = {k: v for k, v in towers["text"].items() if k not in ("pads", "trainable", "words")}
     wanted = schema.parse_recipe(
         {**plain, **towers, "geometry": changes.get("geometry", plain["geometry"])}, "test"
     )

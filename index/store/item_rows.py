@@ -198,14 +198,15 @@ def read_rows(connection: Connection, statement: Executable, values: Sequence[An
 def read_summaries(connection: Connection, editions: Sequence[int]) -> dict[int, ItemSummary]:
     """Id, size and payload of these editions; those replaced or deleted are left out."""
     rows = read_rows(connection, SUMMARIES, editions)
-    return {row.edition: ItemSummary(row.id, _size(connection, row), payload_of(row)) for row in rows}
+    return {row.edition: _summary(connection, row) for row in rows}
 
 
-def _size(connection: Connection, row: Any) -> int:  # noqa: ANN401 (a row of `items`)
-    """How many observations an item has, be its row damaged or not."""
+def _summary(connection: Connection, row: Any) -> ItemSummary:  # noqa: ANN401 (a row of `items`)
+    """An item's summary; its observations are counted, and it has no payload, where its row is damaged."""
     if is_whole_item(row):
-        return int(row.size)
-    return count_rows(connection, select(COLUMNS.row).where(COLUMNS.edition == row.edition).subquery())
+        return ItemSummary(row.id, int(row.size), payload(row.payload))
+    own = select(COLUMNS.row).where(COLUMNS.edition == row.edition).subquery()
+    return ItemSummary(row.id, count_rows(connection, own), {})
 
 
 def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, Observation]:

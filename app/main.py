@@ -13,9 +13,9 @@ from starlette.middleware.cors import CORSMiddleware
 from app import errors
 from app.collections.collections import Collections, open_collections
 from app.http import middleware
+from app.http.conversion import collection_name
 from app.http.job_handlers import job_handlers
 from app.http.openapi import TAGS, complete_description, error_responses, operation_name
-from app.http.parsing import collection_name
 from app.http.routes import (
     agents,
     bulk,

@@ -37,10 +37,10 @@ from index.store.database import StoreError
 from index.store.feedback import FeedbackFilter, Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
-from index.store.item_rows import check_items, check_vectors
+from index.store.item_rows import check_vectors
 from index.store.metadata import changed_items, last_change
-from index.store.store import Store, make_home, open_blobs
-from index.texts.following import TextIndexes
+from index.store.store import Store, check_items, make_home, open_blobs
+from index.texts.text_indexes import TextIndexes
 from multifold.bundle.text_reader import TextReader
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Features, Hit, Item, Kind, Query, Side

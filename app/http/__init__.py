@@ -1,4 +1,4 @@
-"""The HTTP API: middleware, parsing, routes, wire types and serialization."""
+"""The HTTP API: middleware, conversion, routes and wire types."""
 
 from multifold.errors import needs_extra
 

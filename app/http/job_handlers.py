@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from app.concurrency.batching import QueueFullError
-from app.http.parsing import parse_item
+from app.http.conversion import parse_item
 from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler

@@ -18,10 +18,11 @@ from index.search.labels import Answers, LabelChances, LabelQuery, LabelScorer, 
 from index.search.reranking import OutsideThing, RankedCandidate, RerankCandidate, rerank
 from index.search.search import SearchRequest, check_query, engine_query
 from index.store import browse
-from index.store.filters import Filter, facts_of, is_storable
-from index.store.item_rows import read_summaries
+from index.store.database import is_storable
+from index.store.filters import Filter
+from index.store.item_rows import facts_of, read_summaries
 from index.texts.analysis import chunks, stop_words
-from index.texts.item_texts import texts_of
+from index.texts.text_indexes import texts_of
 from multifold.analysis.zero_shot import label_vectors
 from multifold.bundle.encoder import Encoder
 from multifold.errors import needs_extra

@@ -7,7 +7,7 @@ import numpy as np
 
 from benches.index.translations import translate
 from index.search.evidence_questions import common_words, cut_words, fold_caption, readable_name
-from index.texts.item_texts import item_texts
+from index.texts.text_indexes import item_texts
 from multifold.types import SIDE_OF, Feature, Features, Item, Observation, Side, pool_mean
 
 HUNDRED = 100  # captions of an item that has far too many

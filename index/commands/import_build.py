@@ -24,8 +24,8 @@ from index.embedding_files import EmbeddingRows, ImportFileError, read_embedding
 from index.plain_space import PLAIN_METRICS, PlainSpace
 from index.registry import stored_vector_id
 from index.store import browse
-from index.store.item_rows import check_items, check_vectors
-from index.store.store import Store
+from index.store.item_rows import check_vectors
+from index.store.store import Store, check_items
 from multifold.types import Item, Side
 
 SECOND = 1.0  # between two looks at how far it is

@@ -48,7 +48,7 @@ from index.search.evidence_questions import (
 from index.search.search import engine_query
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
-from index.texts.item_texts import texts_of
+from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
 from multifold.scores import VectorScorer, similarities
 from multifold.types import SIDES, Leg, Side, Vector, pool_mean

@@ -16,7 +16,7 @@ from index.store.feedback import every_judgement, text_or_picture
 from index.store.item_rows import VALUES, read_rows
 from index.store.schema import items as items_table
 from index.texts.contracts import ItemTexts
-from index.texts.item_texts import texts_of
+from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
 from multifold.types import SIDE_OF, Feature, Features, Item, Side, pool_mean
 

@@ -21,7 +21,7 @@ from index.search.evidence_model import LEGS
 from index.search.reranking import FEW, OutsideThing, score_outside
 from index.search.search import engine_query
 from index.search.standard_scores import standardise_by
-from index.texts.item_texts import texts_of
+from index.texts.text_indexes import texts_of
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
 from multifold.types import Leg, Vectors

@@ -33,7 +33,7 @@ from index.store.item_rows import (
 )
 from index.store.store import Store
 from index.texts.contracts import TextIndex
-from index.texts.following import TextIndexes
+from index.texts.text_indexes import TextIndexes
 from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
 from multifold.types import (

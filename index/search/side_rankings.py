@@ -19,8 +19,7 @@ from jaxtyping import Float
 from index.contracts import Ids
 from index.search.engine_set import WIDER, Candidates, EngineQuery, EngineSet
 from index.store.item_rows import read_summaries
-from index.texts import item_texts
-from index.texts.item_texts import LexicalMatch
+from index.texts.named_items import LexicalMatch, find_named
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
 from multifold.types import SIDES, Leg, Pooling, Query, Side
@@ -130,7 +129,7 @@ class LexicalSearch:
             return []
         if query.words.only:
             return self._ranked(query, query.words.text, among)
-        matches = item_texts.find_named(self.now, self.words, query.words.text)
+        matches = find_named(self.now, self.words, query.words.text)
         if matches and among is not None:
             allowed = set(np.intersect1d(_sorted(matches), among.editions).tolist())
             matches = {edition: match for edition, match in matches.items() if edition in allowed}

@@ -16,9 +16,9 @@ from jaxtyping import Int64
 
 from index.contracts import QueryError
 from index.store import item_rows
-from index.store.database import is_sound, is_whole_item
-from index.store.filters import Condition, FactValue, Filter, Scalar, ValueKind, filter_condition, is_storable
-from index.store.item_rows import VALUES, observation_of
+from index.store.database import is_sound, is_storable, is_whole_item
+from index.store.filters import Condition, Filter, filter_condition
+from index.store.item_rows import VALUES, FactValue, Scalar, ValueKind, observation_of
 from index.store.schema import LONGEST_KEY, TableRow, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation

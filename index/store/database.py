@@ -23,6 +23,9 @@ with needs_extra("serve"):
 log = logging.getLogger(__name__)
 
 
+UNSTORABLE = "holds characters that cannot be stored (NUL or half a surrogate pair)"
+
+
 class StoreError(MultifoldError):
     """The database cannot be read or written; what was acknowledged before is still there."""
 
@@ -80,6 +83,11 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
     with driver.cursor() as cursor, cursor.copy(f"COPY {quote(table.name)} ({columns}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row([row[name] for name in names])
+
+
+def is_storable(text: str) -> bool:
+    """Whether every database can hold this text."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
 
 
 def checksums(*columns: object, feature: object = b"") -> tuple[int, int]:

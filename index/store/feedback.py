@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from index.store.browse import MAX_PAGE, check_page
-from index.store.database import checksums
-from index.store.filters import UNSTORABLE, is_storable
+from index.store.database import UNSTORABLE, checksums, is_storable
 from index.store.schema import LONGEST_WHO, TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import Kind, QueryMeans, Side, Target, Verdict

@@ -1,4 +1,4 @@
-"""What items can be filtered by, and filters: parsed from JSON, and as conditions on the table of facts.
+"""Filters: parsed from JSON, and as conditions on the table of facts (see item_rows.py).
 
     {"colour": "red"}                     equality: text, number, true, false
     {"price": {"gte": 1, "lt": 5}}        gt, gte, lt, lte: numbers, or texts by code points
@@ -8,131 +8,25 @@
     {"or": [{…}, {…}]}, {"and": […]}, {"not": {…}}
 
 Several keys or operators in one object are "and". A list matches if any of its elements does.
-
-Facts are the values of a payload. An object is walked into: `{"size": {"w": 3}}` has the key `size.w`. A list
-stands for each of its elements. Null is as good as nothing. Numbers are float64; a text that is too long for
-an index is its beginning and its hash, which is enough to know it by and to compare it with shorter ones.
 """
 
-import hashlib
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from operator import ge, gt, le, lt
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Int64
 
 from index.contracts import Ids
-from index.store.schema import LONGEST_KEY, LONGEST_TEXT, facts, items
+from index.store.database import is_storable
+from index.store.item_rows import PRESENT, TEXT_HEAD, FactValue, fact_value
+from index.store.schema import LONGEST_KEY, facts, items
 from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import ColumnElement, Connection, Select, and_, not_, or_, select, true
-
-
-Scalar: TypeAlias = str | int | float  # and bool, which is an int
-ValueKind: TypeAlias = Literal["text", "number", "bool", "other"]
-
-HEAD = LONGEST_TEXT - 65  # so many characters of a longer one are kept, before "…" and its hash
-MAX_KEY_PARTS = 16  # keys of more parts are left out
-MOST_ELEMENTS = 1_000  # of a list; a longer one is only known to be there
-MOST_FACTS = 4_096  # of one item
-LAST_LETTER = 0x10FFFF
-UNSTORABLE = "holds characters that cannot be stored (NUL or half a surrogate pair)"
-
-
-class FactValue(NamedTuple):
-    """A scalar as it is compared: 1 and true are two values, 1 and 1.0 are one."""
-
-    kind: ValueKind
-    content: str | float | None = None
-
-    @property
-    def text(self) -> str | None:
-        """What stands in the column of texts."""
-        return self.content if isinstance(self.content, str) else None
-
-    @property
-    def number(self) -> float | None:
-        """What stands in the column of numbers."""
-        return None if isinstance(self.content, str) else self.content
-
-    @property
-    def scalar(self) -> Scalar:
-        """What it was; whole numbers as integers."""
-        assert self.content is not None
-        if self.kind == "bool":
-            return bool(self.content)
-        whole = isinstance(self.content, float) and self.content.is_integer()
-        return int(self.content) if whole else self.content
-
-
-class PayloadFact(NamedTuple):
-    """One value of an item."""
-
-    key: str
-    value: FactValue
-
-
-PRESENT = FactValue("other")  # something that has no order and equals nothing
-
-
-def is_storable(text: str) -> bool:
-    """Whether every database can hold this text."""
-    return "\0" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
-
-
-def facts_of(payload: Mapping[str, Any]) -> list[PayloadFact]:
-    """Every value of a payload as JSON has it, each once."""
-    every = (fact for name, inner in payload.items() for fact in _walk(name, inner, 1))
-    return [fact for fact in dict.fromkeys(every) if is_storable(fact.key) and len(fact.key) <= LONGEST_KEY]
-
-
-def fact_value(scalar: Scalar) -> FactValue:
-    """A scalar as it is compared."""
-    if isinstance(scalar, bool):
-        return FactValue("bool", float(scalar))
-    if isinstance(scalar, str):
-        return FactValue("text", shorten_text(scalar)) if is_storable(scalar) else PRESENT
-    try:
-        number = float(scalar)
-    except OverflowError:
-        return PRESENT
-    return FactValue("number", number) if math.isfinite(number) else PRESENT
-
-
-def shorten_text(text: str) -> str:
-    """A text as an index holds it: shorter ones stay as they are, no two become one."""
-    if len(text) < LONGEST_TEXT:
-        return text
-    return f"{text[:HEAD]}…{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def next_after_prefix(prefix: str) -> str | None:
-    """The least text above all that begin so, by code points; None if there is none."""
-    for place in reversed(range(len(prefix))):
-        letter = ord(prefix[place]) + 1
-        if letter <= LAST_LETTER:
-            return prefix[:place] + chr(0xE000 if letter == 0xD800 else letter)
-    return None
-
-
-def _walk(key: str, value: object, depth: int) -> Iterator[PayloadFact]:
-    if isinstance(value, Mapping):
-        yield PayloadFact(key, PRESENT)
-        if depth < MAX_KEY_PARTS:
-            for name, inner in value.items():
-                yield from _walk(f"{key}.{name}", inner, depth + 1)
-    elif isinstance(value, list):
-        yield PayloadFact(key, PRESENT)
-        if len(value) <= MOST_ELEMENTS and depth < MAX_KEY_PARTS:
-            for inner in value:
-                yield from _walk(key, inner, depth + 1)
-    elif isinstance(value, (str, float, int)):
-        yield PayloadFact(key, fact_value(value))
 
 
 MAX_FILTER_DEPTH = 16
@@ -142,6 +36,7 @@ COMPARISONS: Mapping[str, Callable[..., Any]] = {"gt": gt, "gte": ge, "lt": lt, 
 RANGE = tuple(COMPARISONS)
 OPERATORS = ("in", "prefix", "exists")
 JOINS = ("and", "or", "not")
+LAST_LETTER = 0x10FFFF
 
 
 class FilterError(MultifoldError):
@@ -283,8 +178,8 @@ def _bound(name: str, raw: object) -> str | float:
 
 def _short(raw: object, wanted: str) -> str:
     """A text that the beginning of a long one can be compared with."""
-    if not isinstance(raw, str) or len(raw) > HEAD or not is_storable(raw):
-        raise FilterError(f"{wanted} of up to {HEAD} storable characters, not {_shown(raw)}.")
+    if not isinstance(raw, str) or len(raw) > TEXT_HEAD or not is_storable(raw):
+        raise FilterError(f"{wanted} of up to {TEXT_HEAD} storable characters, not {_shown(raw)}.")
     return raw
 
 
@@ -353,6 +248,15 @@ def newer_editions(connection: Connection, edition: int) -> Int64[np.ndarray, "e
     query = select(items.c.edition, items.c.size).where(items.c.edition > edition).order_by(items.c.edition)
     numbers = np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
     return numbers.reshape(-1, 2)
+
+
+def next_after_prefix(prefix: str) -> str | None:
+    """The least text above all that begin so, by code points; None if there is none."""
+    for place in reversed(range(len(prefix))):
+        letter = ord(prefix[place]) + 1
+        if letter <= LAST_LETTER:
+            return prefix[:place] + chr(0xE000 if letter == 0xD800 else letter)
+    return None
 
 
 def _leaf_conditions(leaf: LeafFilter) -> list[Condition]:

@@ -1,23 +1,28 @@
-"""Items as rows of tables and of engines, and back: row numbers, columns, vectors, and what makes an item fit
-to be stored.
+"""Items as rows of tables and of engines, and back: row numbers, columns, facts and vectors.
 
 Each change of an item makes a new *edition* of it, numbered by the change's sequence number. The rows of an
 edition are edition·2²⁰ + place: its observations from place 0 up, its pooled rows (one a side) from the top
 down. So a row names its item and its generation, is never used twice, and rows of one edition are together.
+
+The facts of an item are the values of its payload, which filters ask for. An object is walked into:
+`{"size": {"w": 3}}` has the key `size.w`. A list stands for each of its elements. Null is as good as nothing.
+Numbers are float64; a text that is too long for an index is its beginning and its hash, which is enough to
+know it by and to compare it with shorter ones.
 """
 
+import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int8, Int64
 
 from index.contracts import EngineKey, Ids, PairedIds, Space
-from index.store.database import checksums, checksums_of, is_whole, is_whole_item
-from index.store.filters import MOST_FACTS, UNSTORABLE, facts_of, is_storable
-from index.store.schema import LONGEST_ID, TableRow, items, observations
+from index.store.database import checksums, checksums_of, is_storable, is_whole, is_whole_item
+from index.store.schema import LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import KIND_OF, SIDE_OF, SIDES, Features, Item, Kind, Observation, Side, Vectors
 
@@ -112,6 +117,92 @@ def fact_records(edition: int, payload_text: str) -> Iterator[dict[str, Any]]:
     """What an item can be filtered by as rows of `facts`."""
     for key, value in facts_of(payload(payload_text)):
         yield {"edition": edition, "key": key, "kind": value.kind, "text": value.text, "number": value.number}
+
+
+Scalar: TypeAlias = str | int | float  # and bool, which is an int
+ValueKind: TypeAlias = Literal["text", "number", "bool", "other"]
+
+TEXT_HEAD = LONGEST_TEXT - 65  # so many characters of a longer one are kept, before "…" and its hash
+MAX_KEY_PARTS = 16  # keys of more parts are left out
+MOST_ELEMENTS = 1_000  # of a list; a longer one is only known to be there
+MOST_FACTS = 4_096  # of one item
+
+
+class FactValue(NamedTuple):
+    """A scalar as it is compared: 1 and true are two values, 1 and 1.0 are one."""
+
+    kind: ValueKind
+    content: str | float | None = None
+
+    @property
+    def text(self) -> str | None:
+        """What stands in the column of texts."""
+        return self.content if isinstance(self.content, str) else None
+
+    @property
+    def number(self) -> float | None:
+        """What stands in the column of numbers."""
+        return None if isinstance(self.content, str) else self.content
+
+    @property
+    def scalar(self) -> Scalar:
+        """What it was; whole numbers as integers."""
+        assert self.content is not None
+        if self.kind == "bool":
+            return bool(self.content)
+        whole = isinstance(self.content, float) and self.content.is_integer()
+        return int(self.content) if whole else self.content
+
+
+class PayloadFact(NamedTuple):
+    """One value of an item."""
+
+    key: str
+    value: FactValue
+
+
+PRESENT = FactValue("other")  # something that has no order and equals nothing
+
+
+def facts_of(payload: Mapping[str, Any]) -> list[PayloadFact]:
+    """Every value of a payload as JSON has it, each once."""
+    every = (fact for name, inner in payload.items() for fact in _walk_payload(name, inner, 1))
+    return [fact for fact in dict.fromkeys(every) if is_storable(fact.key) and len(fact.key) <= LONGEST_KEY]
+
+
+def fact_value(scalar: Scalar) -> FactValue:
+    """A scalar as it is compared."""
+    if isinstance(scalar, bool):
+        return FactValue("bool", float(scalar))
+    if isinstance(scalar, str):
+        return FactValue("text", shorten_text(scalar)) if is_storable(scalar) else PRESENT
+    try:
+        number = float(scalar)
+    except OverflowError:
+        return PRESENT
+    return FactValue("number", number) if math.isfinite(number) else PRESENT
+
+
+def shorten_text(text: str) -> str:
+    """A text as an index holds it: shorter ones stay as they are, no two become one."""
+    if len(text) < LONGEST_TEXT:
+        return text
+    return f"{text[:TEXT_HEAD]}…{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _walk_payload(key: str, value: object, depth: int) -> Iterator[PayloadFact]:
+    if isinstance(value, Mapping):
+        yield PayloadFact(key, PRESENT)
+        if depth < MAX_KEY_PARTS:
+            for name, inner in value.items():
+                yield from _walk_payload(f"{key}.{name}", inner, depth + 1)
+    elif isinstance(value, list):
+        yield PayloadFact(key, PRESENT)
+        if len(value) <= MOST_ELEMENTS and depth < MAX_KEY_PARTS:
+            for inner in value:
+                yield from _walk_payload(key, inner, depth + 1)
+    elif isinstance(value, (str, float, int)):
+        yield PayloadFact(key, fact_value(value))
 
 
 def observation_of(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)
@@ -290,68 +381,3 @@ ANEW = "write the item again, from its originals"
 
 class ItemError(MultifoldError):
     """An item that cannot be stored; says which and why."""
-
-
-def check_items(new: Sequence[Item], feature_length: int | None) -> None:
-    """Refuse the first item that is not fit to be stored, by name."""
-    names: set[str] = set()
-    for item in new:
-        _check_id(item.id)
-        if not item.whole:
-            raise ItemError(f"Item {item.id!r}: its payload or its list of files is damaged: {ANEW}.")
-        if item.damaged:
-            kind, place = item.damaged[0].kind, item.damaged[0].index
-            raise ItemError(f"Item {item.id!r}: {kind} {place} is damaged: {ANEW}.")
-        if item.id in names:
-            raise ItemError(f"Item {item.id!r} stands twice in one call: which of the two is meant?")
-        names.add(item.id)
-        feature_length = _check_item(item, feature_length)
-
-
-def _check_id(id: str) -> None:  # noqa: A002 (what an item's name is called here)
-    if not id or len(id) > LONGEST_ID:
-        raise ItemError(f"An item's id needs 1 to {LONGEST_ID} characters; {id[:40]!r} has {len(id)}.")
-    if not is_storable(id):
-        raise ItemError(f"Item {id!r}: the id {UNSTORABLE}.")
-
-
-def _check_item(item: Item, feature_length: int | None) -> int:
-    if not 0 < (many := len(item.observations)) <= MOST_OBSERVATIONS:
-        wanted = f"it needs one or more, up to {MOST_OBSERVATIONS}"
-        raise ItemError(f"Item {item.id!r} has {many} observations; {wanted}.")
-    _check_payload(item)
-    names: set[tuple[str, int]] = set()
-    length = feature_length or item.observations[0].feature.size
-    for observation in item.observations:
-        problem = _problem(observation, length)
-        if problem is None and (observation.kind, observation.index) in names:
-            problem = "stands twice"
-        if problem is not None:
-            raise ItemError(f"Item {item.id!r}: {observation.kind} {observation.index} {problem}.")
-        names.add((observation.kind, observation.index))
-    return length
-
-
-def _problem(observation: Observation, length: int) -> str | None:
-    feature = observation.feature
-    if observation.kind not in SIDE_OF:
-        return f"is of no known kind; kinds are {', '.join(SIDE_OF)}"
-    if observation.index < 0:
-        return "has a negative index"
-    if observation.kind == "caption" and not (observation.text or "").strip():
-        return "has no text"
-    if not is_storable(observation.text or ""):
-        return "has a text that cannot be stored (NUL or half a surrogate pair)"
-    if feature.ndim != 1 or feature.size != length or not length:
-        return f"has a feature of shape {feature.shape}; those of this collection have ({length or 'n'},)"
-    return None if np.isfinite(feature).all() else "has a feature with numbers that are not finite"
-
-
-def _check_payload(item: Item) -> None:
-    try:
-        values = facts_of(json.loads(json.dumps(dict(item.payload), allow_nan=False)))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ItemError(f"Item {item.id!r}: the payload is not a JSON object ({error}).") from error
-    if len(values) > MOST_FACTS:
-        many = f"{len(values)} values; up to {MOST_FACTS} can be filtered by"
-        raise ItemError(f"Item {item.id!r}: the payload has {many}.")

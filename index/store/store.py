@@ -1,5 +1,5 @@
 """The store of a collection: items, observations with features, and the log of every change, in one
-database.
+database; and what makes an item fit to be stored.
 
 The change that writes an item numbers its edition (see item_rows.py and metadata.py).
 """
@@ -11,18 +11,29 @@ from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from index.contracts import IndexPlan
 from index.store import browse, item_rows, metadata
 from index.store.blobs import Blobs, FolderBlobs
-from index.store.database import Database, SQLite, StoreError, insert_rows
-from index.store.filters import Filter, is_storable
+from index.store.database import UNSTORABLE, Database, SQLite, StoreError, insert_rows, is_storable
+from index.store.filters import Filter
 from index.store.folder_locks import MARK, mark_of_folder
-from index.store.item_rows import VALUES, in_pieces, read_rows
+from index.store.item_rows import (
+    ANEW,
+    MOST_FACTS,
+    MOST_OBSERVATIONS,
+    VALUES,
+    ItemError,
+    facts_of,
+    in_pieces,
+    read_rows,
+)
 from index.store.metadata import PICTURES, last_change, log_changes, prune_log, pruned_until
-from index.store.schema import TableRow, facts, items, meta, observations
+from index.store.schema import LONGEST_ID, TableRow, facts, items, meta, observations
 from multifold.durable import make_folder, sync_folder
 from multifold.errors import needs_extra
-from multifold.types import Item
+from multifold.types import SIDE_OF, Item, Observation
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, delete, inspect, select
@@ -175,6 +186,71 @@ class Store:
             self.feature_length = int(noted)
             raise StoreError(f"The features of this collection have {noted} numbers, not {length}.")
         return length
+
+
+def check_items(new: Sequence[Item], feature_length: int | None) -> None:
+    """Refuse the first item that is not fit to be stored, by name."""
+    names: set[str] = set()
+    for item in new:
+        _check_id(item.id)
+        if not item.whole:
+            raise ItemError(f"Item {item.id!r}: its payload or its list of files is damaged: {ANEW}.")
+        if item.damaged:
+            kind, place = item.damaged[0].kind, item.damaged[0].index
+            raise ItemError(f"Item {item.id!r}: {kind} {place} is damaged: {ANEW}.")
+        if item.id in names:
+            raise ItemError(f"Item {item.id!r} stands twice in one call: which of the two is meant?")
+        names.add(item.id)
+        feature_length = _check_item(item, feature_length)
+
+
+def _check_id(id: str) -> None:  # noqa: A002 (what an item's name is called here)
+    if not id or len(id) > LONGEST_ID:
+        raise ItemError(f"An item's id needs 1 to {LONGEST_ID} characters; {id[:40]!r} has {len(id)}.")
+    if not is_storable(id):
+        raise ItemError(f"Item {id!r}: the id {UNSTORABLE}.")
+
+
+def _check_item(item: Item, feature_length: int | None) -> int:
+    if not 0 < (many := len(item.observations)) <= MOST_OBSERVATIONS:
+        wanted = f"it needs one or more, up to {MOST_OBSERVATIONS}"
+        raise ItemError(f"Item {item.id!r} has {many} observations; {wanted}.")
+    _check_payload(item)
+    names: set[tuple[str, int]] = set()
+    length = feature_length or item.observations[0].feature.size
+    for observation in item.observations:
+        problem = _problem(observation, length)
+        if problem is None and (observation.kind, observation.index) in names:
+            problem = "stands twice"
+        if problem is not None:
+            raise ItemError(f"Item {item.id!r}: {observation.kind} {observation.index} {problem}.")
+        names.add((observation.kind, observation.index))
+    return length
+
+
+def _problem(observation: Observation, length: int) -> str | None:
+    feature = observation.feature
+    if observation.kind not in SIDE_OF:
+        return f"is of no known kind; kinds are {', '.join(SIDE_OF)}"
+    if observation.index < 0:
+        return "has a negative index"
+    if observation.kind == "caption" and not (observation.text or "").strip():
+        return "has no text"
+    if not is_storable(observation.text or ""):
+        return f"has a text that {UNSTORABLE}"
+    if feature.ndim != 1 or feature.size != length or not length:
+        return f"has a feature of shape {feature.shape}; those of this collection have ({length or 'n'},)"
+    return None if np.isfinite(feature).all() else "has a feature with numbers that are not finite"
+
+
+def _check_payload(item: Item) -> None:
+    try:
+        values = facts_of(json.loads(json.dumps(dict(item.payload), allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ItemError(f"Item {item.id!r}: the payload is not a JSON object ({error}).") from error
+    if len(values) > MOST_FACTS:
+        many = f"{len(values)} values; up to {MOST_FACTS} can be filtered by"
+        raise ItemError(f"Item {item.id!r}: the payload has {many}.")
 
 
 def database_at(where: Path | str, *, read_only: bool, fresh: bool) -> Database:

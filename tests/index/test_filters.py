@@ -16,10 +16,8 @@ from index.maintenance.restore import restore_snapshot
 from index.store import browse
 from index.store.browse import ItemOrderError, NumberSpan
 from index.store.filters import (
-    HEAD,
     AndFilter,
     ExistsFilter,
-    FactValue,
     Filter,
     FilterError,
     NotFilter,
@@ -27,12 +25,10 @@ from index.store.filters import (
     OrFilter,
     PrefixFilter,
     RangeFilter,
-    facts_of,
     next_after_prefix,
     parse_filter,
-    shorten_text,
 )
-from index.store.item_rows import ItemError
+from index.store.item_rows import TEXT_HEAD, FactValue, ItemError, facts_of, shorten_text
 from index.store.schema import LONGEST_TEXT
 from multifold.types import Item
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
@@ -84,7 +80,7 @@ def test_the_grammar() -> None:
         ({"x": {"in": "a"}}, "'in' takes a list"),
         ({"x": {"in": [[]]}}, r"not \[\]"),
         ({"x": {"prefix": 3}}, "'prefix' takes a text"),
-        ({"x": {"prefix": "a" * (HEAD + 1)}}, f"up to {HEAD}"),
+        ({"x": {"prefix": "a" * (TEXT_HEAD + 1)}}, f"up to {TEXT_HEAD}"),
         ({"x": {"exists": 1}}, "true or false"),
         ({"x": {"gt": True}}, "'gt' takes a number or a text"),
         ({"x": {"gt": 1, "lt": "b"}}, "all numbers or all texts"),

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import ApiError
-from app.http.parsing import ServiceDep
+from app.http.conversion import ServiceDep
 from multifold.client.client import AsyncClient
 
 NO_AGENTS = "MCP comes with the extra 'mcp' (pip install -e '.[mcp]')"

@@ -6,10 +6,17 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.errors import ApiError, status_and_code
-from app.http import serialization
+from app.http.conversion import (
+    CollectionDep,
+    job_answer,
+    parse_filter,
+    read_body,
+    serialize_item,
+    serialize_refusal,
+    serialize_written,
+)
 from app.http.job_handlers import INGEST_JOB, write_many
 from app.http.openapi import body_route, error_responses
-from app.http.parsing import CollectionDep, parse_filter, read_body
 from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
 from app.ingest.pipeline import Written, WrittenItem
 from index.collection import Collection
@@ -41,7 +48,7 @@ async def write_items_later(request: Request, runtime: CollectionDep) -> JobAnsw
     body = await read_body(request, BulkBody, runtime.run)
     spec = {"items": body.items}
     job = await runtime.parent.jobs.add(INGEST_JOB, runtime.service.name, spec, len(body.items))
-    return serialization.job_answer(job)
+    return job_answer(job)
 
 
 @router.post("/delete", responses=error_responses(400, 413, 422, 429, 503))
@@ -62,7 +69,7 @@ async def delete_items(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalA
 async def list_items(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
     items, after = await runtime.run(lambda: _page(runtime.service.collection, body))
-    return ItemPage(tuple(serialization.serialize_item(item, runtime.address) for item in items), after)
+    return ItemPage(tuple(serialize_item(item, runtime.address) for item in items), after)
 
 
 @router.post("/count", responses=error_responses(400, 413, 422, 429, 503))
@@ -82,7 +89,7 @@ def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str
 
 def _outcome(raw: dict[str, Any], outcome: Written) -> BulkItemOutcome:
     if isinstance(outcome, WrittenItem):
-        return BulkItemOutcome(outcome.item.id, serialization.serialize_written(outcome))
+        return BulkItemOutcome(outcome.item.id, serialize_written(outcome))
     name = raw.get("id")
-    refusal = serialization.serialize_refusal(outcome)
+    refusal = serialize_refusal(outcome)
     return BulkItemOutcome(name if isinstance(name, str) else None, error=refusal)

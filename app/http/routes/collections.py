@@ -6,10 +6,9 @@ from fastapi import APIRouter
 
 from app.collections.collections import Collections, CollectionService
 from app.errors import ApiError
+from app.http.conversion import ServiceDep, job_answer
 from app.http.openapi import error_responses
-from app.http.parsing import ServiceDep
 from app.http.schemas.collections import AliasBody, CollectionBody, IndexBody, RebuildBody
-from app.http.serialization import job_answer
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.search import insight
 from index.contracts import IndexPlan

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
 from app.errors import ApiError
+from app.http.conversion import CollectionDep, parse_content, read_body
 from app.http.openapi import body_route, error_responses
-from app.http.parsing import CollectionDep, parse_content, read_body
 from app.http.schemas.search import EmbeddingsBody
 from app.runtime.runtime import CollectionRuntime
 from multifold.types import SIDES, Vector

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.errors import ApiError
 from app.feedback import recording
+from app.http.conversion import CollectionDep, parse_parts, read_body
 from app.http.openapi import FILE, body_route, error_responses
-from app.http.parsing import CollectionDep, parse_parts, read_body
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import FeedbackBody
 from app.ingest.uploads import PICTURE_TYPES

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
 from app.errors import ApiError
+from app.http.conversion import CollectionDep, ServiceDep
 from app.http.openapi import error_responses
-from app.http.parsing import CollectionDep, ServiceDep
 from app.http.schemas.info import HealthAnswer
 from app.operations import probes
 from app.operations.telemetry import MEDIA_TYPE

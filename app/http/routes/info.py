@@ -6,7 +6,7 @@ from importlib.metadata import version
 from fastapi import APIRouter
 
 from app.collections.collections import CollectionService
-from app.http.parsing import CollectionDep
+from app.http.conversion import CollectionDep
 from app.http.schemas.info import (
     BundleSummary,
     CollectionSummary,

@@ -7,9 +7,8 @@ from typing import TypeAlias
 from fastapi import APIRouter, Request
 
 from app.errors import ApiError
-from app.http import serialization
+from app.http.conversion import CollectionDep, parse_query_part, read_body, serialize_observation
 from app.http.openapi import body_route
-from app.http.parsing import CollectionDep, parse_query_part, read_body
 from app.http.schemas.search import ExplainBody, TraverseBody
 from app.runtime.runtime import CollectionRuntime
 from app.search import insight
@@ -74,7 +73,7 @@ def _explain(
         item_evidence, query_evidence = explain_query(observation, body.method, body.token)
 
     def scored(value: float, one: Observation) -> wire.ScoredObservation:
-        info = serialization.serialize_observation(item.id, one, runtime.address)
+        info = serialize_observation(item.id, one, runtime.address)
         return wire.ScoredObservation(info.kind, info.index, info.url, info.text, score=value)
 
     explanation = _serialize(runtime, item_evidence)

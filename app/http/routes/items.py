@@ -11,16 +11,18 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from app.errors import ApiError
-from app.http import serialization
-from app.http.openapi import BINARY_FILE, FILE, error_responses, file_route
-from app.http.parsing import (
+from app.http.conversion import (
     CollectionDep,
     check_item_id,
     check_text,
     choose_sides,
     media_type,
     parse_item_form,
+    serialize_answer,
+    serialize_item,
+    serialize_written,
 )
+from app.http.openapi import BINARY_FILE, FILE, error_responses, file_route
 from app.http.schemas.items import ItemPatchBody
 from app.http.schemas.search import SimilarBody
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
@@ -141,7 +143,7 @@ async def write_item(request: Request, runtime: CollectionDep, item_id: str) -> 
     if isinstance(written, MultifoldError):
         raise written
     runtime.audit("put", [item_id], 1)
-    return serialization.serialize_written(written)
+    return serialize_written(written)
 
 
 @router.patch("/{item_id:path}", responses=error_responses(400, 404, 413, 422, 429, 503))
@@ -152,7 +154,7 @@ async def change_item(runtime: CollectionDep, item_id: str, body: ItemPatchBody)
     texts = body.texts and [check_text(text, runtime.service.settings.max_text) for text in body.texts]
     changed = await runtime.run(lambda: runtime.service.patch(item_id, texts, body.payload))
     runtime.audit("patch", [item_id], 1)
-    return serialization.serialize_written(changed)
+    return serialize_written(changed)
 
 
 @router.post("/{item_id:path}/similar", responses=error_responses(400, 404, 413, 422, 429, 503))
@@ -163,13 +165,13 @@ async def find_similar(runtime: CollectionDep, item_id: str, body: SimilarBody) 
     one_more = body.model_copy(update={"offset": 0, "after": None, "limit": sum(page.window) + 1})
     found = await runtime.search(((part, 1.0),), one_more)
     hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
-    return serialization.serialize_answer(replace(found, hits=hits, next=following), runtime)
+    return serialize_answer(replace(found, hits=hits, next=following), runtime)
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
 async def get_item(runtime: CollectionDep, item_id: str) -> StoredItem:
     """An item with its payload and all its observations."""
-    return serialization.serialize_item(await runtime.item(item_id), runtime.address)
+    return serialize_item(await runtime.item(item_id), runtime.address)
 
 
 @router.delete("/{item_id:path}", responses=error_responses(404, 422))

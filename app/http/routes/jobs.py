@@ -3,9 +3,8 @@
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
+from app.http.conversion import ServiceDep, job_answer, serialize_job
 from app.http.openapi import error_responses
-from app.http.parsing import ServiceDep
-from app.http.serialization import job_answer, serialize_job
 from multifold.wire.administration import JobAnswer, JobsAnswer
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])

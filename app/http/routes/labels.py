@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from app.collections import machine_tags
 from app.collections.machine_tags import NO_KEY
 from app.errors import ApiError
+from app.http.conversion import CollectionDep, check_text, parse_filter, parse_parts, parse_subject, read_body
 from app.http.openapi import body_route, error_responses
-from app.http.parsing import CollectionDep, check_text, parse_filter, parse_parts, parse_subject, read_body
 from app.http.schemas.labels import (
     MAX_LABELS,
     ClassifyBody,

@@ -7,9 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
 from app.errors import ApiError
-from app.http import serialization
-from app.http.openapi import BINARY_FILE, body_route, error_responses
-from app.http.parsing import (
+from app.http.conversion import (
     FORM_OBJECTS,
     CollectionDep,
     media_type,
@@ -17,8 +15,11 @@ from app.http.parsing import (
     parse_parts,
     parse_search_form,
     read_body,
+    serialize_answer,
+    serialize_refusal,
     validate,
 )
+from app.http.openapi import BINARY_FILE, body_route, error_responses
 from app.http.schemas.search import BatchSearchBody, FacetsBody, SearchBody, SearchOptions
 from app.runtime.runtime import CollectionRuntime
 from app.search.query import WeightedParts
@@ -64,7 +65,7 @@ SEARCH_ROUTE = body_route(SearchBody, 400, 404, **{"multipart/form-data": _form(
 async def search(request: Request, runtime: CollectionDep) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
     found = await runtime.search(*await _parse_search(request, runtime))
-    answer = serialization.serialize_answer(found, runtime)
+    answer = serialize_answer(found, runtime)
     return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
 
 
@@ -81,8 +82,8 @@ async def _outcome(runtime: CollectionRuntime, raw: dict[str, Any]) -> BatchSear
         body = validate(SearchBody, raw)
         found = await runtime.search(parse_parts(body, runtime.service.settings.max_text), body)
     except MultifoldError as error:
-        return BatchSearchOutcome(error=serialization.serialize_refusal(error))
-    return BatchSearchOutcome(serialization.serialize_answer(found, runtime))
+        return BatchSearchOutcome(error=serialize_refusal(error))
+    return BatchSearchOutcome(serialize_answer(found, runtime))
 
 
 async def _parse_search(request: Request, runtime: CollectionRuntime) -> tuple[WeightedParts, SearchOptions]:

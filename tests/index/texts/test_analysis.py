@@ -15,7 +15,8 @@ from index.texts.analysis import (
     voting_words,
 )
 from index.texts.contracts import ItemTexts
-from index.texts.item_texts import item_texts, required_words
+from index.texts.named_items import required_words
+from index.texts.text_indexes import item_texts
 
 
 def words(text: str) -> set[str]:

@@ -10,8 +10,8 @@ import pytest
 from index.collection import Collection
 from index.contracts import CollectionLocation
 from index.maintenance.compact import compact_collection
-from index.texts import following
-from index.texts.following import TextIndexes
+from index.texts import text_indexes
+from index.texts.text_indexes import TextIndexes
 from index.texts.words import WordIndex
 from multifold.types import Item, LexicalQuery
 from tests.index.spaces import FEATURE, Sphere
@@ -111,7 +111,7 @@ def test_a_reader_follows_another_process(tmp_path: Path, database: str | None) 
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A collection whose text indexes were saved when it was closed."""
-    monkeypatch.setattr(following, "WORTH_SAVING", 1)
+    monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert([thing(f"t{n}") for n in range(9)])
     return tmp_path
@@ -164,14 +164,14 @@ def test_a_save_of_other_rules_or_a_log_cut_short_is_built_again(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = builds(monkeypatch)
-    monkeypatch.setattr(following, "WORTH_SAVING", 1_000)
+    monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1_000)
     with Collection.open(saved, SPACE) as collection:
         collection.upsert([thing("new"), thing("newer")])
     compact_collection(CollectionLocation(saved), kept=1)
     with Collection.open(saved, SPACE) as collection:
         assert len(found(collection, "lamps")) == 11
     assert len(built) == 1
-    monkeypatch.setattr(following, "RULES", 99)
+    monkeypatch.setattr(text_indexes, "RULES", 99)
     with Collection.open(saved, SPACE) as collection:
         assert len(found(collection, "lamps")) == 11
     assert len(built) == 2
@@ -182,7 +182,7 @@ def test_a_large_collection_is_built_beside_its_searches(
 ) -> None:
     with Collection.open(tmp_path, SPACE, database=database) as collection:
         collection.upsert([thing(f"t{n}") for n in range(30)])
-    monkeypatch.setattr(following, "BACKGROUND", 10)
+    monkeypatch.setattr(text_indexes, "BACKGROUND", 10)
     may_build: list[bool] = []
     build = TextIndexes._build
 
@@ -210,7 +210,7 @@ def test_a_collection_is_closed_while_its_texts_are_read(
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert([thing(f"t{n}") for n in range(30)])
     for name, value in (("BACKGROUND", 10), ("PAGES", 1)):
-        monkeypatch.setattr(following, name, value)
+        monkeypatch.setattr(text_indexes, name, value)
     Collection.open(tmp_path, SPACE).close()
     with Collection.open(tmp_path, SPACE) as collection:
         collection.texts.settle()

@@ -1,34 +1,43 @@
-"""Reads what a request says: the collection that it is for, and searches and items from JSON and forms.
+"""Between the wire and the service: reads what a request says, and writes hits, items and jobs as answers.
 
-What is sent is checked against the limits.
+A request names its collection, and has searches and items in JSON or forms, which are checked against the
+limits.
 """
 
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
 from fastapi import Depends, Path
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
-from app.errors import ApiError, describe_errors
+from app.errors import ApiError, describe_errors, status_and_code
 from app.http.schemas.items import ItemBody
 from app.http.schemas.labels import RerankBody, SubjectBody
 from app.http.schemas.search import QueryBody, SearchBody, SearchOptions
+from app.ingest.pipeline import WrittenItem
 from app.ingest.sources import ItemSource
 from app.ingest.uploads import ItemFiles, UploadedFile, read_data_uri, read_mesh_file
 from app.runtime.runtime import CollectionRuntime, Runtime
 from app.search import query
-from app.search.query import QueryPart, WeightedParts
+from app.search.query import QueryPart, SearchHits, WeightedParts
 from app.settings import Settings
+from index.jobs import JobRecord
 from index.registry import DEFAULT
 from index.store import filters
 from index.store.filters import Filter
-from multifold.types import Side, Target
+from multifold.errors import MultifoldError
+from multifold.types import KIND_OF, Hit, Item, Observation, Side, Target
+from multifold.wire.administration import JobAnswer, JobStatus
+from multifold.wire.items import ItemFile, ItemWriteAnswer, ObservationInfo, Refusal, StoredItem
+from multifold.wire.search import DuplicateItem, EvidenceShare, SearchAnswer, SearchHit, SearchTimings
 
 SMALL_BODY = 64 * 1024  # bytes that are read faster than a thread is woken
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
@@ -38,6 +47,9 @@ FORM_OBJECTS = ("filter", "examples")  # in JSON
 FORM_EXTRA_FIELDS = (*FORM_OBJECTS, "mesh_format")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
+PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
+TAG_LENGTH = 12
+HASH_LENGTH = 64
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -265,3 +277,94 @@ async def _load_item(item: ItemBody | ItemForm, files: ItemFiles, settings: Sett
 
 async def _load_file(value: str | UploadedFile, what: str, files: ItemFiles) -> UploadedFile:
     return value if isinstance(value, UploadedFile) else await files.load(value, what)
+
+
+def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAnswer:
+    encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
+    return SearchAnswer(
+        hits=tuple(serialize_hit(hit, runtime.address) for hit in found.hits),
+        took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
+        version=found.version,
+        bundle=runtime.service.encoder.bundle.name,
+        calibrated_by=found.basis,
+        matches_well=found.matches_well,
+        warnings=found.warnings,
+        next=found.next,
+    )
+
+
+def serialize_hit(hit: Hit, address: str) -> SearchHit:
+    """One hit; `address` is that of the collection."""
+    return SearchHit(
+        id=hit.id,
+        score=hit.score,
+        confidence=hit.confidence,
+        chance=hit.chance,
+        modality=hit.side,
+        matched=serialize_observation(hit.id, hit.matched, address),
+        payload=dict(hit.payload),
+        sides=None if hit.sides is None else dict(hit.sides),
+        words=tuple(hit.words),
+        evidence=tuple(
+            EvidenceShare(
+                one.leg,
+                one.value,
+                None if one.matched is None else serialize_observation(hit.id, one.matched, address),
+                one.field,
+            )
+            for one in hit.evidence
+        ),
+        duplicates=tuple(DuplicateItem(one.id, dict(one.payload)) for one in hit.same),
+    )
+
+
+def serialize_item(item: Item, address: str) -> StoredItem:
+    files = f"{address}/items/{quote(item.id, safe='')}/files"
+    return StoredItem(
+        id=item.id,
+        payload=dict(item.payload),
+        observations=tuple(serialize_observation(item.id, one, address) for one in item.observations),
+        files=tuple(
+            ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", key[HASH_LENGTH:].lstrip("."))
+            for index, key in enumerate(item.files)
+        ),
+        notes=item.notes,
+    )
+
+
+def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
+    kinds = [observation.kind for observation in written.item.observations]
+    counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
+    return ItemWriteAnswer(written.item.id, written.version, counts, tuple(written.warnings))
+
+
+def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:
+    """An observation with the address of its picture, which changes when the picture does."""
+    kind, index, blob = observation.kind, observation.index, observation.blob
+    picture = f"{address}/items/{quote(owner, safe='')}/{PICTURE_FOLDERS.get(kind)}/{index}"
+    url = f"{picture}?v={blob[:TAG_LENGTH]}" if blob is not None else None
+    return ObservationInfo(kind, index, url, observation.text)
+
+
+def serialize_refusal(error: MultifoldError) -> Refusal:
+    return Refusal(status_and_code(error)[1], str(error))
+
+
+def serialize_job(job: JobRecord) -> JobStatus:
+    progress = job.progress
+    return JobStatus(
+        id=job.id,
+        kind=job.kind,
+        collection=job.collection,
+        state=job.state,
+        done=progress.done,
+        total=progress.total,
+        errors=tuple(progress.errors),
+        result=progress.result,
+        created=datetime.fromtimestamp(job.created, UTC),
+        ended=None if job.ended is None else datetime.fromtimestamp(job.ended, UTC),
+    )
+
+
+def job_answer(job: JobRecord) -> JobAnswer:
+    return JobAnswer(serialize_job(job))

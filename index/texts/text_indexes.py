@@ -1,24 +1,27 @@
-"""The text indexes of one collection, kept up to date from the change log of the store.
+"""The texts of a collection's items as the store has them, and the text indexes that follow its change log.
 
-They are derived, and saved in a folder of their own beside the engines. Where nothing that fits is saved,
-those of a large collection are built in the background, and say nothing meanwhile.
+The indexes are derived, and saved in a folder of their own beside the engines. Where nothing that fits is
+saved, those of a large collection are built in the background, and say nothing meanwhile.
 """
 
 import json
 import logging
+import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from index.store.browse import count
+from index.store.item_rows import MAX_KEY_PARTS, MOST_ELEMENTS, VALUES, fact_value, payload_of, read_rows
 from index.store.metadata import ChangesSince
+from index.store.schema import items, observations
 from index.store.store import Store
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
-from index.texts.item_texts import texts_since
 from index.texts.readers import ReaderIndex
 from index.texts.words import WordIndex
 from multifold.bundle.text_reader import TextReader
@@ -26,7 +29,7 @@ from multifold.durable import make_folder, write_file
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Select, select
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,25 @@ BACKGROUND = 20_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
 WORTH_SAVING = 2_048  # items; fewer are derived faster than they are read
 CURRENT = "current.json"
+PAGE_ITEMS = 1_000  # items that are read together
+PATH = "path"
+MACHINE_TAGS = "machine_tags"  # of a payload: what a model said, which is evidence of nothing
+_INGESTED = {"source", PATH, "content"}  # what a folder's ingest notes beside the user's own
+_NOTES = {
+    "source",
+    "content",
+    "size",
+    PATH,
+    "folder",
+    "format",
+}  # no query asks for these, or the path says it
+_MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
+_ITEMS = select(items).order_by(items.c.edition)
+_CAPTIONS = (
+    select(observations.c.edition, observations.c.text)
+    .where(observations.c.edition.in_(VALUES), observations.c.text.is_not(None))
+    .order_by(observations.c.row)
+)
 
 
 @dataclass(frozen=True)
@@ -250,6 +272,49 @@ class TextIndexes:
 
     def _write_current(self, home: Path, version: int, folder: str) -> None:
         write_file(home / CURRENT, json.dumps({"version": version, "folder": folder, **self._stamp}).encode())
+
+
+def texts_since(connection: Connection, version: int) -> Iterator[list[ItemTexts]]:
+    """The items that were written after a version, some at a time, in the order of their editions."""
+    while some := _texts(connection, _ITEMS.where(items.c.edition > version).limit(PAGE_ITEMS)):
+        yield some
+        version = some[-1].edition
+
+
+def texts_of(connection: Connection, editions: Sequence[int]) -> list[ItemTexts]:
+    """These editions, in order; those replaced or deleted are left out."""
+    return _texts(connection, _ITEMS.where(items.c.edition.in_(editions))) if editions else []
+
+
+def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mapping[str, Any]) -> ItemTexts:
+    """What is written of an item: hashes, UUIDs, machine-made tags and notes of an ingest are left out."""
+    ingested = payload.keys() >= _INGESTED
+    path = payload[PATH] if ingested and isinstance(payload[PATH], str) else None
+    left_out = {MACHINE_TAGS, *(_NOTES if ingested else ())}
+    own = {key: value for key, value in payload.items() if key not in left_out}
+    values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
+    return ItemTexts(edition, name, path, tuple(captions), tuple(values))
+
+
+def _values(value: object, depth: int) -> Iterator[str]:
+    """The texts and numbers in a payload, as far down as it can be filtered by."""
+    if isinstance(value, (Mapping, list)):
+        inner = list(value.values()) if isinstance(value, Mapping) else value
+        if depth <= MAX_KEY_PARTS and (isinstance(value, Mapping) or len(inner) <= MOST_ELEMENTS):
+            for one in inner:
+                yield from _values(one, depth + isinstance(value, Mapping))
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(fact_value(value).scalar) if fact_value(value).content is not None else str(value)
+
+
+def _texts(connection: Connection, which: Select[Any]) -> list[ItemTexts]:
+    some = connection.execute(which).all()
+    captions: dict[int, list[str]] = {row.edition: [] for row in some}
+    for edition, caption in read_rows(connection, _CAPTIONS, list(captions)):
+        captions[edition].append(caption)
+    return [item_texts(row.edition, row.id, captions[row.edition], payload_of(row)) for row in some]
 
 
 def _many(pages: Iterator[list[ItemTexts]]) -> Iterator[list[ItemTexts]]:

@@ -1,4 +1,4 @@
-"""The texts of items as the store has them, and which items a question names beside a vector.
+"""Which items a question names beside a vector.
 
 Named are those that have all that tells in a question, where these are few. A question with codes (part
 numbers, names of files) names the items that have all of them. One without codes names those of which one
@@ -6,86 +6,18 @@ text quotes all of it; if none does, those with a name that has its words in any
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
-from index.store import item_rows
-from index.store.filters import MAX_KEY_PARTS, MOST_ELEMENTS, fact_value
-from index.store.item_rows import VALUES
-from index.store.schema import items, observations
 from index.texts.analysis import chunks, pieces, steps
 from index.texts.contracts import ItemTexts
+from index.texts.text_indexes import texts_of
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
-    from sqlalchemy import Connection, Select, select
-
-PAGE_ITEMS = 1_000  # items that are read together
-PATH = "path"
-MACHINE_TAGS = "machine_tags"  # of a payload: what a model said, which is evidence of nothing
-_INGESTED = {"source", PATH, "content"}  # what a folder's ingest notes beside the user's own
-_NOTES = {
-    "source",
-    "content",
-    "size",
-    PATH,
-    "folder",
-    "format",
-}  # no query asks for these, or the path says it
-_MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
-_ITEMS = select(items).order_by(items.c.edition)
-_CAPTIONS = (
-    select(observations.c.edition, observations.c.text)
-    .where(observations.c.edition.in_(VALUES), observations.c.text.is_not(None))
-    .order_by(observations.c.row)
-)
-
-
-def texts_since(connection: Connection, version: int) -> Iterator[list[ItemTexts]]:
-    """The items that were written after a version, some at a time, in the order of their editions."""
-    while some := _texts(connection, _ITEMS.where(items.c.edition > version).limit(PAGE_ITEMS)):
-        yield some
-        version = some[-1].edition
-
-
-def texts_of(connection: Connection, editions: Sequence[int]) -> list[ItemTexts]:
-    """These editions, in order; those replaced or deleted are left out."""
-    return _texts(connection, _ITEMS.where(items.c.edition.in_(editions))) if editions else []
-
-
-def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mapping[str, Any]) -> ItemTexts:
-    """What is written of an item: hashes, UUIDs, machine-made tags and notes of an ingest are left out."""
-    ingested = payload.keys() >= _INGESTED
-    path = payload[PATH] if ingested and isinstance(payload[PATH], str) else None
-    left_out = {MACHINE_TAGS, *(_NOTES if ingested else ())}
-    own = {key: value for key, value in payload.items() if key not in left_out}
-    values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
-    return ItemTexts(edition, name, path, tuple(captions), tuple(values))
-
-
-def _values(value: object, depth: int) -> Iterator[str]:
-    """The texts and numbers in a payload, as far down as it can be filtered by."""
-    if isinstance(value, (Mapping, list)):
-        inner = list(value.values()) if isinstance(value, Mapping) else value
-        if depth <= MAX_KEY_PARTS and (isinstance(value, Mapping) or len(inner) <= MOST_ELEMENTS):
-            for one in inner:
-                yield from _values(one, depth + isinstance(value, Mapping))
-    elif isinstance(value, str):
-        yield value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(fact_value(value).scalar) if fact_value(value).content is not None else str(value)
-
-
-def _texts(connection: Connection, which: Select[Any]) -> list[ItemTexts]:
-    some = connection.execute(which).all()
-    captions: dict[int, list[str]] = {row.edition: [] for row in some}
-    for edition, caption in item_rows.read_rows(connection, _CAPTIONS, list(captions)):
-        captions[edition].append(caption)
-    return [item_texts(row.edition, row.id, captions[row.edition], item_rows.payload_of(row)) for row in some]
-
+    from sqlalchemy import Connection
 
 MAX_NAMED = 8  # items that words may name beside a vector; words that more items have identify none
 MOST_READ = 64  # items whose texts are read

@@ -1,4 +1,7 @@
-"""What is fitted of evidence: the weights of the legs of a search, and the confidence of its hits."""
+"""How evidence is weighted: standard scores, the weights of the legs, and the confidence of hits.
+
+A *standard score* is a score of any unit as standard deviations from what strangers score.
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,12 +9,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float32, Float64
 
 from multifold.types import Leg, Side
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
+Values: TypeAlias = Float32[np.ndarray, " n"]
+AnyScores: TypeAlias = Float32[np.ndarray, "..."]
+LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
 CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, before anything is fitted
 GAIN_LIMITS, LEAD_LIMIT = (-10.0, 12.0), 6.0  # nats
 
@@ -166,3 +172,27 @@ class EvidenceModel:
 
 
 UNFITTED = EvidenceModel()
+
+
+def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:
+    """How many standard deviations of strangers each score lies above their median; 0 where it is missing."""
+    return standardise_by(scores, scores[strangers])
+
+
+def standardise_by(scores: AnyScores, known: AnyScores) -> AnyScores:
+    """How many standard deviations of what is known each score lies above its median; 0 if missing."""
+    known = known[~np.isnan(known)]
+    if len(known) < 2:
+        return np.zeros(scores.shape, np.float32)
+    middle = _median(known)
+    # a few look-alikes among the strangers must not widen what is usual
+    spread = max(1.4826 * _median(np.abs(known - middle)), float(known.std()) / 2, 1e-9)
+    standard: AnyScores = np.clip((scores - np.float32(middle)) / np.float32(spread), LOWEST, HIGHEST)
+    standard[np.isnan(standard)] = 0.0
+    return standard
+
+
+def _median(values: Float32[np.ndarray, " k"]) -> float:
+    """The median of a few numbers, in a small part of the time that numpy takes."""
+    ordered = np.sort(values)
+    return (float(ordered[(len(ordered) - 1) // 2]) + float(ordered[len(ordered) // 2])) / 2

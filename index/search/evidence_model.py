@@ -19,7 +19,7 @@ Values: TypeAlias = Float32[np.ndarray, " n"]
 AnyScores: TypeAlias = Float32[np.ndarray, "..."]
 LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
 CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, before anything is fitted
-GAIN_LIMITS, LEAD_LIMIT = (-10.0, 12.0), 6.0  # nats
+GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
@@ -35,7 +35,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 3  # another number fits every stored model again
+RULES = 4  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 PRIOR: Mapping[Side, Mapping[str, float]] = {
@@ -79,17 +79,18 @@ def find_rivals(evidence: Evidence, items: int, length: float) -> Rivals:
 def confidence_facts(
     evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
 ) -> Float64[np.ndarray, "n 7"]:
-    """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
-    evidence of all, by how much it leads or trails, whether all words of the query are in the item, in how
-    many items, the length of the query, and a constant.
+    """What a confidence rests on: how far the evidence goes beyond the number of items, its odds against the
+    evidence of all others, by how much it leads or trails, whether all words of the query are in the item, in
+    how many items, the length of the query, and a constant.
     """
     gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
-    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], 0)
+    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], -TINY)
+    odds = np.clip(share - np.log(-np.expm1(share)), -ODDS_LIMIT, ODDS_LIMIT)
     lead = np.where(evidence >= rivals.best, rivals.best - rivals.second, evidence - rivals.best)
     peers = np.log(max(1, int(whole.sum())))
     length = np.full(len(evidence), rivals.length)
     lead = np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT)
-    return np.stack([gain, share, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
+    return np.stack([gain, odds, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ JUDGED = 5  # best candidates that a confidence is fitted on
 UNANSWERED = 0.5  # what questions without any text count for it, where they are all that hides one
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
-QUOTE_WEIGHT = 5.0  # by which words of a text teach, so that other legs do not drown what an item says,
+QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 RISING = np.arange(len(CONFIDENCE_PRIOR)) < 4  # facts of a confidence of which more never makes less sure
 TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the owner answers
@@ -261,6 +261,12 @@ def _hides_captions(trials: Sequence[Trial]) -> bool:
     return any(trial.kind in ("caption", "some words") for trial in trials)
 
 
+def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
+    """How much each counts for the weights."""
+    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
+    return np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
+
+
 def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvidence, Sequence[Trial]]:
     """Without the words of which an item has no other text: no leg of words can answer these."""
     places = [place for place, trial in enumerate(trials) if trial.kind != "strange words"]
@@ -275,8 +281,7 @@ def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Wei
     if not trials:
         return weights
     values, there, right = _stacked(trials)
-    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
-    counts = np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
+    counts = _counts(trials)
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
@@ -319,7 +324,7 @@ def loss_of(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
         np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
         for values, t in zip(evidence, trials, strict=True)
     ]
-    return float(np.average(losses, weights=[trial.weight for trial in trials]))
+    return float(np.average(losses, weights=_counts(trials)))
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:

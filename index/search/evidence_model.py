@@ -49,11 +49,11 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
 # Nothing is learned of queries whose words no item has much of, such as those in another language than the
-# captions. Pictures have at least these weights for them, and words half of theirs.
+# captions. Pictures have at least these weights for them, and words a tenth of theirs.
 STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
-UNHEARD, FAMILIAR = 0.1, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
+UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
 LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
-HALVED = np.where(np.isin(NAMES, COLUMNS["words"]), 0.5, 0.0)
+LOST = np.where(np.isin(NAMES, COLUMNS["words"]), 0.9, 0.0)  # the share of a weight
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def weights_for_query(weights: Weights, heard: float, strangers: int) -> Weights
     """Those of a query of which an item has this share of the rarity, at most, among so many strangers."""
     strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
     strange *= min(1.0, strangers / ENOUGH_STRANGERS)
-    return np.maximum(weights * (1 - strange * HALVED), strange * LEAST)
+    return np.maximum(weights * (1 - strange * LOST), strange * LEAST)
 
 
 @dataclass(frozen=True)

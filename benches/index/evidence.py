@@ -297,7 +297,7 @@ def _debiased_error(chances: np.ndarray, right: np.ndarray) -> float:
         * len(part)
         for part in _bins(chances)
     ]
-    return float(max(sum(squares), 0.0) / len(chances)) ** 0.5
+    return float(np.sqrt(max(sum(squares), 0.0) / len(chances)))
 
 
 def _bins(chances: np.ndarray) -> list[np.ndarray]:

@@ -324,7 +324,7 @@ def loss_of(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
         np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
         for values, t in zip(evidence, trials, strict=True)
     ]
-    return float(np.average(losses, weights=_counts(trials)))
+    return float(np.average(losses, weights=np.maximum(_counts(trials), 1)))  # what is stored has to be found
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:

@@ -245,7 +245,7 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
         whole = held_out(legs)
     weights = fit_weights(side, teaching(trials), legs)
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    return SideModel(weights, _fit_confidence(*whole), len(trials), recall, quality, votes)
+    return SideModel(weights, fit_confidence(*whole), len(trials), recall, quality, votes)
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -336,7 +336,7 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
-def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
+def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
     """The logistic curve of the best candidates, right or not."""
     facts, right, counts, bare = [], [], [], not _hides_captions(trials)
     for of_trial, trial in zip(evidence, trials, strict=True):

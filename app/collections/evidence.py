@@ -29,29 +29,21 @@ class EvidenceFitter:
         self._observer, self._collection = observer, collection
         self._fitting = threading.Lock()
         self._model = collection.evidence() or UNFITTED
-        self._changed = 0.0  # when anything was written last
+        self.changed = time.monotonic()  # when anything was written last
         self._waiting = threading.Lock()  # held by what waits for a moment without changes
         self._wait_for_growth(self._model.version)
-        collection.on_change = self.heed_change
-        self.heed_change()  # what another process wrote before
 
     def now(self) -> EvidenceModel:
         """The present model."""
-        if self._collection.version >= self._next_version:
-            self._fit_aside()
+        if self._collection.version >= self.next_version:
+            self.fit_aside()
         return self._model
-
-    def heed_change(self) -> None:
-        """The collection was changed, or opened."""
-        self._changed = time.monotonic()
-        if self._collection.version >= self._next_version:
-            self._fit_aside()
 
     def heed_verdict(self) -> None:
         """A verdict was stored."""
         self._new_verdicts += 1
         if self._new_verdicts >= max(FEW_VERDICTS, self._model.of("text").judgements):
-            self._fit_aside()
+            self.fit_aside()
 
     def fit(self) -> None:
         """Fit the model."""
@@ -71,7 +63,8 @@ class EvidenceFitter:
             except MultifoldError as error:
                 log.warning("the evidence cannot be fitted: %s", error)
 
-    def _fit_aside(self) -> None:
+    def fit_aside(self) -> None:
+        """Fit in the background, once nothing is written for a moment."""
         self._wait_for_growth(self._collection.version)
         threading.Thread(target=self._fit_when_quiet, daemon=True).start()
 
@@ -80,7 +73,7 @@ class EvidenceFitter:
             return  # the fit that is to come knows of this change
         try:
             end = time.monotonic() + LONGEST
-            while (left := min(self._changed + QUIET, end) - time.monotonic()) > 0:
+            while (left := min(self.changed + QUIET, end) - time.monotonic()) > 0:
                 time.sleep(left)
         finally:
             self._waiting.release()
@@ -88,5 +81,5 @@ class EvidenceFitter:
 
     def _wait_for_growth(self, version: int) -> None:
         """The next fit comes with so much more than this version of the collection."""
-        self._next_version = max(FEW, int(GROWTH * version))
+        self.next_version = max(FEW, int(GROWTH * version))
         self._new_verdicts = 0

@@ -73,10 +73,10 @@ class Collection(AbstractContextManager["Collection"]):
         texts: TextIndexes,
         read_only: bool,
     ) -> None:
-        self.blobs, self.plan, self.texts = blobs, plan, texts
+        self.blobs, self.plan, self.texts, self._closed = blobs, plan, texts, False
         self._space, self._store, self._lock, self._read_only = space, store, lock, read_only
-        self._changing, self._closed, self._bitmaps = threading.Lock(), False, FilterCache()
-        self._strangers = StrangerSample()
+        self._changing, self._bitmaps, self._strangers = threading.Lock(), FilterCache(), StrangerSample()
+        self.on_change: Callable[[], object] = lambda: None  # after each change, before the next one
         self._planned, self._derived = planned, planned(plan)
         self._derived.restore(store)
         self._derived.follow(store)
@@ -193,8 +193,7 @@ class Collection(AbstractContextManager["Collection"]):
 
     def changed(self, since: int) -> tuple[int, list[str] | None]:
         """The last change, and the items changed after an earlier one; None: the log was cut short."""
-        with self._readable().moment() as now:
-            return last_change(now), changed_items(now, since)
+        return self._read(lambda now: (last_change(now), changed_items(now, since)))
 
     def damaged(self, after: int, most: int) -> tuple[list[StoredDamage], int]:
         """What is damaged of the next observations and their items, and where to go on; see checksums.py."""
@@ -376,6 +375,7 @@ class Collection(AbstractContextManager["Collection"]):
         self._derived.follow(self._store)
         self._derived.save()
         self.texts.save()
+        self.on_change()
         return changed
 
     def _read(

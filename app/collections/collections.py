@@ -1,6 +1,7 @@
 """The collections of a service: what each does with its items, and all of them by name."""
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -70,10 +71,17 @@ class CollectionService:
     def __post_init__(self) -> None:
         object.__setattr__(self, "confidence", ConfidenceFitter(self.observer, self.collection))
         object.__setattr__(self, "evidence", EvidenceFitter(self.observer, self.collection))
+        self.collection.on_change = self._heed_change
+        self._heed_change()  # what another process wrote before
 
     @property
     def encoder(self) -> Encoder:
         return self.observer.encoder
+
+    def _heed_change(self) -> None:
+        self.evidence.changed = time.monotonic()
+        if self.collection.version >= self.evidence.next_version:
+            self.evidence.fit_aside()
 
     def item(self, name: str) -> Item:
         item = self.collection.get(name)

@@ -1,7 +1,11 @@
-"""How the evidence of a collection is weighted: fitted in the background as items and verdicts come."""
+"""How the evidence of a collection is weighted: fitted in the background as items and verdicts come.
+
+A fit waits until nothing was written for a moment, so that an ingest is fitted once, at its end.
+"""
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 
 from app.encoding.observations import ObservationEncoder
@@ -12,32 +16,34 @@ from multifold.types import Features
 
 FEW = 8  # items from which a collection is fitted
 QUICK = 40  # items of a first fit
-GROWTH = 2  # how much larger it is when it is fitted again
+GROWTH = 1.5  # how much larger it is when it is fitted again
+QUIET, LONGEST = 1.0, 60.0  # seconds without a change until a fit begins, and that it waits at most
 FEW_VERDICTS = 8  # new ones for which it is fitted again, or as many as it was fitted on
 log = logging.getLogger("multifold.app")
 
 
 class EvidenceFitter:
-    """The evidence model of a collection, stored with it, fitted whenever items or verdicts have doubled."""
+    """The evidence model of a collection, stored with it, fitted as its items grow and verdicts double."""
 
     def __init__(self, observer: ObservationEncoder, collection: Collection) -> None:
         self._observer, self._collection = observer, collection
         self._fitting = threading.Lock()
         self._model = collection.evidence() or UNFITTED
-        self._next_version = max(FEW, GROWTH * self._model.version)  # at which the model is fitted again
-        self._new_verdicts = 0
+        self.changed = time.monotonic()  # when anything was written last
+        self._waiting = threading.Lock()  # held by what waits for a moment without changes
+        self._wait_for_growth(self._model.version)
 
     def now(self) -> EvidenceModel:
         """The present model."""
-        if self._collection.version >= self._next_version:
-            self._fit_aside()
+        if self._collection.version >= self.next_version:
+            self.fit_aside()
         return self._model
 
     def heed_verdict(self) -> None:
         """A verdict was stored."""
         self._new_verdicts += 1
         if self._new_verdicts >= max(FEW_VERDICTS, self._model.of("text").judgements):
-            self._fit_aside()
+            self.fit_aside()
 
     def fit(self) -> None:
         """Fit the model."""
@@ -46,8 +52,8 @@ class EvidenceFitter:
         def encode(texts: Sequence[str]) -> Features:
             return encoder.texts(texts).features
 
-        self._wait_for_growth()
         with self._fitting:
+            self._wait_for_growth(self._collection.version)
             try:
                 if self._model is UNFITTED:  # those who search meanwhile do not wait for the better fit
                     self._model = self._collection.fit_evidence(encode, QUICK)
@@ -57,10 +63,23 @@ class EvidenceFitter:
             except MultifoldError as error:
                 log.warning("the evidence cannot be fitted: %s", error)
 
-    def _fit_aside(self) -> None:
-        self._wait_for_growth()
-        threading.Thread(target=self.fit, daemon=True).start()
+    def fit_aside(self) -> None:
+        """Fit in the background, once nothing is written for a moment."""
+        self._wait_for_growth(self._collection.version)
+        threading.Thread(target=self._fit_when_quiet, daemon=True).start()
 
-    def _wait_for_growth(self) -> None:
-        self._next_version = max(FEW, GROWTH * self._collection.version)
+    def _fit_when_quiet(self) -> None:
+        if not self._waiting.acquire(blocking=False):
+            return  # the fit that is to come knows of this change
+        try:
+            end = time.monotonic() + LONGEST
+            while (left := min(self.changed + QUIET, end) - time.monotonic()) > 0:
+                time.sleep(left)
+        finally:
+            self._waiting.release()
+        self.fit()
+
+    def _wait_for_growth(self, version: int) -> None:
+        """The next fit comes with so much more than this version of the collection."""
+        self.next_version = max(FEW, int(GROWTH * version))
         self._new_verdicts = 0

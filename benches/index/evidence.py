@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--known", nargs="+", default=[ALL], metavar="N", help="captions stored, or all")
     parser.add_argument("--items", type=int, default=250, help="at most so many ask; %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of captions and words")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="so many of them, whose queries are put together"
+    )
     parser.add_argument("--pictures", action="store_true", help="photos and views ask")
     parser.add_argument(
         "--wrong", type=float, default=0.0, help="share of items with captions of another one"
@@ -94,7 +97,9 @@ def run(args: argparse.Namespace) -> int:
             args.stuffed,
             args.seed,
         )
-        _print_world(encoder, items, options, args.items)
+        print(f"\n{len(items)} items, {options}, {args.seeds} seeds\n\n{head(*SHOWN)}")
+        worlds = [replace(options, seed=seed) for seed in range(args.seed, args.seed + args.seeds)]
+        _print_worlds([_ask_world(encoder, items, world, args.items) for world in worlds])
     return 0
 
 
@@ -134,10 +139,32 @@ class ScoredQuery:
         return np.minimum.accumulate(chances)[:DEPTH], right[:DEPTH]
 
 
-def _print_world(encoder: Encoder, items: Sequence[Item], options: WorldOptions, most: int) -> None:
+@dataclass(frozen=True, eq=False)
+class AskedKind:
+    """What queries of one kind found, by each way to rank, and how sure their hits were."""
+
+    asked: Sequence[AskingPart]
+    found: Mapping[str, Places]
+    sure: Sequence[tuple[Float64[np.ndarray, " n"], Bool[np.ndarray, " n"]]]
+
+    @classmethod
+    def together(cls, some: Sequence["AskedKind"]) -> "AskedKind":
+        """The queries of several worlds; ways to rank that not all of them have are left out."""
+        names = [name for name in some[0].found if all(name in one.found for one in some)]
+        found = {name: [places for one in some for places in one.found[name]] for name in names}
+        return cls(
+            [part for one in some for part in one.asked], found, [hit for one in some for hit in one.sure]
+        )
+
+
+def _ask_world(
+    encoder: Encoder, items: Sequence[Item], options: WorldOptions, most: int
+) -> dict[str, AskedKind]:
+    """What each kind of query finds in one world."""
     world = make_world(items, options, lambda texts: encoder.texts(texts).features)
     if not world.asking:
         raise MultifoldError("nothing asks: the collection needs items with captions, names or pictures")
+    kinds = {}
     with _collection_of(encoder, world.items) as collection:
         with collection.scoring() as (_, now):
             known = read_known_items(now)
@@ -145,9 +172,6 @@ def _print_world(encoder: Encoder, items: Sequence[Item], options: WorldOptions,
         asked = questions(known, lambda texts: encoder.texts(texts).features)
         trials = TrialMaker(encoder, collection.scoring).trials(asked)
         fitted = fit_evidence(trials, len(known), collection.version)
-        print(f"\n{collection.count()} items, {options}, fitted on {len(known)}\n")
-        print(head(*SHOWN))
-        sure = []
         for kind, every in world.asking.items():
             strange = [one for one in every if not one.right & names]
             chosen = strange if len(strange) * 5 > len(every) else every
@@ -161,9 +185,17 @@ def _print_world(encoder: Encoder, items: Sequence[Item], options: WorldOptions,
                 name: [one.ranked(model, plain=not name.startswith(ALL))[0] for one in scored]
                 for name, model in models.items()
             }
-            _print_kind(kind, some, found)
-            sure.append((kind, [one.chances(fitted.of(side)) for one in scored]))
-        _print_confidence(sure)
+            kinds[kind] = AskedKind(some, found, [one.chances(fitted.of(side)) for one in scored])
+    return kinds
+
+
+def _print_worlds(worlds: Sequence[Mapping[str, AskedKind]]) -> None:
+    kinds = {
+        kind: AskedKind.together([world[kind] for world in worlds if kind in world]) for kind in worlds[0]
+    }
+    for kind, one in kinds.items():
+        _print_kind(kind, one.asked, one.found)
+    _print_confidence([(kind, one.sure) for kind, one in kinds.items()])
 
 
 def _scored(encoder: Encoder, collection: Collection, asked: Sequence[AskingPart]) -> list[ScoredQuery]:
@@ -197,7 +229,7 @@ def _models(
     models = dict(alone)
     if len(heard) > 2 and trials:
         pair = min(combinations(heard, 2), key=lambda legs: _pair_loss(side, trials, legs))
-        models[f"pair {' + '.join(pair)}"] = SideModel(fit_weights(side, teaching(trials), pair))
+        models["best pair"] = SideModel(fit_weights(side, teaching(trials), pair))
     unfitted = SideModel(fit_weights(side, [], LEGS))
     return models | {"all, not fitted": unfitted, "all, fitted": fitted}
 
@@ -210,7 +242,7 @@ def _pair_loss(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> floa
 def _print_kind(kind: str, asked: Sequence[AskingPart], found: Mapping[str, Places]) -> None:
     legs = [name for name in found if name.endswith(" alone")]
     best = max(legs, key=lambda name: (_recall(found[name], 1).mean(), _recall(found[name], DEPTH).mean()))
-    pair = next((name for name in found if name.startswith("pair ")), best)
+    pair = "best pair" if "best pair" in found else best
     for name, places in found.items():
         recalls = [f"{_recall(places, depth).mean():.3f}" for depth in (1, 5, DEPTH)]
         gains = [
@@ -224,13 +256,23 @@ def _print_confidence(sure: Sequence[tuple[str, Sequence[tuple[np.ndarray, np.nd
     """The expected calibration error of the first hit and of the first ten, by kind and of all kinds."""
     print(
         "\n"
-        + head("confidence of", "first hits", "sure", "right", "ECE", "by chance", "ECE of the first ten")
+        + head(
+            "confidence of",
+            "first hits",
+            "sure",
+            "right",
+            "ECE",
+            "by chance",
+            "debiased",
+            "ECE of the first ten",
+        )
     )
     every = [("all", [one for _, some in sure for one in some])]
     for kind, some in [*sure, *every]:
         first = np.array([chances[0] for chances, _ in some]), np.array([right[0] for _, right in some])
         ten = tuple(np.concatenate(arrays) for arrays in zip(*some, strict=True))
-        figures = first[0].mean(), first[1].mean(), _ece(*first), _ece_by_chance(first[0]), _ece(*ten)
+        errors = _ece(*first), _ece_by_chance(first[0]), _debiased_error(*first), _ece(*ten)
+        figures = first[0].mean(), first[1].mean(), *errors
         print(row(kind, len(some), *(f"{one:.3f}" for one in figures)), flush=True)
 
 
@@ -242,11 +284,25 @@ def _ece_by_chance(chances: np.ndarray) -> float:
 
 def _ece(chances: np.ndarray, right: np.ndarray) -> float:
     """How far confidence is from the share that is right, in bins of equally many."""
-    order = np.argsort(chances, kind="stable")
-    parts = np.array_split(order, min(BINS, len(order)))
+    parts = _bins(chances)
     return float(
-        sum(abs(chances[part].mean() - right[part].mean()) * len(part) for part in parts) / len(order)
+        sum(abs(chances[part].mean() - right[part].mean()) * len(part) for part in parts) / len(chances)
     )
+
+
+def _debiased_error(chances: np.ndarray, right: np.ndarray) -> float:
+    """The root of the mean square of the same, without what chance adds to it."""
+    squares = [
+        ((chances[part].mean() - right[part].mean()) ** 2 - right[part].var() / max(len(part) - 1, 1))
+        * len(part)
+        for part in _bins(chances)
+    ]
+    return float(np.sqrt(max(sum(squares), 0.0) / len(chances)))
+
+
+def _bins(chances: np.ndarray) -> list[np.ndarray]:
+    order = np.argsort(chances, kind="stable")
+    return np.array_split(order, min(BINS, len(order)))
 
 
 def _recall(places: Places, depth: int) -> PerQuery:

@@ -29,12 +29,13 @@ from index.search.evidence_model import (
     Evidence,
     Rivals,
     SideModel,
+    Values,
     Weights,
     find_rivals,
+    standardise,
     weights_for_query,
 )
 from index.search.examples import ExampleScorer
-from index.search.standard_scores import standardise
 from index.store.browse import sample_editions
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
@@ -44,7 +45,6 @@ from multifold.types import SIDES, Leg, Pooling, Side
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
-Values: TypeAlias = Float32[np.ndarray, " n"]
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
 RING = 128  # candidates that each leg gives at first
@@ -235,8 +235,8 @@ class EvidenceScorer:
             if not len(new):
                 break
             table, rows = self.table(query, new, sizes)
-            # further rings change nothing that was said before
-            heard = table.heard if heard is None else heard
+            if heard is None:  # further rings change nothing that was said before
+                heard = table.heard if self._asks_words(model.weights) else 1.0
             ring = RankedRing.of(replace(table, heard=heard), rows, model, examples)
             rivals = rivals or ring.rivals(items, table.length)
             gain = rivals.everything - float(np.log(max(items, 1)))
@@ -267,13 +267,13 @@ class EvidenceScorer:
     ) -> Ids:
         """The best editions of every leg, rising; with weights, of the legs that say anything."""
         allowed = None if among is None else among.editions
+        legs = self._heard(weights)
         said: Ids = np.empty(0, np.int64)
-        if query.text is not None and self.words is not None:
+        if self.words is not None and query.text is not None and self._asks_words(weights):
             said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
-            if weights is not None:  # pictures are asked what words do not know
+            if weights is not None and self._heard_of_strange(weights) != legs:
                 heard = float(self.words.weigh(query.text, said)[1].max(initial=0))
-                weights = weights_for_query(weights, heard, len(self.strangers))
-        legs = LEGS if weights is None else self._heard(weights)
+                legs = self._heard(weights_for_query(weights, heard, len(self.strangers)))
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in SIDES
@@ -285,12 +285,23 @@ class EvidenceScorer:
             best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
-    def _heard(self, weights: Weights) -> tuple[Leg, ...]:
+    def _heard(self, weights: Weights | None) -> tuple[Leg, ...]:
         """The legs that weigh anything; all, if these might not reach every item."""
-        heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any())
+        if weights is None:
+            return LEGS
+        choices: dict[Leg, int] = {side: self.engines.choice(side) for side in SIDES}
+        heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any() and choices.get(leg) != 0)
         items = max(1, self.engines.size(), 0 if self.words is None else self.words.count())
-        reached = max((self.engines.choice(side) for side in SIDES if side in heard), default=0)
-        return heard if reached >= items else LEGS
+        return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else LEGS
+
+    def _heard_of_strange(self, weights: Weights) -> tuple[Leg, ...]:
+        """The legs that weigh anything where no item has a word of the query."""
+        return self._heard(weights_for_query(weights, 0.0, len(self.strangers)))
+
+    def _asks_words(self, weights: Weights | None) -> bool:
+        """Whether it matters which items have the words of a query."""
+        legs = self._heard(weights)
+        return weights is None or "words" in legs or self._heard_of_strange(weights) != legs
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""

@@ -61,11 +61,14 @@ FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
 RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
-JUDGED = 10  # best candidates that a confidence is fitted on
+JUDGED = 5  # best candidates that a confidence is fitted on
+UNANSWERED = 0.5  # what questions without any text count for it, where they are all that hides one
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
-QUOTE_WEIGHT = 5.0  # by which words of a text teach, so that other legs do not drown what an item says,
+QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
+RISING = np.arange(len(CONFIDENCE_PRIOR)) < 4  # facts of a confidence of which more never makes less sure
+TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the owner answers
 SOUND = 0.002  # nats a query that a leg must be worth
 
 
@@ -80,6 +83,12 @@ class Trial:
     items: int  # of the collection
     kind: QuestionKind = "caption"
     votes: int = 0
+
+    @property
+    def tells(self) -> bool:
+        """Whether it teaches anything: something speaks for what is right, and most things are not."""
+        few = 2 * self.right.sum() <= self.candidates.sum()
+        return bool(few and np.abs(self.table.values[self.right]).any())
 
     @property
     def weight(self) -> float:
@@ -101,13 +110,13 @@ class TrialMaker:
         ] = {}  # captions and name of candidates, as compared
 
     def trials(self, every: Sequence[Question]) -> dict[Side, list[Trial]]:
-        """The trials of all questions that have a rival, by the side that asks."""
+        """The trials of all questions that tell anything, by the side that asks."""
         trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
         for question in every:
             with self._reading() as (scorer, now):  # changes come in between
                 trial = self._ask(question, scorer, now)
             time.sleep(BREATH)
-            if trial.candidates.sum() > trial.right.sum() and np.abs(trial.table.values[trial.right]).any():
+            if trial.tells:
                 trials[question.side].append(trial)
         return trials
 
@@ -236,7 +245,7 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
         whole = held_out(legs)
     weights = fit_weights(side, teaching(trials), legs)
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    return SideModel(weights, _fit_confidence(*whole), len(trials), recall, quality, votes)
+    return SideModel(weights, fit_confidence(*whole), len(trials), recall, quality, votes)
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -250,6 +259,12 @@ def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
 
 def _hides_captions(trials: Sequence[Trial]) -> bool:
     return any(trial.kind in ("caption", "some words") for trial in trials)
+
+
+def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
+    """How much each counts for the weights."""
+    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
+    return np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
 
 
 def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvidence, Sequence[Trial]]:
@@ -266,8 +281,7 @@ def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Wei
     if not trials:
         return weights
     values, there, right = _stacked(trials)
-    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
-    counts = np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
+    counts = _counts(trials)
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
@@ -310,7 +324,7 @@ def loss_of(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
         np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
         for values, t in zip(evidence, trials, strict=True)
     ]
-    return float(np.average(losses, weights=[trial.weight for trial in trials]))
+    return float(np.average(losses, weights=np.maximum(_counts(trials), 1)))  # what is stored has to be found
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
@@ -322,9 +336,9 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
-def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
+def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
     """The logistic curve of the best candidates, right or not."""
-    facts, right, counts = [], [], []
+    facts, right, counts, bare = [], [], [], not _hides_captions(trials)
     for of_trial, trial in zip(evidence, trials, strict=True):
         chosen = of_trial[trial.candidates]
         rivals = find_rivals(chosen, trial.items, trial.table.length)
@@ -332,7 +346,7 @@ def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[fl
         whole = trial.table.whole[trial.candidates]
         facts.append(confidence_facts(chosen, whole, rivals)[first])
         right.append(trial.right[trial.candidates][first])
-        counts += [trial.weight] * len(first)
+        counts += [trial.weight * (UNANSWERED if bare and trial.kind in TEXTLESS else 1.0)] * len(first)
     table, labels, count = np.concatenate(facts), np.concatenate(right).astype(np.float64), np.array(counts)
     prior = np.array(CONFIDENCE_PRIOR)
     weights = prior
@@ -340,9 +354,11 @@ def _fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[fl
         chance = 1 / (1 + np.exp(-table @ weights))
         slope = table.T @ (count * (chance - labels)) + weights - prior
         bend = (table * (count * chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
-        step = np.clip(np.linalg.solve(bend, slope), -1, 1)
-        weights = weights - step
-        weights[:4] = np.maximum(weights[:4], 0)  # more evidence never makes less sure
-        if np.abs(step).max() < 1e-5:
+        free = ~RISING | (weights > 0) | (slope < 0)  # the others are solved for without those at their limit
+        step = np.zeros(len(prior))
+        step[free] = np.clip(np.linalg.solve(bend[np.ix_(free, free)], slope[free]), -1, 1)
+        moved = np.where(RISING, np.maximum(weights - step, 0), weights - step)
+        if np.abs(moved - weights).max() < 1e-5:
             break
+        weights = moved
     return tuple(weights.tolist())

@@ -1,4 +1,7 @@
-"""What is fitted of evidence: the weights of the legs of a search, and the confidence of its hits."""
+"""How evidence is weighted: standard scores, the weights of the legs, and the confidence of hits.
+
+A *standard score* is a score of any unit as standard deviations from what strangers score.
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,14 +9,17 @@ from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float32, Float64
 
 from multifold.types import Leg, Side
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
+Values: TypeAlias = Float32[np.ndarray, " n"]
+AnyScores: TypeAlias = Float32[np.ndarray, "..."]
+LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
 CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, before anything is fitted
-GAIN_LIMITS, LEAD_LIMIT = (-10.0, 12.0), 6.0  # nats
+GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
@@ -29,7 +35,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 3  # another number fits every stored model again
+RULES = 4  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 PRIOR: Mapping[Side, Mapping[str, float]] = {
@@ -43,11 +49,11 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
 # Nothing is learned of queries whose words no item has much of, such as those in another language than the
-# captions. Pictures have at least these weights for them, and words half of theirs.
+# captions. Pictures have at least these weights for them, and words a tenth of theirs.
 STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
-UNHEARD, FAMILIAR = 0.1, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
+UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
 LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
-HALVED = np.where(np.isin(NAMES, COLUMNS["words"]), 0.5, 0.0)
+LOST = np.where(np.isin(NAMES, COLUMNS["words"]), 0.9, 0.0)  # the share of a weight
 
 
 @dataclass(frozen=True)
@@ -73,17 +79,18 @@ def find_rivals(evidence: Evidence, items: int, length: float) -> Rivals:
 def confidence_facts(
     evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
 ) -> Float64[np.ndarray, "n 7"]:
-    """What a confidence rests on: how far the evidence goes beyond the number of items, its share of the
-    evidence of all, by how much it leads or trails, whether all words of the query are in the item, in how
-    many items, the length of the query, and a constant.
+    """What a confidence rests on: how far the evidence goes beyond the number of items, its odds against the
+    evidence of all others, by how much it leads or trails, whether all words of the query are in the item, in
+    how many items, the length of the query, and a constant.
     """
     gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
-    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], 0)
+    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], -TINY)
+    odds = np.clip(share - np.log(-np.expm1(share)), -ODDS_LIMIT, ODDS_LIMIT)
     lead = np.where(evidence >= rivals.best, rivals.best - rivals.second, evidence - rivals.best)
     peers = np.log(max(1, int(whole.sum())))
     length = np.full(len(evidence), rivals.length)
     lead = np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT)
-    return np.stack([gain, share, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
+    return np.stack([gain, odds, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ def weights_for_query(weights: Weights, heard: float, strangers: int) -> Weights
     """Those of a query of which an item has this share of the rarity, at most, among so many strangers."""
     strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
     strange *= min(1.0, strangers / ENOUGH_STRANGERS)
-    return np.maximum(weights * (1 - strange * HALVED), strange * LEAST)
+    return np.maximum(weights * (1 - strange * LOST), strange * LEAST)
 
 
 @dataclass(frozen=True)
@@ -166,3 +173,27 @@ class EvidenceModel:
 
 
 UNFITTED = EvidenceModel()
+
+
+def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:
+    """How many standard deviations of strangers each score lies above their median; 0 where it is missing."""
+    return standardise_by(scores, scores[strangers])
+
+
+def standardise_by(scores: AnyScores, known: AnyScores) -> AnyScores:
+    """How many standard deviations of what is known each score lies above its median; 0 if missing."""
+    known = known[~np.isnan(known)]
+    if len(known) < 2:
+        return np.zeros(scores.shape, np.float32)
+    middle = _median(known)
+    # a few look-alikes among the strangers must not widen what is usual
+    spread = max(1.4826 * _median(np.abs(known - middle)), float(known.std()) / 2, 1e-9)
+    standard: AnyScores = np.clip((scores - np.float32(middle)) / np.float32(spread), LOWEST, HIGHEST)
+    standard[np.isnan(standard)] = 0.0
+    return standard
+
+
+def _median(values: Float32[np.ndarray, " k"]) -> float:
+    """The median of a few numbers, in a small part of the time that numpy takes."""
+    ordered = np.sort(values)
+    return (float(ordered[(len(ordered) - 1) // 2]) + float(ordered[len(ordered) // 2])) / 2

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float64
 
 from index.contracts import Ids
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
-from index.search.standard_scores import standardise
+from index.search.evidence_model import standardise
 from index.store.item_rows import edition_of, pooled_row
 from multifold.types import SIDES, Mix, Side, Vector, Verdict
 

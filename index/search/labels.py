@@ -17,10 +17,9 @@ from jaxtyping import Bool, Float32, Float64
 from index.contracts import Ids, Space
 from index.search.engine_set import Candidates
 from index.search.evidence import EvidenceScorer, no_sizes
-from index.search.evidence_model import LEGS
+from index.search.evidence_model import LEGS, standardise_by
 from index.search.reranking import FEW, OutsideThing, score_outside
 from index.search.search import engine_query
-from index.search.standard_scores import standardise_by
 from index.texts.text_indexes import texts_of
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra

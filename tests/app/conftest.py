@@ -42,7 +42,9 @@ def page(browser_page: Page) -> Page:
     return browser_page
 
 
-@pytest.fixture(autouse=True)
-def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def unfitted() -> Iterator[None]:
     """Evidence is weighted by what holds without a fit, which would come in the middle of a test."""
-    monkeypatch.setattr(evidence, "FEW", 1 << 40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "FEW", 1 << 40)
+        yield

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.collections import evidence
 from tests.app.browser import Page
 from tests.app.house import House, encoded, house
+from tests.waiting import until
 
 BUNDLE = Path(__file__).parents[2] / "bundles" / "furniture"
 THINGS = {
@@ -62,6 +64,17 @@ def test_each_is_found_first_by_its_words(own: House, fitted: bool) -> None:
         assert (hits[0]["id"], hits[0]["evidence"][0]["leg"]) == (f"{name}-1", "words"), text
         chances = [hit["confidence"] for hit in hits]
         assert chances == sorted(chances, reverse=True)
+
+
+def test_what_was_written_is_fitted_before_anybody_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "FEW", 8)
+    with house(tmp_path, BUNDLE) as opened:
+        items = [{"id": name, "texts": [text]} for name, text in THINGS.items()]
+        answer = opened.client.post("/v1/items", json={"items": items})
+        assert answer.status_code == 200, answer.text
+        until(lambda: opened.service.collection.evidence(), what="a model in the store")
 
 
 def test_the_service_says_what_the_evidence_rests_on(own: House) -> None:

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search import evidence, standard_scores
+from index.search import evidence
 from index.search.evidence import EvidenceTable
 from index.search.evidence_model import (
+    HIGHEST,
     LEGS,
     NAMES,
     PLACES,
@@ -18,10 +20,11 @@ from index.search.evidence_model import (
     EvidenceModel,
     SideModel,
     prior_weights,
+    standardise,
 )
 from index.search.search import SearchRequest
-from index.search.standard_scores import standardise
 from index.store.filters import parse_filter
+from index.texts.words import WordIndex
 from multifold.types import Hit, Item, LexicalQuery, Query, Vector
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, view
@@ -150,7 +153,7 @@ def test_scores_are_standardised_by_strangers() -> None:
     standard = standardise(scores, strangers)
     assert standard[2] == 0
     assert standard[5] == 0
-    assert standard[6] == standard_scores.HIGHEST
+    assert standard[6] == HIGHEST
     assert standard[4] == pytest.approx(0.2 / (1.4826 * 0.1), rel=1e-4)
 
 
@@ -184,6 +187,24 @@ def test_legs_that_weigh_nothing_give_no_candidates(
     collection.upsert([without_views])
     found = find(collection, direction(items[7]), "a red desk", only_shape, limit=101)
     assert "bare" in {hit.id for hit in found}
+
+
+def test_words_are_not_ranked_where_no_leg_depends_on_them(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [Item(one.id, tuple(o for o in one.observations if o.kind == "view")) for one in things()]
+    collection.upsert(items)
+    ranked, rank = list[str](), WordIndex.rank
+
+    def noted(self: WordIndex, query: str, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 (as it is)
+        ranked.append(query)
+        return rank(self, query, *rest, **named)
+
+    monkeypatch.setattr(WordIndex, "rank", noted)
+    for column, asks in (("shape", False), ("words", True)):
+        weights = np.isin(NAMES, ["shape", column]).astype(np.float64)
+        find(collection, direction(items[7]), "a red desk", EvidenceModel({"text": SideModel(weights)}))
+        assert bool(ranked) == asks
 
 
 def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collection) -> None:

@@ -111,7 +111,7 @@ def _encode_points(model: TwoTowerModel, batch: TrainingBatch, chunk: int) -> Si
 
 
 def encode_texts(
-    tower: nn.Module, tokens: Int64[Tensor, "b t"], parts: int, chunk: int = 0
+    tower: nn.Module, tokens: Int64[Tensor, "b t"] | Float[Tensor, "b n"], parts: int, chunk: int = 0
 ) -> Float[Tensor, "b n"]:
     """Texts of like length together, each part cut after its longest: the same features for less work."""
     if getattr(tower, "length", "fixed") == "fixed":

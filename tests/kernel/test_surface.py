@@ -1,5 +1,7 @@
 """Which regions of a surface made a score: by an encoder whose answer is known, and drawn on its views."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from jaxtyping import Float32
@@ -21,7 +23,7 @@ def ball(count: int = 600) -> PointRows:
     return np.concatenate([places, places, colors], axis=1)
 
 
-def share_of_red(samples: list[PointRows]) -> Vectors:
+def share_of_red(samples: Sequence[PointRows]) -> Vectors:
     """An encoder that knows how many points are red."""
     red = [[(sample[:, 6:] == RED).all(axis=1).sum() / 100, 1.0] for sample in samples]
     return np.array(red, np.float32)

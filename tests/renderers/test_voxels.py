@@ -16,10 +16,10 @@ def plain(sample: PointSample, side: int) -> UInt8[np.ndarray, "x y z 4"]:
     cells = np.zeros((side, side, side, 4), np.uint8)
     of: dict[tuple[int, ...], list[np.ndarray]] = {}
     for place, color in zip(sample.positions, sample.colors, strict=True):
-        cell = tuple(min(side - 1, int((one + 1) / 2 * side)) for one in place.tolist())
-        of.setdefault(cell, []).append(color)
+        x, y, z = (min(side - 1, int((one + 1) / 2 * side)) for one in place.tolist())
+        of.setdefault((x, y, z), []).append(color)
     for cell, colors in of.items():
-        cells[cell] = [*np.round(np.mean(colors, axis=0)), 255]
+        cells[cell] = np.append(np.round(np.mean(colors, axis=0)), 255)
     return cells
 
 

@@ -82,8 +82,8 @@ def test_a_turned_copy_is_not_sampled_at_the_same_points(cache: Path) -> None:
     assert entry.mesh is not None
     model = load_model(entry.mesh)
     heights = [sample_points(one, 64).positions[:, 1] for one in (model, turn(model, entry))]
-    scaled = [one / np.ptp(one) for one in heights]
-    assert not np.allclose(*scaled, atol=1e-3)
+    before, after = (one / np.ptp(one) for one in heights)
+    assert not np.allclose(before, after, atol=1e-3)
 
 
 def test_a_copy_meshed_anew_has_the_same_surface_and_other_faces(cache: Path) -> None:
@@ -94,8 +94,8 @@ def test_a_copy_meshed_anew_has_the_same_surface_and_other_faces(cache: Path) ->
         model, other = load_model(entry.mesh), load_model(copy.mesh)
         assert 2 * len(model.faces) < len(other.faces) <= 4 * len(model.faces)
         assert np.allclose(np.ptp(other.vertices, axis=0), np.ptp(model.vertices, axis=0), atol=4 * GRID)
-        means = [sample_points(one, 4000).colors.mean(axis=0) for one in (model, other)]
-        assert np.allclose(*means, atol=8)
+        before, after = (sample_points(one, 4000).colors.mean(axis=0) for one in (model, other))
+        assert np.allclose(before, after, atol=8)
     changed = remesh(model, entry)
     assert np.allclose(np.linalg.norm(changed.normals, axis=2), 1, atol=1e-5)
     assert np.allclose(changed.vertices / GRID, np.round(changed.vertices / GRID))

@@ -61,21 +61,15 @@ def test_features_stand_for_what_the_towers_read(trained: Path, still: tuple[str
     recipe = beside(trained, sections)
     items, tokenizer = data(recipe)
     run = TrainingRun(recipe, items, tokenizer, torch.device("cpu"))
-    plain = TrainingRun(
-        beside(trained, {side: {"trainable": "all"} for side in STILL}), items, tokenizer, run.device
-    )
+    learning = beside(trained, {side: {"trainable": "all"} for side in STILL})
+    plain = TrainingRun(learning, items, tokenizer, run.device)
     stored, whole = next(run.batches), next(plain.batches)
-    assert (stored.pixels.ndim, stored.tokens.dtype == torch.float32) == (
-        2 if "image" in still else 4,
-        "text" in still,
-    )
+    assert stored.pixels.ndim == (2 if "image" in still else 4)
+    assert stored.tokens.is_floating_point() is ("text" in still)
     run.model.eval()
-    losses = [
-        Objective(recipe, model)(model, batch, 0.0)
-        for model, batch in ((run.learning, stored), (run.model, whole))
-    ]
-    assert torch.allclose(*losses, atol=1e-5)
-    losses[0].backward()
+    loss = Objective(recipe, run.learning)(run.learning, stored, 0.0)
+    assert torch.allclose(loss, Objective(recipe, run.model)(run.model, whole, 0.0), atol=1e-5)
+    loss.backward()
     for side in STILL:
         slopes = [one.grad is not None for one in getattr(run.model, side).parameters()]
         assert any(slopes) is (side not in still)
@@ -87,7 +81,7 @@ def test_a_set_encoder_begins_as_the_mean_and_learns(trained: Path, tmp_path: Pa
     recipe = parse_recipe({name: one for name, one in raw.items() if name != "points"}, "together")
     items, tokenizer = data(recipe)
     run = TrainingRun(recipe, items, tokenizer, torch.device("cpu"))
-    features = torch.from_numpy(np.array(run.batches.groups.pixels[0]))
+    features = torch.from_numpy(np.asarray(run.batches.groups.pixels)[0])
     of = torch.zeros(len(features), dtype=torch.int64)
     assert run.model.together is not None
     assert torch.equal(run.model.together(features, of)[0], features.mean(0))

@@ -79,9 +79,8 @@ def test_the_tower_computes_filled_cells_only() -> None:
     torch.manual_seed(0)
     head = TowerHead(ProjectionHead(nn.Parameter(torch.randn(6, 16))), None)
     tower = VoxelTower(VoxelsSection.model_validate(VOXELS), head).eval()
-    for norm in tower.stem_norms:
-        nn.init.normal_(norm.weight)
-        nn.init.normal_(norm.bias)
+    for norm in tower.stem_norms.parameters():
+        nn.init.normal_(norm)
     items = cubes(3)
     with torch.no_grad():
         read, there = tower.tokens(items)

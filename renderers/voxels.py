@@ -11,9 +11,7 @@ from jaxtyping import UInt8
 
 from renderers.points import PointSample
 
-VOXEL_POINTS = (
-    65_536  # of a sample: several for each cell that a surface passes through, up to 64 cells a side
-)
+VOXEL_POINTS = 65_536  # of a sample: several for most cells of a surface, with up to 64 cells a side
 
 
 def voxels(sample: PointSample, side: int) -> UInt8[np.ndarray, "x y z 4"]:

@@ -46,10 +46,8 @@ def apply_maps(pixels: UInt8[Tensor, "b h w 3"], where: Float32[Tensor, "b 2 3"]
 class TrainingItems:
     """Items in memory: their views, and their captions as padded token rows."""
 
-    pixels: (
-        ItemViews | LazyViews | Float32[np.ndarray, "i v n"]
-    )  # or features, of a tower that does not learn
-    tokens: Int64[np.ndarray, "c t"] | Float32[np.ndarray, "c n"]  # all captions of all items
+    pixels: ItemViews | LazyViews | Float32[np.ndarray, "i v n"]  # features: of a tower that learns nothing
+    tokens: Int64[np.ndarray, "c t"] | Float32[np.ndarray, "c n"]  # all captions of all items; or features
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
     ids: Sequence[str] = ()  # what the items are called, for messages
     places: Int64[np.ndarray, " p"] | None = None  # items as often as a pass takes them; none: each once
@@ -76,14 +74,13 @@ class TrainingBatch:
     Where several ranks share a batch, each holds pixels and tokens of its share, and the items of all.
     """
 
-    pixels: UInt8[Tensor, "b h w 3"] | Float32[Tensor, "b n"]  # or features, of a tower that does not learn
+    pixels: UInt8[Tensor, "b h w 3"] | Float32[Tensor, "b n"]
     view_items: Int64[Tensor, " views"]
     tokens: Int64[Tensor, "c t"] | Float32[Tensor, "c n"]
     text_items: Int64[Tensor, " texts"]
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
-    points: Float32[Tensor, "i g k columns"] | UInt8[Tensor, "i x y z 4"] | None = (
-        None  # one observation of each item
-    )
+    # one observation of each item
+    points: Float32[Tensor, "i g k columns"] | UInt8[Tensor, "i x y z 4"] | None = None
     point_items: Int64[Tensor, " i"] | None = None
 
     def on(self, device: torch.device) -> "TrainingBatch":

@@ -204,8 +204,10 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
     if (recipe.points is None) == bool(options.text_points or options.views_points):
         raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
-    if isinstance(recipe.points, VoxelsSection) and recipe.train.augment.spin:
-        raise MultifoldError("voxels do not turn: set spin = 0 in [train.augment]")
+    if isinstance(recipe.points, VoxelsSection) and (recipe.train.augment.spin or recipe.train.groups):
+        raise MultifoldError(
+            "voxels do not turn and have no groups: set train.augment.spin, train.groups = 0"
+        )
     if recipe.together.on and not (options.agg_image or options.agg_both):
         raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
     others = (

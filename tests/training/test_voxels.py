@@ -95,9 +95,10 @@ def test_a_side_that_cannot_be_halved_is_refused() -> None:
 
 
 def test_voxels_do_not_spin_and_are_no_groups() -> None:
-    wanted = recipe(augment={"spin": 90.0})
-    with pytest.raises(MultifoldError, match="voxels do not turn"):
-        Objective(wanted, build_model(wanted, 300))
+    for options in ({"augment": {"spin": 90.0}}, {"groups": 4}):
+        wanted = recipe(**options)
+        with pytest.raises(MultifoldError, match="voxels do not turn and have no groups"):
+            Objective(wanted, build_model(wanted, 300))
     assert wanted.points is not None
     with pytest.raises(TowerError, match="no groups of points"):
         point_spec(wanted.points)

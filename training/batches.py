@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from multifold.errors import MultifoldError
-from training.data.points import ItemPoints, spun_points
+from training.data.points import ItemPoints, some_groups, spun_points
 from training.data.views import ItemViews, LazyViews
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.recipes.schema import AugmentSection, TrainSection
@@ -22,8 +22,8 @@ from training.recipes.schema import AugmentSection, TrainSection
 def augmentation_maps(
     augment: AugmentSection, count: int, rng: np.random.Generator
 ) -> Float32[Tensor, "b 2 3"] | None:
-    """For each picture, the coordinates (from −1 to 1) that its pixels are taken from."""
-    if augment == AugmentSection():
+    """For each picture, the coordinates (from −1 to 1) that its pixels are taken from; none: as it is."""
+    if augment == AugmentSection(spin=augment.spin):
         return None
     angle = np.deg2rad(rng.uniform(-augment.turn, augment.turn, count))
     across = np.where(augment.mirror & (rng.random(count) < 0.5), -1, 1)
@@ -46,8 +46,8 @@ def apply_maps(pixels: UInt8[Tensor, "b h w 3"], where: Float32[Tensor, "b 2 3"]
 class TrainingItems:
     """Items in memory: their views, and their captions as padded token rows."""
 
-    pixels: ItemViews | LazyViews
-    tokens: Int64[np.ndarray, "c t"]  # all captions of all items
+    pixels: ItemViews | LazyViews | Float32[np.ndarray, "i v n"]  # features: of a tower that learns nothing
+    tokens: Int64[np.ndarray, "c t"] | Float32[np.ndarray, "c n"]  # all captions of all items; or features
     captions: Sequence[tuple[int, int]]  # each item's rows of `tokens`: first, one past the last
     ids: Sequence[str] = ()  # what the items are called, for messages
     places: Int64[np.ndarray, " p"] | None = None  # items as often as a pass takes them; none: each once
@@ -74,12 +74,13 @@ class TrainingBatch:
     Where several ranks share a batch, each holds pixels and tokens of its share, and the items of all.
     """
 
-    pixels: UInt8[Tensor, "b h w 3"]
+    pixels: UInt8[Tensor, "b h w 3"] | Float32[Tensor, "b n"]
     view_items: Int64[Tensor, " views"]
-    tokens: Int64[Tensor, "c t"]
+    tokens: Int64[Tensor, "c t"] | Float32[Tensor, "c n"]
     text_items: Int64[Tensor, " texts"]
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
-    points: Float32[Tensor, "i g k columns"] | None = None  # one observation of each item
+    # one observation of each item
+    points: Float32[Tensor, "i g k columns"] | UInt8[Tensor, "i x y z 4"] | None = None
     point_items: Int64[Tensor, " i"] | None = None
 
     def on(self, device: torch.device) -> "TrainingBatch":
@@ -144,7 +145,8 @@ class BatchStream(Iterator[TrainingBatch]):
         maps = None if maps is None else maps[view_share]
         if groups.points is None:
             return TrainingBatch(seen, seen_items, read, read_items, maps)
-        sampled = spun_points(groups.points[items], groups.directions, train.augment.spin, rng)
+        taken = some_groups(groups.points[items], train.groups, rng)
+        sampled = spun_points(taken, groups.directions, train.augment.spin, rng)
         points = torch.from_numpy(sampled), torch.from_numpy(items)
         return TrainingBatch(seen, seen_items, read, read_items, maps, *points)
 

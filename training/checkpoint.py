@@ -18,6 +18,8 @@ from training.recipes.schema import Recipe
 from training.towers import TwoTowerModel, build_model
 from training.towers.tokenizers import TrainedTokenizer
 
+ADDED = ("points.", "together.")  # parts that a model may get beside those of its checkpoint
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -84,7 +86,10 @@ def starting_tokenizer(recipe: Recipe, texts: Iterable[str]) -> TrainedTokenizer
 
 
 def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
-    """A fresh model, or the checkpoint's; the geometry's parameters only where it is the same geometry."""
+    """A fresh model, or the checkpoint's; the geometry's parameters only where it is the same geometry.
+
+    A point tower and a set encoder begin fresh where the checkpoint has none.
+    """
     if recipe.train.start is None:
         return build_model(recipe, vocabulary)
     fresh = build_model(recipe, vocabulary, pretrained=False)
@@ -93,6 +98,8 @@ def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
     if recipe.geometry != stored.recipe.geometry:
         weights = {name: weight for name, weight in weights.items() if "geometry." not in name}
         weights |= {name: weight for name, weight in wanted.items() if "geometry." in name}
+    if added := [part for part in ADDED if not any(name.startswith(part) for name in weights)]:
+        weights = {**weights, **{name: one for name, one in wanted.items() if name.startswith(tuple(added))}}
     for name in sorted(wanted.keys() | weights.keys()):
         there, here = _shape(weights, name), _shape(wanted, name)
         if there != here:

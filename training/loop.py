@@ -130,7 +130,7 @@ def step(run: TrainingRun, batch: TrainingBatch) -> float:
     run.model.geometry.resample(run.draws)
     half = torch.float16 if train.precision == "fp16" else torch.bfloat16
     with torch.autocast(run.device.type, half, enabled=train.precision != "fp32"):
-        loss = run.objective(run.model, batch.on(run.device), run.step / train.steps)
+        loss = run.objective(run.learning, batch.on(run.device), run.step / train.steps)
     whole = run.ranks.total(loss)
     if not torch.isfinite(whole):
         raise DivergedError(f"the loss became {whole.item()} at step {run.step}; try a smaller rate")
@@ -147,7 +147,7 @@ def step(run: TrainingRun, batch: TrainingBatch) -> float:
     run.scaler.update()
     run.schedule.step()
     run.model.geometry.clamp()
-    run.objective.after_step(run.model)
+    run.objective.after_step(run.learning)
     return whole.item()
 
 

@@ -16,8 +16,8 @@ from training.batches import TrainingBatch
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
-from training.recipes.schema import EntailmentSection, Recipe, TeacherSection
-from training.sides import BatchFeatures, FeatureMemory, SideFeatures, encode_batch, pool_items
+from training.recipes.schema import EntailmentSection, Recipe, TeacherSection, VoxelsSection
+from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
 from training.tiled_loss import FeaturePair, Logits, direction_loss
 from training.towers import TwoTowerModel
 
@@ -125,12 +125,14 @@ class BatchComparison:
             if weight:
                 theirs = taught and self._pooled(taught, images, texts)
                 total = total + weight * self(self._pooled(seen, images, texts), theirs)
-        if options.text_points:
-            theirs = taught and _with_points(taught, taught.texts)
-            total = total + options.text_points * self(_with_points(seen, seen.texts), theirs)
-        if options.image_points:
-            theirs = taught and _with_points(taught, taught.images)
-            total = total + options.image_points * self(_with_points(seen, seen.images), theirs)
+        for weight, pooled, texts in (
+            (options.text_points, False, True),
+            (options.image_points, False, False),
+            (options.agg_points, True, False),
+        ):
+            if weight:
+                theirs = taught and _with_points(self._pooled(taught, pooled, False), texts)
+                total = total + weight * self(_with_points(self._pooled(seen, pooled, False), texts), theirs)
         return total
 
     def __call__(
@@ -169,6 +171,7 @@ class BatchComparison:
         return BatchFeatures(
             shapes,
             pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
+            sides.points,
         )
 
 
@@ -185,10 +188,10 @@ def entailment(
     return options.weight * relu(energy)[same].sum() / ranks.total(same.sum())
 
 
-def _with_points(sides: BatchFeatures, others: SideFeatures) -> BatchFeatures:
+def _with_points(sides: BatchFeatures, texts: bool) -> BatchFeatures:
     """The points as rows, the captions or the views as columns."""
     assert sides.points is not None
-    return BatchFeatures(sides.points, others)
+    return BatchFeatures(sides.points, sides.texts if texts else sides.images)
 
 
 def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
@@ -199,8 +202,12 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
     options = recipe.loss
     if not (options.sees or options.text_points):
         raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
-    if (recipe.points is None) == bool(options.text_points or options.image_points):
+    if (recipe.points is None) == bool(options.text_points or options.views_points):
         raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
+    if isinstance(recipe.points, VoxelsSection) and (recipe.train.augment.spin or recipe.train.groups):
+        raise MultifoldError(
+            "voxels do not turn and have no groups: set train.augment.spin, train.groups = 0"
+        )
     if recipe.together.on and not (options.agg_image or options.agg_both):
         raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
     others = (
@@ -208,7 +215,7 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         options.agg_text,
         options.agg_both,
         options.text_points,
-        options.image_points,
+        options.views_points,
     )
     if options.memory and (any(others) or options.block):
         raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")

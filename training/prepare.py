@@ -89,7 +89,7 @@ def groups(
     extra: dict[str, Any] = {"cut": sum(texts.cut)}
     if recipe.points is not None:
         extra |= {"points": points(recipe, items, cache)}
-        extra |= {"directions": towers.point_spec(recipe.points).directions}
+        extra |= {"directions": towers.surface_spec(recipe.points).directions}
     if not recipe.train.judged:
         return TrainingItems(views, texts.ids, rows, ids, **extra)
     judged = {
@@ -105,7 +105,7 @@ def groups(
 def points(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemPoints:
     """The points of items, as the recipe's point tower reads them."""
     assert recipe.points is not None
-    return load_points(items, towers.point_spec(recipe.points), recipe.views.up, cache)
+    return load_points(items, towers.surface_spec(recipe.points), recipe.views.up, cache)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

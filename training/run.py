@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from multifold.errors import MultifoldError
-from training import checkpoint
+from training import checkpoint, stored
 from training.batches import BatchStream, TrainingItems
 from training.checkpoint import Checkpoint
 from training.distributed import SINGLE_PROCESS, ProcessRank
@@ -48,7 +48,10 @@ class TrainingRun:
         _check_chunks(self.model, recipe.train, ranks)
         ranks.agree(self.model)
         self.ranks = ranks
-        self.objective = Objective(recipe, self.model, ranks)
+        if fresh:
+            groups = stored.read_once(self.model, groups, recipe)
+        self.learning = stored.after_towers(self.model, recipe)  # what the steps run through
+        self.objective = Objective(recipe, self.learning, ranks)
         self.optimizer = make_optimizer(self.model, recipe.train)
         rate = partial(learning_rate, train=recipe.train)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, rate)
@@ -86,17 +89,18 @@ class TrainingRun:
 
     def restore(self, path: Path) -> None:
         """Resume a stored run, with the same recipe and the same data."""
-        stored = checkpoint.read_checkpoint(path)
-        if stored.run is None:
+        content = checkpoint.read_checkpoint(path)
+        if content.run is None:
             raise MultifoldError(f"{path} holds a model, and no run that could go on; name it as train.start")
-        ours, theirs = self.recipe.model_dump(), stored.recipe.model_dump()
+        ours, theirs = self.recipe.model_dump(), content.recipe.model_dump()
         if differing := [name for name in ours if ours[name] != theirs[name]]:
             other = f"{path} follows another recipe: [{differing[0]}] differs"
             raise MultifoldError(f"{other}; begin in a new folder")
-        if stored.run["data"] != self.data:
+        if content.run["data"] != self.data:
             raise MultifoldError(f"{path} has learned from other items or captions; begin in a new folder")
-        self.model.load_state_dict(stored.weights)
-        state = stored.run
+        self.model.load_state_dict(content.weights)
+        self.batches.groups = stored.read_once(self.model, self.batches.groups, self.recipe)
+        state = content.run
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
         self.batches.restore(state["batches"])
         self.optimizer.load_state_dict(state["optimizer"])

@@ -95,7 +95,7 @@ def encode_batch(
     points = _encode_points(model, batch, chunk)
     if not sees:
         return BatchFeatures(SideFeatures(texts[:0], batch.view_items[:0]), read, points)
-    images = precise(encode_in_chunks(model.image, batch.pixels.split(chunk or len(batch.pixels))))
+    images = precise(encode_in_chunks(model.image, torch.split(batch.pixels, chunk or len(batch.pixels))))
     seen = SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items)
     items, of = seen.items.unique(return_inverse=True)
     together = model.views_together(batch.pixels, seen.features, of)
@@ -106,16 +106,16 @@ def encode_batch(
 def _encode_points(model: TwoTowerModel, batch: TrainingBatch, chunk: int) -> SideFeatures | None:
     if model.points is None or batch.points is None or batch.point_items is None:
         return None
-    parts = batch.points.split(chunk or len(batch.points))
+    parts = torch.split(batch.points, chunk or len(batch.points))
     return SideFeatures(precise(encode_in_chunks(model.points, parts)), batch.point_items)
 
 
 def encode_texts(
-    tower: nn.Module, tokens: Int64[Tensor, "b t"], parts: int, chunk: int = 0
+    tower: nn.Module, tokens: Int64[Tensor, "b t"] | Float[Tensor, "b n"], parts: int, chunk: int = 0
 ) -> Float[Tensor, "b n"]:
     """Texts of like length together, each part cut after its longest: the same features for less work."""
     if getattr(tower, "length", "fixed") == "fixed":
-        return encode_in_chunks(tower, tokens.split(chunk or len(tokens)))
+        return encode_in_chunks(tower, torch.split(tokens, chunk or len(tokens)))
     lengths, order = (tokens.argmax(1) + 1).sort()  # the end of a text has the highest id
     parts = max(parts, -(-len(tokens) // chunk) if chunk else 1)
     ends = lengths.tensor_split(min(parts, len(tokens)))

@@ -4,14 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from multifold.bundle.tokenizer import Tokenizer
 from multifold.metrics import ranks, recall_at_k
+from multifold.types import Features
 from training import prepare
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
+from training.geometries.sphere import Clip
 from training.recipes.schema import Recipe
 from training.retrieval.comparison import visible_difference
 from training.retrieval.directions import CUTS, ShortenedEncoder, directions, encode
@@ -28,8 +31,10 @@ class ValidationSet:
     views: ItemViews
     captions: Sequence[Sequence[str]]
     reader: Tokenizer
-    points: ItemPoints | None = None  # what shapes are known by, where no view is learned from
+    points: ItemPoints | None = None  # what shapes are known by, beside views or alone
     nested: Sequence[int] = ()  # shorter lengths of vectors, which are measured too
+    sees: bool = False  # whether shapes are known by views beside the points
+    pool: Literal["mean", "max"] = "mean"  # how their features then become one
 
     def measure(self, model: TwoTowerModel) -> dict[str, float]:
         """Recalls of every direction; the model returns to its mode afterwards."""
@@ -51,12 +56,24 @@ class ValidationSet:
         """Features of all sides; views that are read together, or points, are the shape."""
         observed = encode(encoder, self.views, self.captions)
         one_each = [1] * len(self.captions)
-        if self.points is not None:
+        if self.points is not None and not self.sees:
             return replace(observed, shape=make_bank(encoder.points(self.points), one_each))
-        if encoder.model.together is None and not encoder.model.last:
+        if self.points is None and encoder.model.together is None and not encoder.model.last:
             return observed
-        shapes = make_bank(encoder.shapes(self.views), one_each)
-        return replace(observed, image=observed.shape, shape=shapes)
+        return replace(observed, image=observed.shape, shape=make_bank(self._shapes(encoder), one_each))
+
+    def _shapes(self, encoder: TorchEncoder) -> Features:
+        """One feature of each item: of its views, or the sum of that and the one of its points."""
+        if self.pool == "mean":
+            seen = encoder.shapes(self.views)
+        else:
+            seen = np.stack([encoder.pixels(views).max(axis=0) for views in self.views])
+        if self.points is None:
+            return seen
+        both = [seen, encoder.points(self.points)]
+        if isinstance(encoder.model.geometry, Clip):  # on a sphere lengths say nothing
+            both = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in both]
+        return np.asarray((both[0] + both[1]) / 2, np.float32)
 
 
 def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> ValidationSet | None:
@@ -64,9 +81,9 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
         return None
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
     captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
-    alone = recipe.points is not None and not recipe.loss.sees
-    points = prepare.points(recipe, items, cache) if alone else None
-    return ValidationSet(np.asarray(views), captions, reader, points, recipe.loss.nested)
+    sees, pool = recipe.loss.sees, recipe.loss.pool
+    points = None if recipe.points is None else prepare.points(recipe, items, cache)
+    return ValidationSet(np.asarray(views), captions, reader, points, recipe.loss.nested, sees, pool)
 
 
 def outcome(log: Path, measure: str, items: int) -> str:

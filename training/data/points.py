@@ -1,15 +1,15 @@
-"""Points of items as a point tower reads them: sampled from their meshes, grouped, kept as one array."""
+"""Points of items as a point tower reads them: sampled from meshes, grouped or as voxels, in one array."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 from tqdm import tqdm
 
 from multifold.bundle.bundle import file_hash
@@ -21,15 +21,28 @@ from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Up
 from renderers.points import SAMPLER, PointSample
 from renderers.sandbox import Sandbox
+from renderers.voxels import VOXEL_POINTS, voxels
 
-ItemPoints: TypeAlias = Float32[np.ndarray, "i g k columns"]
+
+@dataclass(frozen=True)
+class VoxelSpec:
+    """How a mesh becomes coloured voxels."""
+
+    side: int
+    points: int = VOXEL_POINTS  # a cell is filled where one of them lies
+    seed: int = 0  # of the points
+    directions: int = 0  # voxels do not turn
+
+
+SurfaceSpec: TypeAlias = PointSpec | VoxelSpec
+ItemPoints: TypeAlias = Float32[np.ndarray, "i g k columns"] | UInt8[np.ndarray, "i x y z 4"]
 
 
 class PointsError(MultifoldError):
     """An item without a surface to sample."""
 
 
-def load_points(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up, cache: Path) -> ItemPoints:
+def load_points(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up, cache: Path) -> ItemPoints:
     """The groups of every entry's points; the cache is keyed by all that decides them."""
     if bare := [entry.id for entry in entries if entry.mesh is None]:
         raise PointsError(f"item {bare[0]} has no mesh, and points are sampled from meshes")
@@ -43,9 +56,10 @@ def load_points(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up, cache
     return stored
 
 
-def _sample(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up, path: Path) -> None:
-    shape = (len(entries), spec.groups, spec.neighbours, spec.columns)
-    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+def _sample(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up, path: Path) -> None:
+    one = no_points(1, spec)
+    shape = (len(entries), *one.shape[1:])
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=one.dtype, shape=shape)
     with Sandbox(cores()) as sandbox:
         work = partial(_sample_one, sandbox, spec, up)
         samples = map_ahead(work, entries, sandbox.workers, 2 * sandbox.workers + 1)
@@ -53,12 +67,23 @@ def _sample(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up, path: Pat
         for row, (entry, result) in enumerate(zip(entries, bar, strict=True)):
             if isinstance(result, MeshError | OSError):
                 raise PointsError(f"{entry.mesh}: {result}")
-            out[row] = group_points(result.rows(), spec)
+            out[row] = _read(result, spec)
     out.flush()
 
 
+def no_points(items: int, spec: SurfaceSpec) -> ItemPoints:
+    """Zeros in place of what is read of so many items."""
+    if isinstance(spec, VoxelSpec):
+        return np.zeros((items, spec.side, spec.side, spec.side, 4), np.uint8)
+    return np.zeros((items, spec.groups, spec.neighbours, spec.columns), np.float32)
+
+
+def _read(sample: PointSample, spec: SurfaceSpec) -> np.ndarray:
+    return voxels(sample, spec.side) if isinstance(spec, VoxelSpec) else group_points(sample.rows(), spec)
+
+
 def _sample_one(
-    sandbox: Sandbox, spec: PointSpec, up: Up, entry: ManifestEntry
+    sandbox: Sandbox, spec: SurfaceSpec, up: Up, entry: ManifestEntry
 ) -> PointSample | MeshError | OSError:
     mesh = entry.mesh
     assert mesh is not None
@@ -70,7 +95,7 @@ def _sample_one(
         return error
 
 
-def _key(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up) -> str:
+def _key(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up) -> str:
     digest = sha256(json.dumps([asdict(spec), up, SAMPLER], sort_keys=True).encode())
     for entry in entries:
         assert entry.mesh is not None
@@ -78,6 +103,16 @@ def _key(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up) -> str:
         content = sha256(tar_shards.read_bytes(entry.mesh)).hexdigest() if tarred else file_hash(entry.mesh)
         digest.update(content.encode())
     return digest.hexdigest()[:16]
+
+
+def some_groups(
+    groups: ItemPoints, most: int, rng: np.random.Generator
+) -> Float32[np.ndarray, "i some k columns"] | UInt8[np.ndarray, "i x y z 4"]:
+    """At most so many groups of each item, in random order; 0: all."""
+    if not most:
+        return groups
+    chosen = rng.random(groups.shape[:2]).argsort(axis=1)[:, :most]
+    return groups[np.arange(len(groups))[:, None], chosen]
 
 
 def spun_points(groups: ItemPoints, directions: int, most: float, rng: np.random.Generator) -> ItemPoints:

@@ -36,7 +36,7 @@ class TowerSection(RecipeSection):
     tokens: Literal["class", "all"] | Count = "class"  # what features are read from; a number: class tokens
     final_norm: bool = True
     scale: Literal["auto", "none", "learned", "clamped"] = "auto"  # auto: learned in hyperbolic geometries
-    trainable: Literal["all", "head"] | Count = "all"  # a number: so many last blocks, and the head
+    trainable: Literal["all", "head", "none"] | Count = "all"  # a number: so many last blocks, and the head
     checkpointing: bool = False  # less memory for more time
 
     @model_validator(mode="after")
@@ -130,10 +130,19 @@ class PointBertSection(TowerSection):
     pretrained: str | None = None  # OpenShape's model.pt, or the same as .safetensors; none: random weights
 
 
+class VoxelsSection(TowerSection):
+    """Coloured voxels of the surface, read by convolutions, as in TriCoLo (I+V)."""
+
+    kind: Literal["voxels"] = "voxels"
+    side: Annotated[int, Field(ge=4, le=64)] = 32  # cells of the cube
+    stem: tuple[Count, ...] = Field(default=(16, 32, 64, 128), min_length=1)  # each halves the side
+    width: Count = 256
+
+
 TOWER_SECTIONS: Mapping[str, Mapping[str, type[TowerSection]]] = {
     "image": {"small": SmallImageSection, "openclip": OpenClipImageSection},
     "text": {"small": SmallTextSection, "bert": BertTextSection, "openclip": OpenClipTextSection},
-    "points": {"small": SmallPointsSection, "pointbert": PointBertSection},
+    "points": {"small": SmallPointsSection, "pointbert": PointBertSection, "voxels": VoxelsSection},
 }
 
 
@@ -153,10 +162,10 @@ TextSection: TypeAlias = Annotated[
     | Annotated[OpenClipTextSection, Tag("openclip")],
     Discriminator(kind),
 ]
-
-
 PointsSection: TypeAlias = Annotated[
-    Annotated[SmallPointsSection, Tag("small")] | Annotated[PointBertSection, Tag("pointbert")],
+    Annotated[SmallPointsSection, Tag("small")]
+    | Annotated[PointBertSection, Tag("pointbert")]
+    | Annotated[VoxelsSection, Tag("voxels")],
     Discriminator(kind),
 ]
 
@@ -230,6 +239,7 @@ class LossSection(RecipeSection):
     agg_both: Weight = 0.0
     text_points: Weight = 0.0  # every caption with the item's points
     image_points: Weight = 0.0  # every view with them
+    agg_points: Weight = 0.0  # the item's views as one with them
     pool: Literal["mean", "max"] = "mean"  # how views become one
     normalised: bool = False  # views and captions are brought to length one before they become one
     memory: Number = 0  # so many past observations of each side stand beside the batch
@@ -246,7 +256,12 @@ class LossSection(RecipeSection):
     @property
     def sees(self) -> bool:
         """Whether any comparison has views in it."""
-        return bool(self.text_image or self.agg_image or self.agg_text or self.agg_both or self.image_points)
+        return bool(self.text_image or self.agg_image or self.agg_text or self.agg_both or self.views_points)
+
+    @property
+    def views_points(self) -> float:
+        """How much comparisons of views with points weigh."""
+        return self.image_points + self.agg_points
 
 
 class TeacherSection(RecipeSection):
@@ -278,6 +293,7 @@ class TrainSection(RecipeSection):
     items: Annotated[int, Field(ge=2)] = 128  # items a step, to be told apart
     views: Number = 1  # views an item a step; 0: all
     captions: Number = 1  # captions an item a step; 0: all
+    groups: Number = 0  # groups of points an item a step; 0: all
     text_parts: Count = 1  # captions of like length are read together, in so many parts
     optimizer: Literal["adamw", "adam"] = "adamw"  # adam: decay is part of the gradient
     betas: tuple[Share, Share] = (0.9, 0.98)

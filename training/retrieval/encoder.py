@@ -45,8 +45,8 @@ class TorchEncoder:
     def pixels(self, batch: PixelBatch) -> Features:
         return _run(self.model.image, batch)
 
-    def points(self, groups: Float32[np.ndarray, "b g k c"]) -> Features:
-        """Features of items by their points."""
+    def points(self, groups: Float32[np.ndarray, "b g k c"] | UInt8[np.ndarray, "b x y z 4"]) -> Features:
+        """Features of items by their points, or by their voxels."""
         assert self.model.points is not None
         return _run(self.model.points, groups)
 

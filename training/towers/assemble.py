@@ -75,6 +75,9 @@ def set_learning(tower: Tower, section: TowerSection) -> None:
     tower.set_checkpointing(section.checkpointing)
     if section.trainable == "all":
         return
+    if section.trainable == "none":
+        tower.requires_grad_(False)
+        return
     blocks = 0 if section.trainable == "head" else section.trainable
     if blocks > tower.depth:
         raise TowerError(f"trainable = {blocks}, but the tower lets {tower.depth} blocks learn alone")

@@ -25,6 +25,7 @@ from training.recipes.schema import (
     SmallImageSection,
     SmallTextSection,
     TextSection,
+    VoxelsSection,
 )
 from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
@@ -40,6 +41,7 @@ from training.towers.tokenizers import (
     reader_tokenizer,
     train_definition,
 )
+from training.towers.voxels import VoxelTower
 
 
 class TwoTowerModel(nn.Module):
@@ -62,7 +64,7 @@ class TwoTowerModel(nn.Module):
         self.points, self.together, self.last = points, together, last
 
     def views_together(
-        self, pixels: Pixels, features: Float[Tensor, "b n"], of: Int64[Tensor, " b"]
+        self, pixels: Pixels | Float[Tensor, "b n"], features: Float[Tensor, "b n"], of: Int64[Tensor, " b"]
     ) -> Float[Tensor, "i n"] | None:
         """One feature for each item, where its views are read together; `of` numbers the items from 0."""
         if self.together is not None:
@@ -134,7 +136,9 @@ def _text_tower(
 
 def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) -> Tower:
     if isinstance(section, PointBertSection):
-        tower = pointbert.point_tower(section, space, pretrained)
+        tower: Tower = pointbert.point_tower(section, space, pretrained)
+    elif isinstance(section, VoxelsSection):
+        tower = VoxelTower(section, head(section, section.width, space))
     elif section.tokens != "class":
         raise TowerError("a small point tower is read as a whole: set tokens = 'class' in [points]")
     else:

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from multifold.bundle.point_groups import PointSpec
-from training.recipes.schema import PointBertSection, PointsSection, SmallPointsSection
-from training.towers.base import BlockStack, Tower
+from training.data.points import SurfaceSpec, VoxelSpec
+from training.recipes.schema import PointBertSection, PointsSection, SmallPointsSection, VoxelsSection
+from training.towers.base import BlockStack, Tower, TowerError
 from training.towers.heads import TowerHead
 from training.towers.small import TransformerBlock
 
@@ -54,7 +55,9 @@ def middles_of(observed: Groups) -> Float[Tensor, "b g 3"]:
 
 
 def point_spec(section: PointsSection) -> PointSpec:
-    """How a tower wants meshes sampled and their points grouped."""
+    """How a tower over groups of points wants meshes sampled and their points grouped."""
+    if isinstance(section, VoxelsSection):
+        raise TowerError("a tower over voxels reads no groups of points")
     if isinstance(section, PointBertSection):
         return PointSpec(10_000, 64, 256, 0.4, normals=False, colors=True, middle="mean")
     return PointSpec(
@@ -65,3 +68,8 @@ def point_spec(section: PointsSection) -> PointSpec:
         normals=section.normals,
         colors=section.colors,
     )
+
+
+def surface_spec(section: PointsSection) -> SurfaceSpec:
+    """How a tower wants meshes sampled: as groups of points, or as voxels."""
+    return VoxelSpec(section.side) if isinstance(section, VoxelsSection) else point_spec(section)

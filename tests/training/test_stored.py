@@ -1,0 +1,124 @@
+"""Towers that do not learn: read once, never changed, and what learns beside them is the same as without."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from multifold.errors import MultifoldError
+from tests.training import small
+from tests.training.test_points import POINTS, grouped, spec
+from training import checkpoint, loop
+from training.batches import TrainingItems
+from training.objective import Objective
+from training.recipes.schema import Recipe, parse_recipe
+from training.run import TrainingRun
+from training.towers.tokenizers import TrainedTokenizer
+
+STILL = {"image": {"trainable": "none"}, "text": {"trainable": "none"}}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    recipe = small.recipe(steps=40)
+    groups, tokenizer = small.groups(recipe)
+    return loop.train(recipe, groups, tokenizer, tmp_path_factory.mktemp("views"))
+
+
+def beside(start: Path, sections: dict[str, Any] | None = None, **train: object) -> Recipe:
+    """Points that learn beside towers of a checkpoint."""
+    options = {"start": str(start), "steps": 40, "shift": 0, "views": 0, "captions": 0, **train}
+    raw = small.recipe(**options).model_dump(exclude_none=True)
+    loss = {"name": "mfh_even", "agg_image": 0.0, "text_points": 1.0, "image_points": 0.5}
+    wanted = {"points": POINTS, "loss": loss, **STILL, **(sections or {})}
+    for name, values in wanted.items():
+        raw[name] = {**raw.get(name, {}), **values}
+    return parse_recipe(raw, "beside")
+
+
+def data(recipe: Recipe) -> tuple[TrainingItems, TrainedTokenizer]:
+    items, tokenizer = small.groups(recipe)
+    points = grouped(16, spec()) if recipe.points else None
+    return TrainingItems(items.pixels, items.tokens, items.captions, points=points, directions=3), tokenizer
+
+
+def test_points_learn_and_the_towers_stay(trained: Path, tmp_path: Path) -> None:
+    recipe = beside(trained)
+    path = loop.train(recipe, *data(recipe), tmp_path)
+    before = checkpoint.read_checkpoint(trained).weights
+    after = checkpoint.load_checkpoint(path).model.state_dict()
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+    torch.manual_seed(recipe.train.seed)
+    fresh = checkpoint.starting_model(recipe, data(recipe)[1].vocabulary).state_dict()
+    assert any(not torch.equal(after[name], weight) for name, weight in fresh.items() if "points." in name)
+
+
+@pytest.mark.parametrize("still", [("image", "text"), ("image",), ("text",)], ids=["both", "image", "text"])
+def test_features_stand_for_what_the_towers_read(trained: Path, still: tuple[str, ...]) -> None:
+    sections = {side: {"trainable": "none" if side in still else "all"} for side in STILL}
+    recipe = beside(trained, sections)
+    items, tokenizer = data(recipe)
+    run = TrainingRun(recipe, items, tokenizer, torch.device("cpu"))
+    learning = beside(trained, {side: {"trainable": "all"} for side in STILL})
+    plain = TrainingRun(learning, items, tokenizer, run.device)
+    stored, whole = next(run.batches), next(plain.batches)
+    assert stored.pixels.ndim == (2 if "image" in still else 4)
+    assert stored.tokens.is_floating_point() is ("text" in still)
+    run.model.eval()
+    loss = Objective(recipe, run.learning)(run.learning, stored, 0.0)
+    assert torch.allclose(loss, Objective(recipe, run.model)(run.model, whole, 0.0), atol=1e-5)
+    loss.backward()
+    for side in STILL:
+        slopes = [one.grad is not None for one in getattr(run.model, side).parameters()]
+        assert any(slopes) is (side not in still)
+
+
+def test_a_set_encoder_begins_as_the_mean_and_learns(trained: Path, tmp_path: Path) -> None:
+    loss = {"agg_image": 1.0, "text_points": 0.0, "image_points": 0.0}
+    raw = beside(trained, {"together": {"blocks": 1, "heads": 2}, "loss": loss}).model_dump(exclude_none=True)
+    recipe = parse_recipe({name: one for name, one in raw.items() if name != "points"}, "together")
+    items, tokenizer = data(recipe)
+    run = TrainingRun(recipe, items, tokenizer, torch.device("cpu"))
+    features = torch.from_numpy(np.asarray(run.batches.groups.pixels)[0])
+    of = torch.zeros(len(features), dtype=torch.int64)
+    assert run.model.together is not None
+    assert torch.equal(run.model.together(features, of)[0], features.mean(0))
+    model = checkpoint.load_checkpoint(loop.train(recipe, items, tokenizer, tmp_path)).model
+    assert model.together is not None
+    assert not torch.equal(model.together(features, of)[0], features.mean(0))
+
+
+def test_a_stopped_run_goes_on(trained: Path, tmp_path: Path) -> None:
+    recipe = beside(trained, steps=6, save_every=3)
+    whole = checkpoint.load_checkpoint(loop.train(recipe, *data(recipe), tmp_path)).model.state_dict()
+    run = TrainingRun(recipe, *data(recipe), torch.device("cpu"))
+    for _ in range(3):
+        batch = next(run.batches)
+        run.step += 1
+        loop.step(run, batch)
+    other = tmp_path / "other"
+    other.mkdir()
+    run.save(other / loop.LAST)
+    again = checkpoint.load_checkpoint(
+        loop.train(recipe, *data(recipe), other, resume=True)
+    ).model.state_dict()
+    assert all(torch.equal(again[name], weight) for name, weight in whole.items())
+
+
+@pytest.mark.parametrize(
+    ("sections", "train", "said"),
+    [
+        ({}, {"shift": 1}, "set shift = 0"),
+        ({}, {"augment": {"zoom": 1.2}}, "reads each view as it is"),
+        ({"points": {"trainable": "none"}}, {}, "nothing learns"),
+        ({"together": {"last": 1}, "loss": {"agg_image": 1.0}}, {}, "last is a part of the image tower"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    trained: Path, sections: dict[str, Any], train: dict[str, object], said: str
+) -> None:
+    recipe = beside(trained, sections, **train)
+    with pytest.raises(MultifoldError, match=said):
+        TrainingRun(recipe, *data(recipe), torch.device("cpu"))

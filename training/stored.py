@@ -1,0 +1,70 @@
+"""Towers that do not learn read every view and caption once: their features stand for both in each step.
+
+What learns beside them (a point tower, a set encoder) then costs little: nothing else is encoded again.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from torch import Tensor, nn
+
+from multifold.errors import MultifoldError
+from training.batches import TrainingItems
+from training.recipes.schema import AugmentSection, Recipe
+from training.towers import TwoTowerModel
+
+AT_ONCE = 256  # observations
+
+
+def after_towers(model: TwoTowerModel, recipe: Recipe) -> TwoTowerModel:
+    """The same model for observations that are features already; its parts are shared, not copied."""
+    still = [section.trainable == "none" for section in (recipe.image, recipe.text)]
+    if not any(still):
+        return model
+    if all(still):
+        model.geometry.requires_grad_(False)  # vectors stay what they were
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise MultifoldError("nothing learns: neither images nor texts, and there is no other tower")
+    image, text = (
+        nn.Identity() if stored else tower
+        for stored, tower in zip(still, (model.image, model.text), strict=True)
+    )
+    return TwoTowerModel(image, text, model.geometry, model.points, model.together, model.last)
+
+
+def read_once(model: TwoTowerModel, groups: TrainingItems, recipe: Recipe) -> TrainingItems:
+    """The items with features in place of the pixels and tokens that towers without learning read."""
+    device = next(model.parameters()).device
+    if recipe.text.trainable == "none":
+        read = _features(model.text, lambda rows: groups.tokens[rows], len(groups.tokens), device)
+        groups = replace(groups, tokens=read)
+    if recipe.image.trainable != "none":
+        return groups
+    if recipe.train.shift or recipe.train.augment != AugmentSection(spin=recipe.train.augment.spin):
+        raise MultifoldError("an image tower that does not learn reads each view as it is: set shift = 0")
+    if recipe.together.last:
+        raise MultifoldError("[together] last is a part of the image tower, which does not learn here")
+    items, views = groups.pixels.shape[:2]
+
+    def pictures(rows: np.ndarray) -> np.ndarray:
+        return groups.pixels[rows // views, rows % views]
+
+    seen = _features(model.image, pictures, items * views, device)
+    return replace(groups, pixels=seen.reshape(items, views, -1))
+
+
+def _features(
+    tower: nn.Module, observed: Callable[[np.ndarray], np.ndarray], count: int, device: torch.device
+) -> Float32[np.ndarray, "b n"]:
+    learning = tower.training
+    tower.eval()
+    parts: list[Tensor] = []
+    with torch.inference_mode():
+        for start in range(0, count, AT_ONCE):
+            rows = np.arange(start, min(count, start + AT_ONCE))
+            parts.append(tower(torch.from_numpy(np.array(observed(rows))).to(device)).float().cpu())
+    tower.train(learning)
+    return torch.cat(parts).numpy()

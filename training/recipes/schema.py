@@ -73,7 +73,7 @@ class SmallTextSection(TowerSection):
     vocabulary: Annotated[int, Field(ge=259)] = 1000  # every byte, and what frames a text
     context: Annotated[int, Field(ge=3)] = 64  # start, end, and something between
     width: Count = 192
-    depth: Count = 3
+    depth: Number = 3  # 0: a bag of words, whose order tells nothing
     heads: Count = 4
 
 

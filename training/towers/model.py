@@ -29,6 +29,7 @@ from training.recipes.schema import (
 )
 from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
+from training.towers.bag import bag_tower
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.image import PatchTower, Pixels
@@ -131,7 +132,10 @@ def _text_tower(
     if isinstance(section, BertTextSection):
         return BertTower(section, vocabulary, head(section, section.width, space))
     words = small.word_vectors(section) if pretrained else None
-    return text_tower(section, small.text_parts(section, vocabulary, words), space, None)
+    parts = small.text_parts(section, vocabulary, words)
+    if section.depth == 0:
+        return bag_tower(section, parts, space)
+    return text_tower(section, parts, space, None)
 
 
 def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) -> Tower:

@@ -72,13 +72,18 @@ def write_graphs(
             path.write_bytes(shared.SerializeToString())
     if model.points is not None:
         assert grouped is not None
-        groups = {"groups": torch.zeros(2, grouped.groups, grouped.neighbours, grouped.columns)}
-        write_graph(model.points, "forward", groups, [rows], folder / POINTS_FILE)
+        write_points(model.points, grouped, folder)
     if model.together is not None:
         views = {"views": torch.zeros(2, 3, model.geometry.feature_dim)}
         sizes = [rows | {1: _dim("views", 64)}]
         write_graph(model.together, "of_items", views, sizes, folder / TOGETHER_FILE)
     write_geometry(model.geometry, folder)
+
+
+def write_points(tower: nn.Module, spec: PointSpec, folder: Path) -> None:
+    """The graph of a point tower, which reads points in groups."""
+    groups = {"groups": torch.zeros(2, spec.groups, spec.neighbours, spec.columns)}
+    write_graph(tower, "forward", groups, [{0: _dim("batch", 2**12)}], folder / POINTS_FILE)
 
 
 def write_geometry(geometry: Geometry, folder: Path) -> None:

@@ -68,7 +68,7 @@ def build(folder: Path, seed: int = 0, **changes: Any) -> Bundle:  # noqa: ANN40
         onnx.save(together_graph(), folder / "views.onnx")
     onnx.save(geometry_graph(), folder / "geometry.onnx")
     (folder / "tokenizer.json").write_text(tokenizer(), encoding="utf-8")
-    encoder = Encoder(description, threads=1)
+    encoder = Encoder(replace(description, files=bundles.hash_files(folder)), threads=1)
     texts = [f"a {colour} box" for colour in COLOURS]
     pictures = [picture(colour) for colour in COLOURS]
     canary.record(encoder, texts, pictures)

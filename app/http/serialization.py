@@ -1,5 +1,6 @@
 """Turns hits, items, observations and jobs into the types of the wire."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -74,7 +75,7 @@ def serialize_item(item: Item, address: str) -> StoredItem:
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
     kinds = [observation.kind for observation in written.item.observations]
-    counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
+    counts = dict.fromkeys(KIND_OF.values(), 0) | Counter(kinds)
     return ItemWriteAnswer(written.item.id, written.version, counts, tuple(written.warnings))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from multifold.errors import MultifoldError
-from multifold.types import Features, Metric, Side, Vector, Vectors
+from multifold.types import Aspect, Features, Metric, Vector, Vectors
 
 Ids: TypeAlias = Int64[np.ndarray, " _"]
 PairedIds: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
@@ -17,7 +17,7 @@ RowRankings: TypeAlias = tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q 
 RowRanking: TypeAlias = tuple[Float32[np.ndarray, " k"], Int64[np.ndarray, " k"]]
 RowBlock: TypeAlias = tuple[PairedIds, Vectors]
 RowKind: TypeAlias = Literal["observation", "pooled"]
-EngineKey: TypeAlias = tuple[Side, RowKind]
+EngineKey: TypeAlias = tuple[Aspect, RowKind]
 
 NO_ROW = -1  # the id that pads an answer of too few rows
 

@@ -25,7 +25,7 @@ from index.engines.saved_engines import SavedEngines
 from index.search.engine_set import EngineSet
 from index.store.store import Store
 from multifold.machine import memory_limit
-from multifold.types import Features, Side, Vectors
+from multifold.types import Aspect, Features, Side, Vectors
 
 
 def check_plan(plan: IndexPlan, dim: int) -> None:
@@ -79,7 +79,7 @@ class EngineFactory:
         rows = sum(engine.count() for engine in [*self._engines.values()])
         return rows * self._space.dim * FLOAT_BYTES * MEMORY_SHARE > memory_limit()
 
-    def _asker(self, side: Side) -> Callable[[int], Vectors | None]:
+    def _asker(self, side: Aspect) -> Callable[[int], Vectors | None]:
         return lambda count: real_queries(self._space, side, count, self._probes, self._engines)
 
 

@@ -8,7 +8,7 @@ Shape legend: b batch · o observations of one item · n feature length · d ind
 q queries · g gallery · v views · h, w pixels · t tokens.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,11 +18,12 @@ from jaxtyping import Float32, UInt8
 from multifold.errors import MultifoldError
 
 Side: TypeAlias = Literal["text", "image", "shape"]
-Kind: TypeAlias = Literal["caption", "photo", "view"]
+Aspect: TypeAlias = Literal["text", "image", "shape", "points", "together"]
+Kind: TypeAlias = Literal["caption", "photo", "view", "points", "together"]
 Metric: TypeAlias = Literal["ip", "l2"]
 Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["item", "text", "image", "shape", "any"]
-Leg: TypeAlias = Literal["text", "image", "shape", "words", "reader", "examples"]
+Leg: TypeAlias = Literal["text", "image", "shape", "points", "together", "words", "reader", "examples"]
 
 Verdict: TypeAlias = Literal["good", "bad"]
 QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
@@ -34,8 +35,22 @@ JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
 
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
-SIDE_OF: Mapping[Kind, Side] = {"caption": "text", "photo": "image", "view": "shape"}
-KIND_OF: Mapping[Side, Kind] = {side: kind for kind, side in SIDE_OF.items()}
+# An aspect is what is compared of an item. A shape has three: its views one by one, points, views together.
+ASPECTS: tuple[Aspect, ...] = (*SIDES, "points", "together")
+SIDE_OF: Mapping[Kind, Side] = {
+    "caption": "text",
+    "photo": "image",
+    "view": "shape",
+    "points": "shape",
+    "together": "shape",
+}
+KIND_OF: Mapping[Side, Kind] = {"text": "caption", "image": "photo", "shape": "view"}  # what every side has
+ASPECT_OF: Mapping[Kind, Aspect] = {
+    **{kind: side for side, kind in KIND_OF.items()},
+    "points": "points",
+    "together": "together",
+}
+KIND_OF_ASPECT: Mapping[Aspect, Kind] = {aspect: kind for kind, aspect in ASPECT_OF.items()}
 
 Feature: TypeAlias = Float32[np.ndarray, " n"]
 Features: TypeAlias = Float32[np.ndarray, "b n"]
@@ -47,7 +62,7 @@ PixelBatch: TypeAlias = UInt8[np.ndarray, "b h w 3"]
 
 @dataclass(frozen=True)
 class Observation:
-    """One caption, photo or view of an item, and its feature."""
+    """One caption, photo or view of an item, its points or its views together; and its feature."""
 
     kind: Kind
     index: int  # its place among the item's observations of this kind
@@ -153,6 +168,26 @@ class Hit:
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
     evidence: tuple[LegEvidence, ...] = ()  # of each leg, where the target is the item as a whole
     gain: float | None = None  # the evidence, in nats, that anything here is meant; of the whole answer
+
+
+def features_of(observations: Iterable[Observation], side: Side) -> list[Feature]:
+    """The features of captions, photos or single views."""
+    return [one.feature for one in observations if one.kind == KIND_OF[side]]
+
+
+def pool_side(observations: Sequence[Observation], side: Side) -> Feature | None:
+    """One feature of a side: the mean of its captions, photos or views; with points and views together, the
+    mean of these and of that, each made as long as the views' mean."""
+    plain = features_of(observations, side)
+    if not plain:
+        return None
+    pooled = pool_mean(np.stack(plain))
+    others = [one.feature for one in observations if side == "shape" and one.kind in ("points", "together")]
+    if not others:
+        return pooled
+    length = float(np.linalg.norm(pooled))
+    alike = [other * (length / max(float(np.linalg.norm(other)), 1e-12)) for other in others]
+    return pool_mean(np.stack([pooled, *alike]).astype(np.float32))
 
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:

@@ -16,10 +16,10 @@ from multifold.machine import map_ahead
 from renderers.contracts import Background, MeshError, Up
 from renderers.engines import engine
 from renderers.mesh.formats.mesh_file import EXTENSIONS, content_hash
-from renderers.messages import SampledMesh
+from renderers.messages import RenderedMesh, SampledMesh
 from renderers.point_files import save_points
 from renderers.points import SAMPLER
-from renderers.sandbox import RenderedMesh, Sandbox
+from renderers.sandbox import Sandbox
 
 RECORD_FILE = "views.json"
 _SAVE_EVERY = 200  # meshes

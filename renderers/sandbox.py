@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -48,6 +48,7 @@ from renderers.contracts import (
 from renderers.mesh.formats.mesh_file import suffix_of
 from renderers.messages import (
     FRAME_LENGTH,
+    RenderedMesh,
     RenderRequest,
     SampledMesh,
     SandboxClosedError,
@@ -73,16 +74,6 @@ _INVALID_ANSWER = "the mesh cannot be drawn: the drawing process gave a senseles
 
 class SlowMeshError(WorkerLostError):
     """The mesh is slow, and so are those that are drawn already: ask again in the slow lane."""
-
-
-@dataclass(frozen=True, eq=False)
-class RenderedMesh:
-    """The views of one mesh, and what a user should know about it."""
-
-    views: Views
-    up: str  # the file's up axis
-    up_reason: str
-    notes: tuple[str, ...]
 
 
 def _with_file(
@@ -139,10 +130,15 @@ class Sandbox:
         within: Path | None = None,
         lane: RenderLane = "any",
         view: int | None = None,
+        points: int = 0,
+        seed: int = 0,
     ) -> RenderedMesh:
-        """An uploaded file's bytes and suffix, or a file in place, which may name others in `within`."""
+        """An uploaded file's bytes and suffix, or a file in place, which may name others in `within`.
+
+        With `points` so many points of its surface, too.
+        """
         check_view_size(size)
-        style = RenderRequest("", rig, size, background, up, self.limits, view=view)
+        style = RenderRequest("", rig, size, background, up, self.limits, None, view, False, points, seed)
         count = len(cameras.rig(rig))
         if view is not None and not 0 <= view < count:
             raise RigError(f"the rig {rig} has no view {view}")
@@ -173,7 +169,7 @@ class Sandbox:
     ) -> SampledMesh:
         """Points of its surface; see points.py."""
         check_point_count(count)
-        style = RenderRequest("", "ring6", 8, "white", up, self.limits, points=count, seed=seed)
+        style = RenderRequest("", None, 8, "white", up, self.limits, points=count, seed=seed)
         return self._ask(style, mesh, suffix, within, lane, Worker.sample)
 
     def draw_many(
@@ -282,15 +278,18 @@ class Worker:
         if answer.get("shape") != list(shape):
             raise WorkerLostError(_INVALID_ANSWER)
         pixels = np.frombuffer(self._read(math.prod(shape), deadline), np.uint8).reshape(shape)
-        return RenderedMesh(pixels, *_remarks(answer))
+        points = self._points(request, answer, deadline) if answer.get("bytes") else None
+        return RenderedMesh(pixels, *_remarks(answer), points)
 
     def sample(self, request: RenderRequest, deadline: "_Deadline") -> SampledMesh:
         """Points of one mesh."""
         answer = self._answer(request, deadline)
+        return SampledMesh(self._points(request, answer, deadline), *_remarks(answer))
+
+    def _points(self, request: RenderRequest, answer: dict[str, Any], deadline: "_Deadline") -> PointSample:
         if answer.get("bytes") != request.points * POINT_BYTES:
             raise WorkerLostError(_INVALID_ANSWER)
-        data = bytes(self._read(request.points * POINT_BYTES, deadline))
-        return SampledMesh(PointSample.decode(data, request.points), *_remarks(answer))
+        return PointSample.decode(bytes(self._read(request.points * POINT_BYTES, deadline)), request.points)
 
     def glb(self, request: RenderRequest, deadline: "_Deadline") -> bytes:
         """One mesh as GLB."""

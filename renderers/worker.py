@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
-from renderers.contracts import MeshLimits, RenderEngineError, Renderer
+from renderers.contracts import MeshError, MeshLimits, RenderEngineError, Renderer
 from renderers.mesh.glb import encode_glb
 from renderers.mesh.load import load_model
 from renderers.messages import FRAME_LENGTH, RenderRequest
@@ -100,15 +100,22 @@ def main(memory_bytes: int, engine_name: str) -> None:
                 continue
             about: dict[str, object] = {"up": model.up, "up_reason": model.up_reason[:200]}
             about["notes"] = [note[:200] for note in model.notes[:20]]
+            points = b""
             if request.points:
-                points = sample_points(model, request.points, request.seed).encode()
-                _answer(answers, {"bytes": len(points), **about}, points)
+                try:
+                    points = sample_points(model, request.points, request.seed).encode()
+                except MeshError:
+                    if request.rig is None:
+                        raise  # with views to show, a mesh without surface is no mistake
+            about["bytes"] = len(points)
+            if request.rig is None:
+                _answer(answers, about, points)
                 continue
             rig = cameras.rig(request.rig)
             if request.view is not None:
                 rig = replace(rig, poses=rig.poses[request.view : request.view + 1])
             views = engine.render(model, rig, request.size, request.background)
-            _answer(answers, {"shape": views.shape, **about}, views.tobytes())
+            _answer(answers, {"shape": views.shape, **about}, views.tobytes() + points)
         except MemoryError:
             # what is left of this process may be in pieces: a fresh one is safer
             _answer(answers, {"error": OUT_OF_MEMORY, "last": True})

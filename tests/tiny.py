@@ -2,6 +2,7 @@
 
 Features are 16 long. The first three say how much of red, green and blue is missing, the last is
 a constant that is all white has, the rest a faint hash of where the colour lies or which words were said.
+With points it knows round from square, too, and reads an item's views together.
 """
 
 import json
@@ -17,6 +18,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, ViewSpec
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
 
@@ -44,16 +46,29 @@ SPEC = Bundle(
 )
 
 
+POINTS = PointSpec(points=256, groups=32, neighbours=8, radius=0.4)
+ROUND, SQUARE = 4, 5  # places of a feature, known with points
+ROUNDNESS = 0.87  # mean distance from the middle: more is round, less is square
+
+
+def build_with_points(folder: Path, seed: int = 0) -> Bundle:
+    """The bundle with a point tower and a graph that reads views together."""
+    return build(folder, seed, name="tiny with points", points=POINTS)
+
+
 def build(folder: Path, seed: int = 0, **changes: Any) -> Bundle:  # noqa: ANN401 (any field)
     """Write the bundle into a folder; `changes` replace fields of its description."""
     folder.mkdir(parents=True, exist_ok=True)
     description = replace(SPEC, folder=folder, **changes)
     rng = np.random.default_rng(seed)
     onnx.save(image_graph(rng), folder / "image.onnx")
-    onnx.save(text_graph(rng), folder / "text.onnx")
+    onnx.save(text_graph(rng, shapes=description.points is not None), folder / "text.onnx")
+    if description.points is not None:
+        onnx.save(points_graph(description.points), folder / "points.onnx")
+        onnx.save(together_graph(), folder / "views.onnx")
     onnx.save(geometry_graph(), folder / "geometry.onnx")
     (folder / "tokenizer.json").write_text(tokenizer(), encoding="utf-8")
-    encoder = Encoder(description, threads=1)
+    encoder = Encoder(replace(description, files=bundles.hash_files(folder)), threads=1)
     texts = [f"a {colour} box" for colour in COLOURS]
     pictures = [picture(colour) for colour in COLOURS]
     canary.record(encoder, texts, pictures)
@@ -89,13 +104,45 @@ def image_graph(rng: np.random.Generator) -> onnx.ModelProto:
     return _model(nodes, pixels, "image_features", constants)
 
 
-def text_graph(rng: np.random.Generator) -> onnx.ModelProto:
+def points_graph(spec: PointSpec) -> onnx.ModelProto:
+    """groups [b, g, k, c] -> what is missing of white in their colours, and how round they are [b, n]."""
+    weights, bias = np.zeros((4, FEATURE), np.float32), np.zeros(FEATURE, np.float32)
+    weights[1:, :3], bias[:3] = -np.eye(3), 1
+    weights[0, [ROUND, SQUARE]] = 8, -8
+    bias[[ROUND, SQUARE]] = -8 * ROUNDNESS, 8 * ROUNDNESS
+    nodes = [
+        helper.make_node("Slice", ["groups", "places_from", "places_to", "last"], ["places"]),
+        helper.make_node("ReduceL2", ["places"], ["far"], axes=[3], keepdims=1),
+        helper.make_node("Slice", ["groups", "colors_from", "colors_to", "last"], ["colors"]),
+        helper.make_node("Concat", ["far", "colors"], ["facts"], axis=3),
+        helper.make_node("ReduceMean", ["facts"], ["means"], axes=[1, 2], keepdims=0),
+        helper.make_node("Gemm", ["means", "weights", "bias"], ["point_features"]),
+    ]
+    groups = helper.make_tensor_value_info(
+        "groups", TensorProto.FLOAT, ["b", spec.groups, spec.neighbours, spec.columns]
+    )
+    edges = {"places_from": 3, "places_to": 6, "colors_from": spec.columns - 3, "colors_to": spec.columns}
+    constants = {name: np.array([edge], np.int64) for name, edge in {**edges, "last": 3}.items()}
+    return _model(nodes, groups, "point_features", {**constants, "weights": weights, "bias": bias})
+
+
+def together_graph() -> onnx.ModelProto:
+    """views [b, v, n] -> the largest number of any at each place [b, n]."""
+    nodes = [helper.make_node("ReduceMax", ["views"], ["joint"], axes=[1], keepdims=0)]
+    views = helper.make_tensor_value_info("views", TensorProto.FLOAT, ["b", "v", FEATURE])
+    return _model(nodes, views, "joint", {})
+
+
+def text_graph(rng: np.random.Generator, *, shapes: bool = False) -> onnx.ModelProto:
     """tokens int64 [b, t] -> the sum of their words' embeddings [b, n]; padding adds nothing."""
     embedding = 0.01 * rng.standard_normal((len(WORDS), FEATURE)).astype(np.float32)
     embedding[:3] = 0
     for colour, missing in COLOURS.items():
         embedding[WORDS.index(colour), :3] = missing
     embedding[WORDS.index("white"), -1] = 1
+    if shapes:
+        embedding[WORDS.index("ball"), [ROUND, SQUARE]] = 1, -1
+        embedding[WORDS.index("box"), [ROUND, SQUARE]] = -1, 1
     nodes = [
         helper.make_node("Gather", ["embedding", "tokens"], ["words"]),
         helper.make_node("ReduceSum", ["words", "axis"], ["text_features"], keepdims=0),

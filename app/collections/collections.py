@@ -38,7 +38,8 @@ from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, Feature, Item, Observation
-from renderers.sandbox import RenderedMesh, Sandbox
+from renderers.messages import RenderedMesh
+from renderers.sandbox import Sandbox
 
 DISK_WRITERS = 4  # pictures of one item that are made durable at once
 

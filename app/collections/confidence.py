@@ -24,7 +24,6 @@ from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.scores import similarities
 from multifold.types import (
-    SIDE_OF,
     SIDES,
     ConfidenceBasis,
     Feature,
@@ -33,6 +32,7 @@ from multifold.types import (
     Item,
     Pooling,
     Side,
+    features_of,
     pool_mean,
 )
 
@@ -183,7 +183,7 @@ def _queries(item: Item, side: Side) -> Sequence[Feature]:
 
 
 def _features(item: Item, side: Side) -> list[Feature]:
-    return [one.feature for one in item.observations if SIDE_OF[one.kind] == side]
+    return features_of(item.observations, side)
 
 
 def calibration_of(

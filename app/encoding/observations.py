@@ -1,7 +1,7 @@
 """Prepares pictures, meshes and texts for an encoder, and is the space of a collection."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -15,10 +15,12 @@ from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
-from multifold.types import Features, Metric, Pixels, Vector, Vectors
+from multifold.types import Feature, Features, Metric, Observation, Pixels, Vector, Vectors, pool_side
 from renderers.cameras import rig
 from renderers.contracts import LOOK, Views
-from renderers.sandbox import RenderedMesh, RenderLane, Sandbox
+from renderers.messages import RenderedMesh
+from renderers.points import SAMPLER, PointSample
+from renderers.sandbox import RenderLane, Sandbox
 
 ViewPixels: TypeAlias = UInt8[np.ndarray, "v s s 3"]
 
@@ -60,6 +62,8 @@ def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
     bundle, views = encoder.bundle, encoder.bundle.views
     if views.renderer != LOOK:
         raise BundleError(f"bundle {bundle.name} knows shapes by the look {views.renderer}; here is {LOOK}")
+    if bundle.points is not None and bundle.points.sampler != SAMPLER:
+        raise BundleError(f"bundle {bundle.name} knows points by {bundle.points.sampler}; here is {SAMPLER}")
     if len(rig(views.rig)) != views.views:
         raise BundleError(f"bundle {bundle.name} states {views.views} views; its rig {views.rig} has others")
     return encoder
@@ -130,7 +134,9 @@ class ObservationEncoder:
         spec = self.encoder.bundle.views
         data, suffix, within = _file_of(mesh)
         style = spec.rig, size or spec.size, spec.background, spec.up
-        return self._sandbox.draw(data, suffix, *style, within, lane, view)
+        points = self.encoder.bundle.points if view is None else None
+        sample = (0, 0) if points is None else (points.points, points.seed)
+        return self._sandbox.draw(data, suffix, *style, within, lane, view, *sample)
 
     def glb(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> bytes:
         """A mesh of any format as GLB, upright and in the unit ball, for viewers."""
@@ -139,6 +145,20 @@ class ObservationEncoder:
 
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
+
+    def forms(self, views: Sequence[Feature], points: PointSample | None) -> Iterator[Observation]:
+        """What a shape is known by beside single views: its points, and its views together."""
+        if points is not None:
+            yield Observation("points", 0, self.encoder.points([points.rows()])[0])
+        if views and self.encoder.reads_together:
+            yield Observation("together", 0, self.encoder.together(np.stack(views)))
+
+    def shape_feature(self, views: Sequence[Feature], points: PointSample | None) -> Feature:
+        """One feature of a shape that is asked with."""
+        seen = [Observation("view", place, view) for place, view in enumerate(views)]
+        pooled = pool_side((*seen, *self.forms(views, points)), "shape")
+        assert pooled is not None
+        return pooled
 
     def cut_warnings(self, cut: tuple[bool, ...]) -> tuple[str, ...]:
         """A sentence if any text was longer than the encoder reads."""

@@ -6,6 +6,7 @@ limits.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -334,7 +335,7 @@ def serialize_item(item: Item, address: str) -> StoredItem:
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
     kinds = [observation.kind for observation in written.item.observations]
-    counts = {kind: kinds.count(kind) for kind in KIND_OF.values()}
+    counts = dict.fromkeys(KIND_OF.values(), 0) | Counter(kinds)
     return ItemWriteAnswer(written.item.id, written.version, counts, tuple(written.warnings))
 
 

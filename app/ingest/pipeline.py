@@ -35,7 +35,9 @@ from multifold.machine import cores, map_ahead
 from multifold.types import Item, Observation, Pixels
 from renderers.contracts import Views
 from renderers.mesh.formats.mesh_file import content_hash, digest_content
-from renderers.sandbox import RenderedMesh, Sandbox
+from renderers.messages import RenderedMesh
+from renderers.points import PointSample
+from renderers.sandbox import Sandbox
 
 WRITE_BATCH = 64  # items that are written together
 ENCODE_BATCH = 16  # items that are encoded together
@@ -64,6 +66,7 @@ class PreparedItem:
     files: tuple[str, ...] = ()  # keys of the mesh and of the files it names
     encoded: tuple[Observation, ...] = ()
     notes: tuple[str, ...] = ()  # of the renderer
+    points: PointSample | None = None  # of the mesh, where the encoder reads them
 
     @property
     def pictures(self) -> tuple[DecodedPicture, ...]:
@@ -169,7 +172,10 @@ class ItemPreparer:
         photos = tuple(map(self._photo, source.images))
         views, notes = ((), ()) if drawn is None else (tuple(self._views(drawn.views)), drawn.notes)
         keys = tuple(self._originals.put(file.data, file.suffix) for file in files)
-        return PreparedItem(source.id, source.texts, photos, views, source.payload, keys, notes=notes)
+        points = None if drawn is None else drawn.points
+        return PreparedItem(
+            source.id, source.texts, photos, views, source.payload, keys, notes=notes, points=points
+        )
 
     def _photo(self, image: bytes | Path) -> DecodedPicture:
         data, path = (image.read_bytes(), image) if isinstance(image, Path) else (image, None)
@@ -206,7 +212,8 @@ def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) ->
         kept, others = (
             [one for one in prepared.encoded if (one.kind == "caption") is said] for said in (True, False)
         )
-        observations = (*captions, *kept, *photos, *views, *others)
+        forms = observer.forms(of_views, prepared.points)
+        observations = (*captions, *kept, *photos, *views, *forms, *others)
         item = Item(prepared.id, observations, prepared.payload, prepared.files, prepared.notes)
         return EncodedItem(item, (*prepared.notes, *warnings))
 

@@ -24,7 +24,7 @@ from index.store.item_rows import ItemError
 from multifold.bundle import canary
 from multifold.errors import MultifoldError
 from multifold.scores import similarities
-from multifold.types import SIDE_OF, Item, Query, Side, pool_mean
+from multifold.types import SIDE_OF, Item, Query, Side, features_of, pool_mean
 
 log = logging.getLogger("multifold.app")
 ITEMS_READ, MOST_QUERIES = 200, 32  # items whose captions are read, and captions that are searched with
@@ -139,7 +139,7 @@ def check_readiness(service: CollectionService) -> None:
 def _is_found(service: CollectionService, item: Item) -> bool:
     """The item is found with its computed score, unless as many others are at least as close."""
     encoder, target = service.encoder, SIDE_OF[item.observations[-1].kind]
-    features = [one.feature for one in item.observations if SIDE_OF[one.kind] == target]
+    features = features_of(item.observations, target)
     asked = encoder.texts(item.texts[:1]).features[0] if item.texts else item.observations[0].feature
     query, pooled = encoder.vectors(np.stack([asked, pool_mean(np.stack(features))]))
     expected = float(similarities(encoder, query[None], pooled[None])[0, 0])

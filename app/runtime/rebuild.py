@@ -25,7 +25,8 @@ from index.jobs import JobProgress, JobRecord
 from index.store.feedback import Judgement
 from multifold.errors import MultifoldError
 from multifold.types import Item
-from renderers.sandbox import RenderedMesh, RenderLane
+from renderers.messages import RenderedMesh
+from renderers.sandbox import RenderLane
 
 REBUILD_JOB = "rebuild"
 ITEMS_A_PAGE = 16

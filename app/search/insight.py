@@ -16,7 +16,7 @@ from multifold.analysis.explanation import Explainer, HeatMap, WordShares, isola
 from multifold.analysis.traversal import CaptionPath, CaptionPool
 from multifold.bundle.encoder import Encoder
 from multifold.scores import apply_signs, similarities
-from multifold.types import SIDE_OF, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
+from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
 
 CAPTIONS_A_STEP = 5  # captions of the collection that are nearest to each step
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
@@ -76,9 +76,8 @@ def score_features(encoder: Encoder, query: Vector, features: Sequence[Feature])
 
 def score_sides(encoder: Encoder, query: Vector, item: Item) -> dict[Side, float]:
     """The index score of each side of an item, its observations as one."""
-    sides: dict[Side, list[Feature]] = {}
-    for one in item.observations:
-        sides.setdefault(SIDE_OF[one.kind], []).append(one.feature)
+    every = {side: types.features_of(item.observations, side) for side in SIDES}
+    sides = {side: features for side, features in every.items() if features}
     pooled = [types.pool_mean(np.stack(features)) for features in sides.values()]
     return dict(zip(sides, score_features(encoder, query, pooled), strict=True))
 

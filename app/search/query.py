@@ -27,7 +27,6 @@ from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.bundle.calibration import CalibrationCurve, pair_name
 from multifold.types import (
     NO_EXAMPLES,
-    SIDE_OF,
     SIDES,
     ConfidenceBasis,
     Examples,
@@ -39,7 +38,7 @@ from multifold.types import (
     Query,
     Side,
     Vector,
-    pool_mean,
+    pool_side,
 )
 
 Key = TypeVar("Key", bound=Hashable)
@@ -119,7 +118,7 @@ class QueryEncoder:
         return encoded
 
     async def mesh(self, mesh: MeshData) -> EncodedPart:
-        """Render a mesh from all cameras of the rig, and encode the mean of its views."""
+        """Render a mesh from all cameras of the rig, and encode all that the bundle reads of it as one."""
         key = (hashlib.sha256(mesh.data).digest(), mesh.suffix)
         encoded = self._cache.get(key)
         if encoded is None:
@@ -127,8 +126,9 @@ class QueryEncoder:
             drawn = await self._render_pool.run(lambda lane: observer.draw(mesh, lane), mesh.size)
             views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
             parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
-            mean = self.from_feature(pool_mean(np.stack([part.feature for part in parts])))
-            encoded = replace(mean, warnings=drawn.notes)
+            features = [part.feature for part in parts]
+            pooled = await self._decode_pool.run(lambda: observer.shape_feature(features, drawn.points))
+            encoded = replace(self.from_feature(pooled), warnings=drawn.notes)
             self._cache.put(key, encoded)
         return encoded
 
@@ -250,9 +250,9 @@ class CollectionQueryEncoder:
         if item is None:
             raise ApiError(404, "not_found", f"there is no item {name!r}")
         for side in sides:
-            features = [one.feature for one in item.observations if SIDE_OF[one.kind] == side]
-            if features:
-                return self._encoder.from_feature(pool_mean(np.stack(features)))
+            pooled = pool_side(item.observations, side)
+            if pooled is not None:
+                return self._encoder.from_feature(pooled)
         raise ApiError(422, "no_such_side", f"the item {name!r} has no {' and no '.join(sides)}")
 
 

@@ -8,7 +8,7 @@ import { partOf } from "./question.js";
 import { hitOf } from "./searching.js";
 
 const SIDES = { shape: "shape", image: "photos", text: "captions" };
-const LEGS = { words: "words", reader: "text reader" };
+const LEGS = { points: "points", together: "views together", words: "words", reader: "text reader" };
 const FILLING = new Set("a an the this that there is are of with and on in to it its has".split(" "));
 const MANY = 12; // captions of a way that are shown
 

@@ -29,7 +29,7 @@ from index.engines.faiss_index import (
 from index.engines.faiss_library import faiss, reduction_for
 from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
 from multifold.scores import apply_signs
-from multifold.types import SIDES, Features, Metric, Side, Vector, Vectors
+from multifold.types import SIDES, Aspect, Features, Metric, Side, Vector, Vectors
 
 LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
@@ -343,7 +343,7 @@ MIN_QUERIES = 32  # queries that are worth measuring with
 
 def real_queries(
     space: Space,
-    side: Side,
+    side: Aspect,
     count: int,
     probes: Mapping[Side, Features],
     stored: Mapping[EngineKey, IndexEngine],

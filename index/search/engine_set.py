@@ -33,7 +33,7 @@ from index.store.item_rows import (
 from index.store.metadata import ChangesSince
 from index.store.store import Store
 from multifold.errors import needs_extra
-from multifold.types import Pooling, Side, Vector
+from multifold.types import Aspect, Pooling, Vector
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -87,12 +87,12 @@ class Candidates:
 
     editions: Ids
     sizes: Ids
-    _pooled: dict[Side, Ids] = field(default_factory=dict)
+    _pooled: dict[Aspect, Ids] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.editions)
 
-    def pooled(self, side: Side) -> Ids:
+    def pooled(self, side: Aspect) -> Ids:
         """Their pooled rows of one side."""
         if side not in self._pooled:
             self._pooled[side] = pooled_row(self.editions, side)
@@ -217,7 +217,7 @@ class EngineSet:
     def nearest(
         self,
         query: EngineQuery,
-        side: Side,
+        side: Aspect,
         limit: int,
         pool: Pooling,
         among: Candidates | None = None,
@@ -231,7 +231,7 @@ class EngineSet:
     def ranked(
         self,
         query: EngineQuery,
-        side: Side,
+        side: Aspect,
         limit: int,
         pool: Pooling,
         among: Candidates | None = None,
@@ -253,7 +253,7 @@ class EngineSet:
                 order = np.argsort(firsts)[:limit]
                 return editions[order], scores[firsts[order]]
 
-    def scores(self, query: EngineQuery, side: Side, pool: Pooling, among: Candidates) -> Values:
+    def scores(self, query: EngineQuery, side: Aspect, pool: Pooling, among: Candidates) -> Values:
         """The score of each of these editions on one side; NaN where it has none."""
         scores = np.full(len(among), np.nan, np.float32)
         kind: RowKind = "pooled" if pool == "mean" else "observation"
@@ -262,14 +262,14 @@ class EngineSet:
         np.fmax.at(scores, np.searchsorted(among.editions, edition_of(found)), values)
         return scores
 
-    def best_rows(self, query: EngineQuery, side: Side, sizes: Mapping[int, int]) -> dict[int, int]:
+    def best_rows(self, query: EngineQuery, side: Aspect, sizes: Mapping[int, int]) -> dict[int, int]:
         """The row that scores best in each of these editions, given how many observations each has."""
         rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
         _, ranked = self._search((side, "observation"), query, len(rows), rows, exact=True)
         worst_first = ranked[::-1]
         return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
 
-    def choice(self, side: Side, among: Candidates | None = None) -> int:
+    def choice(self, side: Aspect, among: Candidates | None = None) -> int:
         """How many items a search of this side chooses from, at most."""
         engine = self._engines.get((side, "pooled"))
         whole = 0 if engine is None else engine.count()

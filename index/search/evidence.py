@@ -40,7 +40,7 @@ from index.store.browse import sample_editions
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
-from multifold.types import SIDES, Leg, Pooling, Side
+from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Leg, Pooling, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -177,12 +177,12 @@ class RankedRing:
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
         ratios = self.ratios[place]
-        shown = np.where(self.present[place], ratios, -np.inf)[: len(SIDES)]
+        shown = np.where(self.present[place], ratios, -np.inf)[: len(ASPECTS)]
         shown[LEGS.index("text")] -= BEHIND_PICTURES
         legs = {leg: float(ratios[k]) for k, leg in enumerate(LEGS) if ratios[k]}
         if learned := float(self.learned[place]):
             legs["examples"] = learned
-        side = SIDES[int(shown.argmax())]
+        side = SIDE_OF[KIND_OF_ASPECT[ASPECTS[int(shown.argmax())]]]
         return EvidenceHit(int(self.editions[place]), side, float(self.evidence[place]), chance, legs, gain)
 
 
@@ -276,7 +276,7 @@ class EvidenceScorer:
                 legs = self._heard(weights_for_query(weights, heard, len(self.strangers)))
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
-            for side in SIDES
+            for side in ASPECTS
             if side in legs
         ]
         if "words" in legs:
@@ -289,7 +289,7 @@ class EvidenceScorer:
         """The legs that weigh anything; all, if these might not reach every item."""
         if weights is None:
             return LEGS
-        choices: dict[Leg, int] = {side: self.engines.choice(side) for side in SIDES}
+        choices: dict[Leg, int] = {aspect: self.engines.choice(aspect) for aspect in ASPECTS}
         heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any() and choices.get(leg) != 0)
         items = max(1, self.engines.size(), 0 if self.words is None else self.words.count())
         return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else LEGS
@@ -307,7 +307,7 @@ class EvidenceScorer:
         """The scores of these editions, which rise, and how many observations each has."""
         among = Candidates(editions, sizes)
         asked, pool = query.query, query.pool
-        scores: dict[Leg, Values] = {side: self.engines.scores(asked, side, pool, among) for side in SIDES}
+        scores: dict[Leg, Values] = {side: self.engines.scores(asked, side, pool, among) for side in ASPECTS}
         coverage, most = np.zeros(len(editions), np.float32), 0.0
         if query.text is not None and self.words is not None:
             scores["words"], coverage = self.words.weigh(query.text, editions)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from multifold.types import Leg, Side
+from multifold.types import ASPECTS, Leg, Side
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
@@ -21,13 +21,15 @@ LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
 CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, before anything is fitted
 GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
 
-LEGS: tuple[Leg, ...] = ("text", "image", "shape", "words", "reader")
+LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
 # short" falls with them; "words all" is what they say together, where an item has nearly all of them.
 COLUMNS: Mapping[Leg, tuple[str, ...]] = {
     "text": ("text", "text long"),
     "image": ("image", "image long"),
     "shape": ("shape", "shape long"),
+    "points": ("points", "points long"),
+    "together": ("together", "together long"),
     "words": ("words", "words all", "words short"),
     "reader": ("reader", "reader long"),
 }
@@ -41,10 +43,11 @@ RULES = 4  # another number fits every stored model again
 PRIOR: Mapping[Side, Mapping[str, float]] = {
     "text": {
         "text": 0.1, "text long": 0.1, "image": 0.2, "image long": 0.4, "shape": 0.2, "shape long": 0.4,
+        "points": 0.2, "points long": 0.4, "together": 0.2, "together long": 0.4,
         "words": 0.3, "words all": 0.4, "words short": 0.5, "reader": 0.1, "reader long": 0.1,
     },
-    "image": {"text": 0.5, "image": 1.5, "shape": 1.0},
-    "shape": {"text": 0.5, "image": 1.0, "shape": 2.0},
+    "image": {"text": 0.5, "image": 1.5, "shape": 1.0, "points": 0.5, "together": 0.5},
+    "shape": {"text": 0.5, "image": 1.0, "shape": 2.0, "points": 1.0, "together": 1.0},
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
@@ -160,7 +163,7 @@ class EvidenceModel:
             return None
         sides = {
             side: SideModel(
-                np.array([one["weights"][name] for name in NAMES]),
+                np.array([one["weights"].get(name, 0.0) for name in NAMES]),  # older ones know fewer legs
                 tuple(one["confidence"]),
                 one["queries"],
                 one["recall"],

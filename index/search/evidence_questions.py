@@ -18,7 +18,7 @@ from index.store.schema import items as items_table
 from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
-from multifold.types import SIDE_OF, Feature, Features, Item, Side, pool_mean
+from multifold.types import Feature, Features, Item, Side, features_of, pool_mean
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, select
@@ -42,7 +42,7 @@ class KnownItem:
     texts: ItemTexts
 
     def features(self, side: Side) -> list[Feature]:
-        return [one.feature for one in self.item.observations if SIDE_OF[one.kind] == side]
+        return features_of(self.item.observations, side)
 
 
 @dataclass(frozen=True)

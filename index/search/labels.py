@@ -34,19 +34,21 @@ COLUMN_OF: Mapping[Leg, int] = {
     "text": TEXT,
     "image": PICTURE,
     "shape": PICTURE,
+    "points": PICTURE,
+    "together": PICTURE,
     "words": WORDS,
     "reader": READER,
 }
 PRIOR = np.array([0.8, 1.0, 1.2, 0.4, 1.4])  # of standard deviations, of having all words, of "none"
 PRIOR_SPREAD = 2.0
-PICTURES = [LEGS.index("image"), LEGS.index("shape")]
+PICTURES = [LEGS.index(leg) for leg in ("image", "shape", "points", "together")]
 FEWEST_ANSWERS = 40  # from which the weights are fitted
 LACKING = 8  # one in so many of them is asked without the right label too
 STEPS, NEAR = 40, 1e-4  # of Newton's method: the most, and when it ends
 
 LabelBasis: TypeAlias = Literal["collection", "prior"]
 LabelWeights: TypeAlias = Float64[np.ndarray, " w"]
-LegTable: TypeAlias = Float64[np.ndarray, "n l w"]  # what each leg says of a label, before it is weighted
+LegTable: TypeAlias = Float64[np.ndarray, "n l legs"]  # what each leg says of a label, before it is weighted
 LabelTable: TypeAlias = Float64[np.ndarray, "_ _ w"]  # of each subject and label; the last label is "none"
 Answers: TypeAlias = Sequence[frozenset[int]]  # which labels each stranger is known to be
 
@@ -96,8 +98,8 @@ class LabelScorer:
         for place, leg in enumerate(LEGS):
             scores = self._scores(leg, editions, outside)
             legs[:, :, place] = scores if leg == "words" else _standardised(scores, strangers, subjects)
-        both = np.all(np.any(legs[:, :, PICTURES], axis=1), axis=1)
-        legs[both] *= np.where(np.isin(np.arange(len(LEGS)), PICTURES), 0.5, 1.0)  # they are one column
+        seen = np.any(legs[:, :, PICTURES], axis=1).sum(axis=1)
+        legs[:, :, PICTURES] /= np.maximum(seen, 1)[:, None, None]  # they are one column
         values = np.zeros((len(legs), len(self._labels) + 1, len(COLUMNS)))
         for place, leg in enumerate(LEGS):
             values[:, :-1, COLUMN_OF[leg]] += legs[:, :, place]

@@ -37,6 +37,7 @@ from index.texts.text_indexes import TextIndexes
 from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
 from multifold.types import (
+    ASPECTS,
     NO_EXAMPLES,
     SIDES,
     Examples,
@@ -270,12 +271,12 @@ class Searcher:
     ) -> MatchedRows:
         """The observations that match best of each item that is still there, by leg."""
         best: MatchedRows = {}
-        for side in SIDES:
-            of_side = [one for one in page.places if side == one.side or side in (one.legs or ())]
-            sizes = {one.id: summaries[one.id].size for one in of_side if one.id in summaries}
+        for aspect in ASPECTS:
+            of_aspect = [one for one in page.places if aspect == one.side or aspect in (one.legs or ())]
+            sizes = {one.id: summaries[one.id].size for one in of_aspect if one.id in summaries}
             if sizes:
-                rows = self.derived.best_rows(page.query, side, sizes)
-                best |= {(edition, side): row for edition, row in rows.items()}
+                rows = self.derived.best_rows(page.query, aspect, sizes)
+                best |= {(edition, aspect): row for edition, row in rows.items()}
         quoting = {
             (one.id, leg): place
             for one in page.places

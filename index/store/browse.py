@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jaxtyping import Int64
@@ -86,7 +86,7 @@ def count_observations(connection: Connection) -> dict[Kind, int]:
     """How many observations of each kind there are."""
     counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
     counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(counted)}
-    return {kind: counts.get(kind, 0) for kind in KIND_OF.values()}
+    return dict.fromkeys(KIND_OF.values(), 0) | cast(dict[Kind, int], counts)
 
 
 def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e"]:

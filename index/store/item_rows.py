@@ -24,14 +24,24 @@ from index.contracts import EngineKey, Ids, PairedIds, Space
 from index.store.database import checksums, checksums_of, is_storable, is_whole, is_whole_item
 from index.store.schema import LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import KIND_OF, SIDE_OF, SIDES, Features, Item, Kind, Observation, Side, Vectors
+from multifold.types import (
+    ASPECT_OF,
+    ASPECTS,
+    KIND_OF_ASPECT,
+    Aspect,
+    Features,
+    Item,
+    Kind,
+    Observation,
+    Vectors,
+)
 
 with needs_extra("serve"):
     from sqlalchemy import BindParameter, Connection, Executable, FromClause, bindparam, func, select
 
 BITS = 20
 PLACES = 1 << BITS
-MOST_OBSERVATIONS = PLACES - len(SIDES)
+MOST_OBSERVATIONS = PLACES - len(ASPECTS)
 
 Editions = TypeVar("Editions", int, Int64[np.ndarray, " b"])
 
@@ -41,9 +51,9 @@ def first_row(edition: Editions) -> Editions:
     return edition << BITS
 
 
-def pooled_row(edition: Editions, side: Side) -> Editions:
-    """The row of the pooled observations of one side."""
-    return (edition << BITS) + PLACES - 1 - SIDES.index(side)
+def pooled_row(edition: Editions, aspect: Aspect) -> Editions:
+    """The row of the pooled observations of one aspect."""
+    return (edition << BITS) + PLACES - 1 - ASPECTS.index(aspect)
 
 
 def edition_of(rows: Editions) -> Editions:
@@ -65,17 +75,17 @@ def rows_of(editions: Int64[np.ndarray, " e"], sizes: Int64[np.ndarray, " e"]) -
 
 def all_rows(edition: int, size: int) -> Int64[np.ndarray, " b"]:
     """Every row that an edition of `size` observations can have in any engine."""
-    pooled = np.array([pooled_row(edition, side) for side in SIDES], np.int64)
+    pooled = np.array([pooled_row(edition, aspect) for aspect in ASPECTS], np.int64)
     return np.concatenate([observation_rows(edition, size), pooled])
 
 
 FEATURE_DTYPE = np.dtype("<f4")
-SIDE_NUMBERS = {side: place for place, side in enumerate(SIDES)}
+ASPECT_NUMBERS = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
 
 @dataclass(frozen=True)
 class FeatureBatch:
-    """Features of whole editions, ordered by row; `sides` are places in SIDES."""
+    """Features of whole editions, ordered by row; `sides` are places in ASPECTS."""
 
     rows: PairedIds
     sides: Int8[np.ndarray, " b"]
@@ -109,7 +119,7 @@ def observation_records(edition: int, item: Item) -> Iterator[dict[str, Any]]:
     columns = [column.name for column in COLUMNS]
     for row, one in enumerate(item.observations, first_row(edition)):
         feature = one.feature.astype(FEATURE_DTYPE).tobytes()
-        values = (row, edition, SIDE_OF[one.kind], one.kind, one.index, feature, one.text, one.blob)
+        values = (row, edition, ASPECT_OF[one.kind], one.kind, one.index, feature, one.text, one.blob)
         yield dict(zip(columns, (*values, *checksums_of(values)), strict=True))
 
 
@@ -211,7 +221,7 @@ def observation_of(row: Any) -> Observation:  # noqa: ANN401 (a row of `observat
     numbers = len(data) // FEATURE_DTYPE.itemsize  # damage may have cut it
     feature = np.frombuffer(data, FEATURE_DTYPE, numbers).astype(np.float32, copy=False)
     if not is_whole(row):
-        kind: Kind = row.kind if row.kind in SIDE_OF else KIND_OF.get(row.side, "view")
+        kind: Kind = row.kind if row.kind in ASPECT_OF else KIND_OF_ASPECT.get(row.side, "view")
         return Observation(kind, row.ordinal, feature)
     return Observation(row.kind, row.ordinal, feature, row.text, row.blob)
 
@@ -251,11 +261,11 @@ def batch_from_items(items: Sequence[Item]) -> FeatureBatch:
     """A batch from items not yet written; their places stand for the editions."""
     every = [one for item in items for one in item.observations]
     rows = [first_row(n) + place for n, item in enumerate(items) for place in range(len(item.observations))]
-    return _batch(rows, [SIDE_OF[one.kind] for one in every], np.stack([one.feature for one in every]))
+    return _batch(rows, [ASPECT_OF[one.kind] for one in every], np.stack([one.feature for one in every]))
 
 
-def _batch(rows: Sequence[int], sides: Sequence[Side], features: Features) -> FeatureBatch:
-    places = np.array([SIDE_NUMBERS[side] for side in sides], np.int8)
+def _batch(rows: Sequence[int], sides: Sequence[Aspect], features: Features) -> FeatureBatch:
+    places = np.array([ASPECT_NUMBERS[side] for side in sides], np.int8)
     return FeatureBatch(np.array(rows, np.int64), places, features)
 
 
@@ -333,7 +343,7 @@ class EngineRows:
 
 def derive_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
     """The rows of whole editions: each observation's vector, and the vector of each side's mean feature."""
-    for place, side in enumerate(SIDES):
+    for place, side in enumerate(ASPECTS):
         chosen = batch.sides == place
         if not chosen.any():
             continue

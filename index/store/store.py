@@ -33,7 +33,7 @@ from index.store.metadata import PICTURES, last_change, log_changes, prune_log, 
 from index.store.schema import LONGEST_ID, TableRow, facts, items, meta, observations
 from multifold.durable import make_folder, sync_folder
 from multifold.errors import needs_extra
-from multifold.types import SIDE_OF, Item, Observation
+from multifold.types import ASPECT_OF, Item, Observation
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, delete, inspect, select
@@ -230,8 +230,8 @@ def _check_item(item: Item, feature_length: int | None) -> int:
 
 def _problem(observation: Observation, length: int) -> str | None:
     feature = observation.feature
-    if observation.kind not in SIDE_OF:
-        return f"is of no known kind; kinds are {', '.join(SIDE_OF)}"
+    if observation.kind not in ASPECT_OF:
+        return f"is of no known kind; kinds are {', '.join(ASPECT_OF)}"
     if observation.index < 0:
         return "has a negative index"
     if observation.kind == "caption" and not (observation.text or "").strip():

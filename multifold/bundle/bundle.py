@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float32
@@ -25,10 +25,16 @@ from multifold.errors import MultifoldError
 from multifold.scores import shorten
 from multifold.types import SIDES, Features, Metric, Side, Vectors
 
+if TYPE_CHECKING:
+    from multifold.bundle.point_groups import PointSpec
+
 FORMAT = 1
 DESCRIPTION_FILE = "bundle.json"
 REQUIRED_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
-VECTOR_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json")
+POINTS_FILE, TOGETHER_FILE = "points.onnx", "views.onnx"  # optional towers of shapes
+VECTOR_FILES = (
+    "image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json", POINTS_FILE, TOGETHER_FILE,
+)  # fmt: skip
 POOL_FILE = "pool.json"
 READER_FOLDER = "reader"
 READER_PARTS = (*READER_FILES, ORIGIN_FILE)
@@ -110,6 +116,7 @@ class Bundle:
     calibration: Mapping[str, Any] = field(default_factory=dict)
     serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
     prefixes: tuple[int, ...] = ()  # lengths to which index vectors may be cut, where it was trained so
+    points: "PointSpec | None" = None  # how surfaces are sampled, where it has a point tower
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
 
     def __post_init__(self) -> None:
@@ -130,7 +137,8 @@ class Bundle:
         own = {n: h for n, h in self.files.items() if not n.startswith(f"{READER_FOLDER}/")}
         graphs = {n: h for n, h in own.items() if n in VECTOR_FILES or n.endswith(".data")}
         rootless = replace(self, geometry=replace(self.geometry, root=None))  # it decides no vector
-        deciding = {k: asdict(getattr(rootless, k)) for k in ("geometry", "image", "text", "views")}
+        parts = ("geometry", "image", "text", "views", *(("points",) if self.points else ()))
+        deciding = {k: asdict(getattr(rootless, k)) for k in parts}
         return _digest({**deciding, "variant": self.variant, "files": graphs})
 
     @property
@@ -253,6 +261,8 @@ def _check_files(bundle: Bundle) -> None:
     missing = [name for name in REQUIRED_FILES if name not in bundle.files]
     if missing:
         raise BundleError(f"bundle {bundle.name} lists no {missing[0]}")
+    if bundle.has(POINTS_FILE) is (bundle.points is None):
+        raise BundleError(f"bundle {bundle.name} needs both {POINTS_FILE} and how points are sampled")
     for name, expected in bundle.files.items():
         own = name.removeprefix(f"{READER_FOLDER}/")
         if own in ("", "..") or Path(own).name != own:
@@ -274,8 +284,15 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
         serves=raw.get("serves", {}),  # only of variants
         prefixes=tuple(raw.get("prefixes", ())),
+        points=_point_spec(raw["points"]) if "points" in raw else None,
         **{key: raw[key] for key in plain},
     )
+
+
+def _point_spec(raw: Mapping[str, Any]) -> "PointSpec":
+    from multifold.bundle.point_groups import PointSpec  # most bundles have no points
+
+    return PointSpec(**raw)
 
 
 def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,7 +300,7 @@ def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
-    left_out = {"folder", *(name for name in ("serves", "prefixes") if not getattr(bundle, name))}
+    left_out = {"folder", *(name for name in ("serves", "prefixes", "points") if not getattr(bundle, name))}
     return {name: value for name, value in asdict(bundle).items() if name not in left_out}
 
 

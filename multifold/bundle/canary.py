@@ -3,7 +3,7 @@
 They catch what hashes cannot: another library version that resizes, tokenizes or computes differently.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -31,6 +31,8 @@ class CanaryAnswers:
     text_features: Float32[np.ndarray, "q n"]
     image_features: Float32[np.ndarray, "g n"]
     scores: Float32[np.ndarray, "q g"]
+    point_features: Float32[np.ndarray, "c n"] | None = None  # where there is a point tower
+    together_features: Float32[np.ndarray, "1 n"] | None = None  # all pictures as views of one thing
 
 
 def open_encoder(folder: Path, threads: int = 0) -> Encoder:
@@ -47,14 +49,31 @@ def compute_answers(encoder: Encoder, texts: list[str], pictures: list[np.ndarra
     text_features, image_features = encoder.texts(texts).features, encoder.pixels(squares)
     queries = apply_signs(encoder.vectors(text_features), encoder.query_signs)
     scores = index_scores(queries, encoder.vectors(image_features), encoder.metric)
-    return CanaryAnswers(encoder.tokenizer(texts).ids, squares, text_features, image_features, scores)
+    plain = CanaryAnswers(encoder.tokenizer(texts).ids, squares, text_features, image_features, scores)
+    spec = encoder.bundle.points
+    return replace(
+        plain,
+        point_features=None if spec is None else encoder.points(made_clouds(spec.points)),
+        together_features=encoder.together(image_features)[None] if encoder.reads_together else None,
+    )
+
+
+def made_clouds(points: int) -> list[Float32[np.ndarray, "p 9"]]:
+    """A cube and a flat cloud of so many points with normals and colours, the same on every machine."""
+    steps = 2 * np.arange(3, 12, dtype=np.uint64) * 0x9E3779B1 | np.uint64(1)  # one step for each column
+    turns = np.arange(1, points + 1, dtype=np.uint64)[:, None] * steps % (1 << 32) >> 24
+    cube = (turns.astype(np.float32) - 128) / 256
+    cube[:, 6:] += 0.5  # colours
+    flat = cube * np.array([1, 0.25, *[1] * 7], np.float32)
+    return [cube, flat]
 
 
 def record(encoder: Encoder, texts: list[str], pictures: list[np.ndarray]) -> None:
     """Store the canaries with this encoder's answers in its bundle's folder."""
     answers = compute_answers(encoder, texts, pictures)
     arrays: dict[str, Any] = {f"picture_{i}": picture for i, picture in enumerate(pictures)}
-    np.savez_compressed(encoder.bundle.path(CANARY_FILE), texts=np.array(texts), **arrays, **vars(answers))
+    arrays |= {name: value for name, value in vars(answers).items() if value is not None}
+    np.savez_compressed(encoder.bundle.path(CANARY_FILE), texts=np.array(texts), **arrays)
 
 
 def check(encoder: Encoder) -> None:
@@ -75,8 +94,12 @@ def check(encoder: Encoder) -> None:
     same_shape = answers.pixels.shape == expected.pixels.shape
     if not same_shape or np.abs(answers.pixels.astype(np.int16) - expected.pixels).max() > 1:
         _refuse(encoder, "image preprocessing", "its pixels")
-    for tower in ("text", "image"):
+    for tower in ("text", "image", "point", "together"):
         features, wanted = (getattr(each, f"{tower}_features") for each in (answers, expected))
+        if features is None:
+            continue
+        if wanted is None:
+            raise BundleError(f"bundle {encoder.bundle.name} has no canaries of its {tower} tower")
         _check_features(encoder, f"{tower} tower", features, wanted, tolerance)
     _check_scores(encoder, answers.scores, expected.scores, tolerance)
 
@@ -115,7 +138,9 @@ def read(path: Path) -> tuple[list[str], list[np.ndarray], CanaryAnswers]:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             pictures = [stored[f"picture_{i}"] for i in range(len(stored["pixels"]))]
-            answers = {name: stored[name] for name in CanaryAnswers.__dataclass_fields__}
+            optional = ("point_features", "together_features")
+            names = [name for name in CanaryAnswers.__dataclass_fields__ if name not in optional]
+            answers = {name: stored[name] for name in (*names, *(one for one in optional if one in stored))}
             return [str(text) for text in stored["texts"]], pictures, CanaryAnswers(**answers)
     except (AttributeError, BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
         raise BundleError(f"{path} holds no canaries: {error}") from error

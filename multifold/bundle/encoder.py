@@ -1,20 +1,21 @@
 """ONNX Runtime sessions of a bundle: from texts or pictures to features, and from features to index vectors.
 
-Two graphs are optional: `rescore.onnx` orders candidates where no index can search exactly, and `entail.onnx`
-computes how far a specific feature lies outside the cone of a general one.
+Some graphs are optional: `rescore.onnx` orders candidates where no index can search exactly. `entail.onnx`
+computes how far a specific feature lies outside the cone of a general one. `points.onnx` reads points of a
+surface, grouped outside of it, and `views.onnx` the features of an item's views together.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float32
 from PIL.Image import Image
 
 from multifold.bundle import calibration
-from multifold.bundle.bundle import Bundle, BundleError
+from multifold.bundle.bundle import POINTS_FILE, TOGETHER_FILE, Bundle, BundleError
 from multifold.bundle.preprocess import pixels
 from multifold.bundle.text_reader import TextReader, open_text_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
@@ -27,6 +28,7 @@ with needs_extra("cpu"):
 
 BATCH = 64  # pictures or texts that are in memory at once
 SMALLEST_BATCH = 8  # fewer at a time cost more each
+PointGroups: TypeAlias = Float32[np.ndarray, "b g k c"]
 CPU_PROVIDER = "CPUExecutionProvider"
 PREFERRED_PROVIDERS = ("CUDAExecutionProvider", CPU_PROVIDER)
 
@@ -56,6 +58,9 @@ class Encoder:
         entail = ("entail.onnx", "general", "specific", "k")
         self._rescore = self.session(*rescore) if bundle.has(rescore[0]) else None
         self._entail = self.session(*entail) if bundle.has(entail[0]) else None
+        self._points = self.session(POINTS_FILE, "groups") if bundle.points else None
+        self._together = self.session(TOGETHER_FILE, "views") if bundle.has(TOGETHER_FILE) else None
+        self.reads_together = self._together is not None  # whether views have a feature together
         self.entails = self._entail is not None  # whether general features hold special ones in cones
         self.rescores = self._rescore is not None  # whether hits of an index are to be ordered by `rescore`
         # how many may ask side by side until all cores are busy
@@ -87,6 +92,31 @@ class Encoder:
         parts = [self._image.run(None, {"pixels": part})[0] for part in self._batches(batch)]
         return self._joined(parts)
 
+    def points(self, samples: Sequence[Float32[np.ndarray, "p 9"]]) -> Features:
+        """Features of samples of surfaces: rows of position, normal and colour."""
+        spec = self.bundle.points
+        if spec is None:
+            raise self._lacks("has no point tower")
+        from multifold.bundle.point_groups import group_points  # most bundles have no points
+
+        batches = self._batches(samples)
+        return self._joined(
+            self.grouped_points(np.stack([group_points(one, spec) for one in batch])) for batch in batches
+        )
+
+    def grouped_points(self, groups: PointGroups) -> Features:
+        """Features of points that are grouped already."""
+        if self._points is None:
+            raise self._lacks("has no point tower")
+        return self._joined(self._points.run(None, {"groups": part})[0] for part in self._batches(groups))
+
+    def together(self, views: Features) -> Feature:
+        """The feature of one item's views, read together from theirs."""
+        if self._together is None:
+            raise self._lacks("reads no views together")
+        feature: Feature = self._together.run(None, {"views": views[None]})[0][0]
+        return feature
+
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
         vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
@@ -114,7 +144,7 @@ class Encoder:
         none = np.empty((0, self.bundle.geometry.feature_dim), np.float32)
         return np.concatenate([*parts] or [none])  # the graphs of a draft may be wider than it states
 
-    def _batches(self, values: Sequence[Any] | PixelBatch) -> Iterator[Any]:
+    def _batches(self, values: Sequence[Any] | PixelBatch | PointGroups) -> Iterator[Any]:
         size = max(SMALLEST_BATCH, BATCH // self.lanes)
         for start in range(0, len(values), size):
             yield values[start : start + size]

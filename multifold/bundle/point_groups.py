@@ -26,6 +26,14 @@ class PointSpec:
     colors: bool = True  # whether it has its colour
     middle: Literal["box", "mean"] = "box"  # what lies at the origin: the middle of the box, or of the points
     seed: int = 0  # of the sample
+    sampler: str = "points-1"  # the rules by which points are drawn
+
+    def __post_init__(self) -> None:
+        if self.middle not in ("box", "mean"):
+            raise ValueError(f"no such middle of points: {self.middle!r}")
+        if not 0 < self.groups <= self.points or self.neighbours < 1 or not self.radius > 0:
+            asked = f"{self.points} points in {self.groups} groups of {self.neighbours}"
+            raise ValueError(f"no such way to group points: {asked} within {self.radius}")
 
     @property
     def columns(self) -> int:

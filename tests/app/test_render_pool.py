@@ -12,8 +12,8 @@ import pytest
 from app.concurrency.pools import LARGE_MESH, RenderPool
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError
-from renderers.messages import RenderRequest
-from renderers.sandbox import RenderedMesh, RenderLane, Sandbox
+from renderers.messages import RenderedMesh, RenderRequest
+from renderers.sandbox import RenderLane, Sandbox
 from tests.waiting import PATIENCE, wait_for
 
 DRAWN = RenderedMesh(np.zeros((1, 8, 8, 3), np.uint8), "y", "", ())

@@ -10,7 +10,8 @@ import pytest
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError, MeshLimits
 from renderers.mesh.load import load_model
-from renderers.sandbox import RenderedMesh, Sandbox, Worker
+from renderers.messages import RenderedMesh
+from renderers.sandbox import Sandbox, Worker
 from tests.renderers import made
 from tests.renderers.glb import Glb, unlit
 from tests.renderers.hostile.crafted import CANARY, Case, crafted, paths

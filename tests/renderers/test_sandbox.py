@@ -17,9 +17,9 @@ from multifold.errors import MultifoldError
 from renderers import cameras, sandbox
 from renderers.contracts import MeshError
 from renderers.mesh.load import load_model
-from renderers.messages import RenderRequest, SandboxClosedError
+from renderers.messages import RenderedMesh, RenderRequest, SandboxClosedError
 from renderers.raster.renderer import SoftwareRenderer
-from renderers.sandbox import RenderedMesh, Sandbox, Worker
+from renderers.sandbox import Sandbox, Worker
 from tests.renderers.glb import Glb, unlit
 from tests.waiting import PATIENCE
 

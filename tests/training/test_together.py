@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"together": {"blocks": 1, "heads": 2}, "loss": {"agg_image": 1.0}}, "reads no views together"),
+        ({"together": {"last": 1}, "loss": {"agg_image": 1.0}}, "and not by .together. last"),
         ({"points": {"points": 64}, "loss": {"agg_image": 0.0, "text_points": 1.0}}, "by their points alone"),
     ],
 )

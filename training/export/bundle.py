@@ -17,11 +17,13 @@ from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from training import prepare
 from training.checkpoint import Checkpoint
+from training.data.points import ItemPoints
 from training.data.views import ItemViews
 from training.export.graphs import check_parity, write_graphs
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
-from training.retrieval.features import HeldOutFeatures
+from training.retrieval.features import HeldOutFeatures, make_bank
+from training.towers import point_spec
 
 CANARY_COUNT = 8
 PROBE_COUNT = 256
@@ -34,8 +36,8 @@ ODD_TEXTS = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " *
 
 def _refuse_unserved(checkpoint: Checkpoint) -> None:
     """Raise where a bundle would search by what was not trained."""
-    if checkpoint.recipe.together.on:
-        raise MultifoldError("a bundle reads no views together, and their mean was not trained")
+    if checkpoint.recipe.together.last:
+        raise MultifoldError("a bundle reads views together from their features, and not by [together] last")
     if not checkpoint.recipe.loss.sees:
         raise MultifoldError("this model knows shapes by their points alone, and a bundle sees views")
 
@@ -49,16 +51,18 @@ def export_bundle(
     rival: RivalEncoder | None = None,
     force: bool = False,
     points: bool = True,
+    groups: ItemPoints | None = None,
 ) -> Bundle:
     """Write a bundle, its report measured on the given held-out items; clouds bring graphs of their points.
 
+    With the `groups` of the items' points it is measured by these, too.
     None is written that fails parity, or that finds less than its rival unless it is forced.
     """
     _refuse_unserved(checkpoint)
     with stage_bundle(folder) as aside:
         (aside / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
         draft = _draft(checkpoint, aside, provenance)
-        write_graphs(checkpoint.model, draft.image, draft.text, aside, points)
+        write_graphs(checkpoint.model, draft.image, draft.text, aside, points, draft.points)
         draft = replace(draft, files=bundles.hash_files(aside))
         encoder = Encoder(draft)
         check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
@@ -67,6 +71,7 @@ def export_bundle(
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
         lengths = directions.report_prefixes(encoder, observed, draft.prefixes)
+        numbers = {**numbers, **other_forms(encoder, observed, groups)}
         report = bundle_report(draft, numbers, lengths)
         if rival is not None:
             differences = comparison.compare_recalls(
@@ -110,7 +115,27 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
         prefixes=recipe.loss.nested,
+        points=None if recipe.points is None else point_spec(recipe.points),
     )
+
+
+def other_forms(
+    encoder: Encoder, observed: HeldOutFeatures, groups: ItemPoints | None
+) -> dict[str, Mapping[str, Any]]:
+    """What finds shapes by their points, and by views that are read together, as far as the encoder can."""
+    forms: dict[str, np.ndarray] = {}
+    if groups is not None:
+        forms["text_to_points"] = encoder.grouped_points(groups)
+    if encoder.reads_together:
+        views = np.split(observed.shape.features, observed.shape.starts[1:])
+        forms["text_to_views_together"] = np.stack([encoder.together(of_item) for of_item in views])
+    banks = {name: make_bank(features, [1] * len(features)) for name, features in forms.items()}
+    return {
+        name: directions.numbers(
+            directions.direction(encoder, replace(observed, shape=bank), "text_to_shape", "mean")
+        )
+        for name, bank in banks.items()
+    }
 
 
 def _write_canaries(encoder: Encoder, views: ItemViews, captions: Sequence[Sequence[str]]) -> None:

@@ -12,7 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from multifold.analysis.explanation import Explainer
+from multifold.bundle.bundle import POINTS_FILE, TOGETHER_FILE
+from multifold.bundle.canary import made_clouds
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.point_groups import PointSpec, group_points
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError
@@ -44,9 +47,17 @@ class _Method(nn.Module):
 
 
 def write_graphs(
-    model: TwoTowerModel, image: ImageSpec, text: TextSpec, folder: Path, points: bool = True
+    model: TwoTowerModel,
+    image: ImageSpec,
+    text: TextSpec,
+    folder: Path,
+    points: bool = True,
+    grouped: PointSpec | None = None,
 ) -> None:
-    """The towers' graphs, those of each point's share in a cloud, and the geometry's."""
+    """The towers' graphs, those of each point's share in a cloud, and the geometry's.
+
+    A point tower reads points that are `grouped` so.
+    """
     rows, length = {0: _dim("batch", 2**12)}, {1: _dim("length", text.context)}
     dynamic = text.length == "dynamic"
     pixels = {"pixels": torch.zeros(2, image.size, image.size, 3, dtype=torch.uint8)}
@@ -59,7 +70,20 @@ def write_graphs(
             write_graph(tower, "points", example, [rows], path)
             shared = share_weights(onnx.load(path), folder / f"{side}.onnx")
             path.write_bytes(shared.SerializeToString())
+    if model.points is not None:
+        assert grouped is not None
+        write_points(model.points, grouped, folder)
+    if model.together is not None:
+        views = {"views": torch.zeros(2, 3, model.geometry.feature_dim)}
+        sizes = [rows | {1: _dim("views", 64)}]
+        write_graph(model.together, "of_items", views, sizes, folder / TOGETHER_FILE)
     write_geometry(model.geometry, folder)
+
+
+def write_points(tower: nn.Module, spec: PointSpec, folder: Path) -> None:
+    """The graph of a point tower, which reads points in groups."""
+    groups = {"groups": torch.zeros(2, spec.groups, spec.neighbours, spec.columns)}
+    write_graph(tower, "forward", groups, [{0: _dim("batch", 2**12)}], folder / POINTS_FILE)
 
 
 def write_geometry(geometry: Geometry, folder: Path) -> None:
@@ -114,11 +138,28 @@ def check_parity(model: TwoTowerModel, encoder: Encoder, pixels: np.ndarray, tex
         _difference("text.onnx", captions, encoder.texts(texts).features),
         check_geometry(model.geometry, encoder, captions, images),
     ]
+    if model.points is not None:
+        differences.append(check_points(model.points, encoder))
+    if model.together is not None:
+        with torch.inference_mode():
+            together = model.together.of_items(images[None])[0]
+        theirs = encoder.together(encoder.pixels(pixels))
+        differences.append(_difference(TOGETHER_FILE, together, theirs))
     if encoder.bundle.has("points_image.onnx"):
         explainer = Explainer(encoder)
         differences.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))
         differences.append(_difference("points_text.onnx", captions, explainer.points("text", tokens).sum(1)))
     return max(differences)
+
+
+@torch.inference_mode()
+def check_points(tower: nn.Module, encoder: Encoder) -> float:
+    """The same for a point tower, on clouds of points; grouping is part of what is compared."""
+    spec = encoder.bundle.points
+    assert spec is not None
+    clouds = made_clouds(spec.points)
+    ours = tower(torch.from_numpy(np.stack([group_points(one, spec) for one in clouds])))
+    return _difference(POINTS_FILE, ours, encoder.points(clouds))
 
 
 @torch.inference_mode()

@@ -52,7 +52,10 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
-    bundle = export_bundle(trained, views, captions, args.bundle, provenance, rival, args.force, explained)
+    groups = None if recipe.points is None else prepare.points(recipe, items, args.cache)
+    bundle = export_bundle(
+        trained, views, captions, args.bundle, provenance, rival, args.force, explained, groups
+    )
     bundle = equip_bundle(bundle, pool, explained)
     origin_of_curves = {"data": data_hash, "split": recipe.data.test_split, "items": len(items)}
     return calibrate.calibrate_bundle(bundle.folder, items, args.cache, **origin_of_curves)

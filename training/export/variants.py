@@ -78,7 +78,7 @@ def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
     """The original's files, its towers converted; graphs of explanations read the original's weights."""
     converted = (*TOWERS, *(f"{name}.data" for name in TOWERS), "report.md", "probe.npz", canary.CANARY_FILE)
     for name in original.files:
-        if name not in converted and not name.startswith(("explain", "points")):
+        if name not in converted and not name.startswith(("explain", "points_")):
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(original.path(name), folder / name)
     for name in TOWERS:

@@ -20,6 +20,11 @@ class SetEncoder(nn.Module):
         nn.init.zeros_(self.add.weight)
         nn.init.zeros_(self.add.bias)
 
+    def of_items(self, views: Float[Tensor, "i v n"]) -> Float[Tensor, "i n"]:
+        """The same for items of as many views each."""
+        together: Tensor = views.mean(1) + self.add(self.after(self.blocks(self.before(views))).mean(1))
+        return together
+
     def forward(self, features: Float[Tensor, "b n"], of: Int64[Tensor, " b"]) -> Float[Tensor, "i n"]:
         """One feature for each item; `of` numbers the items from 0, each view's own."""
         count = int(of.max()) + 1

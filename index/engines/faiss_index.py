@@ -239,16 +239,16 @@ class FaissIndex:
         ]
 
     def effort_within(
-        self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None
+        self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None, scan_share: int
     ) -> int | None:
-        """Up to the last cell whose rows need no larger cosine to be nearer; None: scoring all is cheaper."""
+        """Up to the last cell whose rows need no larger cosine to be nearer; None: all rows are scored."""
         if self.cells is None or cosine is None:
             return None
         nearest = self.cells.nearest(queries, self.cells.count)
         centres, rows = nearest.distances, self.reduction.distances(nearest.factors, last)[:, None]
         needed = (centres + self.radius - rows) / (2 * np.sqrt(np.abs(centres) * self.radius) + SMALL)
         effort = int(np.flatnonzero((needed <= cosine).any(axis=0)).max(initial=0)) + 1
-        return effort if effort * SCAN_SHARE <= self.cells.count else None
+        return effort if effort * scan_share <= self.cells.count else None
 
     def cosines(self) -> list[float]:
         """How far to look for what answers that are not sure may have missed, rising."""
@@ -321,8 +321,12 @@ def build_index(
     index = _empty(type, reduction.width)
     cells = faiss.try_extract_index_ivf(index)
     learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
-    sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
-    index.train(reduction.gallery(view.take(np.sort(sample))))
+    sample = np.sort(np.random.default_rng(0).permutation(len(view.ids))[:learned])
+    reduced = np.empty((len(sample), reduction.width), np.float32)
+    for start in range(0, len(sample), PIECE):  # no second copy of it all
+        reduced[start : start + PIECE] = reduction.gallery(view.take(sample[start : start + PIECE]))
+    index.train(reduced)
+    del reduced
     shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
     _fill(index, reduction, view, stopped)
     index = faiss_library.to_gpu(index) if on_gpu else index

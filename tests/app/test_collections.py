@@ -66,6 +66,18 @@ def client(mall: House) -> Iterator[Client]:
                 opened.drop_collection(one.name)
 
 
+def test_a_collection_says_what_its_index_keeps_in_memory(client: Client) -> None:
+    wanted = {name: client.create_collection(name, memory=name).index for name in ("codes", "resident")}
+    assert {name: index.memory for name, index in wanted.items()} == {
+        "codes": "codes",
+        "resident": "resident",
+    }
+    with pytest.raises(ServiceError, match="memory"):
+        client.create_collection("wrong", memory="disk")
+    assert client.wait(client.reindex("codes", memory="resident").id, 0.05).state == "done"
+    assert {one.name: one.index.memory for one in client.collections()}["codes"] == "resident"
+
+
 def test_each_collection_has_its_own_items(client: Client) -> None:
     client.create_collection("chairs", index="Flat", device="cpu", recall=0.9)
     chairs = client.collection("chairs")

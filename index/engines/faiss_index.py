@@ -239,16 +239,16 @@ class FaissIndex:
         ]
 
     def effort_within(
-        self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None, scan_share: int
+        self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None
     ) -> int | None:
-        """Up to the last cell whose rows need no larger cosine to be nearer; None: all rows are scored."""
+        """Up to the last cell whose rows need no larger cosine to be nearer; None: scoring all is cheaper."""
         if self.cells is None or cosine is None:
             return None
         nearest = self.cells.nearest(queries, self.cells.count)
         centres, rows = nearest.distances, self.reduction.distances(nearest.factors, last)[:, None]
         needed = (centres + self.radius - rows) / (2 * np.sqrt(np.abs(centres) * self.radius) + SMALL)
         effort = int(np.flatnonzero((needed <= cosine).any(axis=0)).max(initial=0)) + 1
-        return effort if effort * scan_share <= self.cells.count else None
+        return effort if effort * SCAN_SHARE <= self.cells.count else None
 
     def cosines(self) -> list[float]:
         """How far to look for what answers that are not sure may have missed, rising."""

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from index.contracts import NO_ROW, Ids, RowRankings
 from index.engines import exact_engine, file_search
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import SCAN_SHARE, FaissIndex, IndexStart, SearchSetting
+from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
 from multifold.types import Metric, Vectors
 
 UNBUILT = 0.0  # the target of rows that wait for their index
@@ -139,8 +139,7 @@ class Segment:
     ) -> RowRankings:
         """Search all cells that could well hold a row that scores more than the last one that was found."""
         assert self.ann is not None
-        scan_share = SCAN_SHARE if self.rows.file is None else 1  # codes are read faster than a file
-        effort = self.ann.effort_within(queries, last, how.cosine, scan_share)
+        effort = self.ann.effort_within(queries, last, how.cosine)
         if effort is None:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         wide = replace(how, effort=max(effort, how.effort), doubt=None)

@@ -23,6 +23,12 @@ def cores() -> int:
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
+def openmp_threads() -> int:
+    """How many threads may compute side by side: all cores, or fewer where OpenMP may use fewer."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores(), int(wanted)) if wanted.isdigit() and int(wanted) else cores()
+
+
 def memory_limit(files: Iterable[str] = CGROUP_LIMITS) -> int:
     """How many bytes of memory this process may use: those of the machine, or fewer in a container."""
     least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -33,6 +33,30 @@ def sphere_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSe
     return VectorSet(*map(unit_vectors, _features(rows, dim, queries, seed)))
 
 
+class StreamedVectors:
+    """Unit vectors as those of `sphere_vectors`, too many to hold: any block of them, and queries."""
+
+    def __init__(self, dim: int, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self._centres = rng.standard_normal((CLUSTERS, dim), np.float32)
+        self._gap = np.float32(GAP) * rng.standard_normal(dim, np.float32)
+        self._weights = rng.dirichlet(np.full(CLUSTERS, 0.5))
+
+    def rows(self, first: int, count: int) -> Vectors:
+        """Rows from a place on."""
+        return self._near([0, first], count, SPREAD, 0.0)
+
+    def queries(self, number: int, count: int) -> Vectors:
+        """The queries of a number, as of another side."""
+        return self._near([1, number], count, BLUR, 1.0)
+
+    def _near(self, seed: list[int], count: int, blur: float, shift: float) -> Vectors:
+        rng = np.random.default_rng(seed)
+        noise = np.float32(blur) * rng.standard_normal((count, self._centres.shape[1]), np.float32)
+        homes = self._centres[rng.choice(CLUSTERS, count, p=self._weights)]
+        return unit_vectors(homes + noise + np.float32(shift) * self._gap)
+
+
 def surface_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
     """Unit vectors anywhere on a smooth surface of a few dimensions; queries are of the same kind."""
     rng = np.random.default_rng(seed)

@@ -4,24 +4,38 @@
 
 Features are generated: every item is near one of many centres, its observations near the item, and captions
 are shifted from views. An existing full folder is only searched. Times are wall time.
+
+    multifold bench largest --rows 1000000 --dim 512 --megabytes 500 --data FOLDER
+
+This is one index without a store, with codes in memory, in processes that together may use so much memory
+(a cgroup, which needs root): filled, opened cold, searched while rows arrive, killed, opened again.
 """
 
 import argparse
+import multiprocessing
+import os
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from benches.reporting import quantiles, time_calls
+from benches.index.generated_vectors import PROBES, StreamedVectors
+from benches.reporting import head, quantiles, row, time_calls
 from index.collection import Collection
-from index.contracts import AUTO, CollectionLocation, IndexPlan
+from index.contracts import AUTO, CollectionLocation, Ids, IndexPlan
+from index.engines.faiss_engine import FaissEngine
 from index.maintenance.stats import collect_stats
 from index.plain_space import PlainSpace
 from index.store.filters import Filter, parse_filter
+from multifold.errors import MultifoldError
 from multifold.types import Features, Item, Observation, Pooling, Query
 
 CENTRES = 4096
@@ -43,13 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--type", default=AUTO, help="of the index: auto or a FAISS factory string")
     parser.add_argument("--data", type=Path, help="a folder to keep, default: one that is thrown away")
+    parser.add_argument("--rows", type=int, help="measure one index of so many rows with codes in memory")
+    parser.add_argument("--megabytes", type=int, help="of memory that --rows may use, default: no limit")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fill it, then open it and use it, a line as soon as it is known."""
     with tempfile.TemporaryDirectory(prefix="multifold-largest-") as aside:
         folder = args.data or Path(aside) / "collection"
-        for line in measure_largest(args, folder, Path(aside)):
+        lines = measure_rows(args, folder) if args.rows else measure_largest(args, folder, Path(aside))
+        for line in lines:
             tqdm.write(line)
     return 0
 
@@ -187,3 +204,184 @@ def _changes(collection: Collection, world: GeneratedCollection, items: int) -> 
 
 def _seconds(start: float) -> str:
     return f"{time.perf_counter() - start:,.1f} s"
+
+
+BLOCK = 8192  # rows that are generated at once
+LIMIT = 10
+ASKED = 256  # queries, of which the first are asked cold
+COLD = 128
+SHARES = (1, 2, 20, 1000)  # of so many rows a filter allows one
+CLIENTS = (1, 8)
+ARRIVING, PAUSE = 256, 0.25  # rows that arrive together, and seconds between
+GROUP = Path("/sys/fs/cgroup/memory")
+
+
+class MemoryLimitError(MultifoldError):
+    """A limit of memory that cannot be set here."""
+
+
+def measure_rows(args: argparse.Namespace, folder: Path) -> Iterator[str]:
+    """Fill, open, search, kill and open again, each in a process of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _limited(args.megabytes):
+        yield f"{args.rows} rows of {args.dim}, in {args.megabytes or 'all'} MB.\n"
+        if not (folder / "rows").exists():
+            yield from _apart(_fill_rows, args, folder)
+        _forget_pages(folder)
+        yield from _apart(_use_rows, args, folder)
+        yield from _apart(_open_again, args, folder)
+
+
+def _apart(work: Callable[..., None], args: argparse.Namespace, folder: Path) -> Iterator[str]:
+    """The lines of a process; it is killed, without a warning, when it sends that it may be."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, args.rows, args.dim, args.type, folder))
+    process.start()
+    theirs.close()
+    try:
+        while (line := ours.recv()) is not None:
+            yield line
+    except EOFError:
+        process.join()
+        raise MemoryLimitError(f"The process ended early, with {process.exitcode}: memory ran out?") from None
+    process.kill()
+    process.join()
+
+
+def _fill_rows(told: Connection, rows: int, dim: int, type: str, folder: Path) -> None:  # noqa: A002
+    world, queries = StreamedVectors(dim), StreamedVectors(dim).queries(0, ASKED)
+    engine, begun = _engine(dim, type, folder), time.perf_counter()
+    best = {share: np.full((ASKED, LIMIT), -np.inf, np.float32) for share in SHARES}
+    with engine.filling():
+        for first in range(0, rows, BLOCK):
+            ids = np.arange(first, min(first + BLOCK, rows))
+            vectors = world.rows(first, len(ids))
+            engine.add(ids, vectors)
+            scores = queries @ vectors.T
+            for share, known in best.items():
+                both = np.concatenate([known, scores[:, ids % share == 0]], axis=1)
+                best[share] = -np.partition(-both, LIMIT - 1)[:, :LIMIT]
+    told.send(row("generated, answered exactly and written", _seconds(begun)))
+    begun = time.perf_counter()
+    engine.settle()
+    told.send(row("then sealed", _seconds(begun)))
+    engine.save(folder / "rows")
+    np.savez(folder / "truth.npz", **{str(share): known.min(axis=1) for share, known in best.items()})
+    for report in engine.reports():
+        told.send(f"\n{report}\n")
+    told.send(row("resident at most while filling", _status("VmHWM")))
+    engine.close()
+    told.send(None)
+
+
+def _use_rows(told: Connection, rows: int, dim: int, type: str, folder: Path) -> None:  # noqa: A002
+    engine, queries = _loaded(told, dim, type, folder), StreamedVectors(dim).queries(0, ASKED)
+    told.send(
+        "\n" + head("allowed", "clients", "queries/s", "p50", "p95", "recall@10", "rows, kB read a query")
+    )
+    told.send(_asked("all, cold", engine, queries[:COLD], 1, 1, folder))
+    told.send(_asked("all, once more", engine, queries[:COLD], 1, 1, folder))
+    for arriving in (False, True):
+        if arriving:  # until the kill
+            threading.Thread(target=_feed, args=(engine, StreamedVectors(dim), rows), daemon=True).start()
+        for share in SHARES:
+            for clients in CLIENTS:
+                name = f"{1 / share:.1%}{', rows arrive' if arriving else ''}"
+                told.send(_asked(name, engine, queries, share, clients, folder))
+        told.send(row("resident, without files", _status("RssAnon")))
+    told.send(row("rows that arrived", engine.count() - rows))
+    told.send(None)
+    time.sleep(60)  # the kill comes first
+
+
+def _open_again(told: Connection, _: int, dim: int, type: str, folder: Path) -> None:  # noqa: A002
+    told.send("\nAfter a kill:\n")
+    engine = _loaded(told, dim, type, folder)
+    told.send(_asked("all", engine, StreamedVectors(dim).queries(0, ASKED), 1, 1, folder))
+    told.send(None)
+
+
+def _feed(engine: FaissEngine, world: StreamedVectors, first: int) -> None:
+    while True:
+        time.sleep(PAUSE)
+        engine.add(np.arange(first, first + ARRIVING), world.rows(first, ARRIVING))
+        first += ARRIVING
+
+
+def _loaded(told: Connection, dim: int, type: str, folder: Path) -> FaissEngine:  # noqa: A002
+    engine, begun = _engine(dim, type, folder), time.perf_counter()
+    engine.load(folder / "rows")
+    told.send(row("opened", _seconds(begun)))
+    told.send(row("resident, without files", _status("RssAnon")))
+    return engine
+
+
+def _engine(dim: int, type: str, folder: Path) -> FaissEngine:  # noqa: A002
+    probes, plan = StreamedVectors(dim).queries(1, PROBES), IndexPlan(type, "cpu", memory="codes")
+    return FaissEngine(dim, "ip", plan, ask=lambda count: probes[:count], home=folder)
+
+
+def _asked(name: str, engine: FaissEngine, queries: Features, share: int, clients: int, folder: Path) -> str:
+    """One line: every client asks for its part of the queries, one after the other."""
+    least = np.load(folder / "truth.npz")[str(share)][: len(queries), None]
+    allowed: Ids | None = None if share == 1 else np.arange(0, engine.count(), share)
+    scores, times = np.empty((len(queries), LIMIT), np.float32), np.empty(len(queries))
+
+    def ask(client: int) -> None:
+        for place in range(client, len(queries), clients):
+            start = time.perf_counter()
+            scores[place] = engine.search(queries[place : place + 1], LIMIT, allowed)[0][0]
+            times[place] = time.perf_counter() - start
+
+    before = engine.read_count.rows, engine.read_count.bytes
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(ask, range(clients)))
+    rate = len(queries) / (time.perf_counter() - begun)
+    read = (
+        (engine.read_count.rows - before[0]) / len(queries),
+        (engine.read_count.bytes - before[1]) / len(queries),
+    )
+    middle, late = np.percentile(times, [50, 95]) * 1e3
+    recall = np.mean(scores >= least - 1e-6)
+    figures = f"{rate:,.0f}", f"{middle:.2f} ms", f"{late:.2f} ms", f"{recall:.3f}"
+    return row(name, clients, *figures, f"{read[0]:,.0f}, {read[1] / 1e3:,.0f}")
+
+
+def _status(name: str) -> str:
+    """A figure of this process, in MB."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    (size,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return f"{int(size) / 1024:,.0f} MB"
+
+
+def _forget_pages(folder: Path) -> None:
+    """Nothing of these files is left in memory."""
+    for path in folder.iterdir():
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@contextmanager
+def _limited(megabytes: int | None) -> Iterator[None]:
+    """Processes that are started in the block may use so much memory together, with their pages of files."""
+    if megabytes is None:
+        yield
+        return
+    own, limit = (GROUP / f"multifold-{os.getpid()}", megabytes << 20)
+    try:
+        own.mkdir()
+        (own / "memory.limit_in_bytes").write_text(str(limit), encoding="ascii")
+        (own / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    except OSError as error:
+        raise MemoryLimitError(
+            f"{own} cannot be made: a limit needs root and cgroups of version 1."
+        ) from error
+    try:
+        yield
+    finally:
+        for process in (own / "cgroup.procs").read_text(encoding="ascii").split():
+            (GROUP / "cgroup.procs").write_text(process, encoding="ascii")
+        own.rmdir()

@@ -27,7 +27,7 @@ from index.engines.faiss_index import (
     SearchSetting,
 )
 from index.engines.faiss_library import faiss, reduction_for
-from index.engines.segments import RejectedType, Segment, SegmentReport, search_once
+from index.engines.segments import UNBUILT, RejectedType, Segment, SegmentReport, search_once
 from multifold.scores import apply_signs
 from multifold.types import SIDES, Aspect, Features, Metric, Side, Vector, Vectors
 
@@ -125,7 +125,12 @@ def secure_setting(
     steps = iter([*ann.cosines(), None])
     while not _reached(found, target):
         setting = replace(setting, doubt=np.inf, cosine=next(steps))
-        found = [truth.shares(truth.search(ann, setting)) for truth in truths]
+        found = [
+            np.ones(len(truth.queries))  # every row is scored: that is how the truth was found
+            if setting.cosine is None
+            else truth.shares(truth.search(ann, setting))
+            for truth in truths
+        ]
     if setting.doubt is not None:
         far, doubts = found, np.unique(np.concatenate(sureness))
         for doubt in doubts:
@@ -257,6 +262,13 @@ class SegmentBuilder:
         )
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Segment(rows, best, report)
+
+    def wait(self, rows: RowView) -> Segment:
+        """Rows that were filled in, each of which is scored until their index is built."""
+        size, apart = held_bytes(rows), float(FLOAT_BYTES * rows.vectors.shape[1])
+        return Segment(
+            rows, None, SegmentReport(FLAT, len(rows), UNBUILT, 0, "nothing", (), size, 0.0, (), apart)
+        )
 
     def hasten(self, rows: RowView, start: IndexStart | None) -> Segment:
         """Rows that wait to be sealed, with an index that is made quickly, measured by fewer probes."""

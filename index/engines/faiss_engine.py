@@ -7,17 +7,16 @@ together with smaller or rotten parts. Background threads do both (see segments.
 """
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -28,10 +27,10 @@ from index.engines.exact_engine import ExactEngine, RowView, join_rows, refuse_k
 from index.engines.faiss_index import BuildStopped, IndexStart, check_types
 from index.engines.faiss_library import faiss
 from index.engines.row_file import ReadCount
-from index.engines.saved_engines import SegmentFiles
-from index.engines.segments import Segment, SegmentReport
+from index.engines.saved_engines import SegmentFiles, SpooledRows
+from index.engines.segments import Segment, SegmentReport, segments_to_merge
 from index.engines.served_queries import Scores, ServedQueries
-from multifold.machine import cores, lower_thread_priority
+from multifold.machine import lower_thread_priority, openmp_threads
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
@@ -41,9 +40,7 @@ COLD = 60.0  # seconds in which files that were opened are not read as a whole, 
 FIRST_INDEX, SEAL, RETUNE = "haste", "seal", "retune"
 Make: TypeAlias = Callable[[RowView, IndexStart | None], Segment]
 Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
-
-
-BATCH = 256  # queries at most
+BATCH = 256  # queries of one search at most
 
 
 @dataclass(eq=False)
@@ -118,19 +115,6 @@ class SearchBatcher:
         return chosen
 
 
-TIER = 4  # a sealed part joins a merge that has a quarter of its rows
-DEAD_SHARE = 4  # and so does one of whose rows a quarter is dead
-
-
-def segments_to_merge(parts: Sequence[Segment], seal_at: int) -> list[Segment]:
-    """The parts to merge now: loose rows if they are enough, and beside them small or rotten sealed parts."""
-    loose = [part for part in parts if part.report is None]
-    size = sum(len(part.rows) for part in loose)
-    rotten = [part for part in parts if part.report and part.rows.dead * DEAD_SHARE > len(part.rows.ids)]
-    enough = size >= seal_at or rotten
-    return segments.with_similar(loose + rotten, parts, TIER) if enough else []
-
-
 class FaissEngine:
     """Neighbours by index score, found by any FAISS type at the recall that the plan asks for."""
 
@@ -151,25 +135,41 @@ class FaissEngine:
         self._apart = apart or (lambda: self._plan.memory == CODES)  # whether vectors are kept in files now
         self._files = SegmentFiles(metric, dim, self._plan.device, home)
         self._closing = threading.Event()
-        threads, stopped = max(1, _threads() - 1), self._closing.is_set
+        cores, stopped = openmp_threads(), self._closing.is_set
         self._ask = ask
-        self._builder = SegmentBuilder(metric, self._plan, self._probes, signs, threads, stopped)
-        self._batcher = SearchBatcher(self._search_lane, lanes=1 if on_gpu else _threads(), cores=_threads())
+        self._builder = SegmentBuilder(metric, self._plan, self._probes, signs, max(1, cores - 1), stopped)
+        self._batcher = SearchBatcher(self._search_lane, 1 if on_gpu else cores, cores)
         self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
         self._workers.submit(exact_engine.load_compiled)  # loaded before the first search needs it
         self._changing = threading.Lock()
         self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
         self.parts: tuple[Segment, ...] = ()  # what is searched now, the fresh part last
         self.seals = 0
+        self._filling, self._spool = False, cast(SpooledRows | None, None)
         self._start_fresh([])
 
     def add(self, ids: PairedIds, vectors: Vectors) -> None:
         """Add rows; an id that is already there is an error, and nothing is added."""
         with self._changing:
             refuse_known(np.sort(ids), *(part.rows for part in self.parts))
+            if self._spool or (self._filling and self._goes_to_file(self.count())):
+                self._spool = self._spool or self._files.spool()
+                self._spool.add(ids, vectors)
+                return
             self._fresh.add(ids, vectors)
             self._show(self._sealed)
             self._seal_if_due()
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Rows that are added in the block rise, and are searched after it; vectors go straight to files."""
+        self._filling = True
+        yield
+        with self._changing:
+            self._filling, spool, self._spool = False, self._spool, None
+            if spool is not None:
+                self._show([*self._sealed, self._files.keep(self._builder.wait(spool.finish()))])
+                self._seal_if_due()
 
     def remove(self, ids: Ids) -> None:
         """Remove rows; ids that are not there are ignored."""
@@ -335,17 +335,19 @@ class FaissEngine:
             self._start_fresh(list(self.parts))
             chosen = segments.segments_to_hasten(self._free())
             self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten, join=join_rows))
-        if self._runs(SEAL):
+        few = not self._sealed and self._fresh.count() < self._plan.seal_at
+        if few or self._runs(SEAL):
             return
         if self._fresh.count() and segments_to_merge([*self._free(), self.parts[-1]], self._plan.seal_at):
             self._start_fresh(list(self.parts))
         if chosen := segments_to_merge(self._free(), self._plan.seal_at):
-            join = self._files.joined if self._goes_to_file(chosen) else join_rows
+            rows = sum(len(part.rows) for part in chosen)
+            join = self._files.joined if self._goes_to_file(rows) else join_rows
             self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part, join=join))
 
-    def _goes_to_file(self, chosen: list[Segment]) -> bool:
-        """Whether vectors of these rows go to a file: not if they are so few that each search reads all."""
-        types = self._plan.ladder(sum(len(part.rows) for part in chosen), gpu=self._on_gpu)
+    def _goes_to_file(self, rows: int) -> bool:
+        """Whether vectors of so many rows go to a file: not if they are so few that each search reads all."""
+        types = self._plan.ladder(rows, gpu=self._on_gpu)
         return self._apart() and (types[0] != FLAT or self._plan.type == FLAT)
 
     def _free(self) -> list[Segment]:
@@ -382,7 +384,8 @@ class FaissEngine:
             start = segments.index_start(self._sealed, chosen, rows)
             return make(rows, start) if len(rows) else Segment(rows)
         except BaseException:
-            self._files.drop(rows)
+            if all(rows is not one for one in living):
+                self._files.drop(rows)
             raise
 
     def _sealed_part(self, rows: RowView, start: IndexStart | None) -> Segment:
@@ -392,9 +395,3 @@ class FaissEngine:
 def _exact(rows: RowView) -> ModuleType:
     """Where these rows are searched exactly."""
     return exact_engine if rows.file is None else file_search
-
-
-def _threads() -> int:
-    """How many threads may search at once: no more than OpenMP may use."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores(), int(wanted)) if wanted.isdigit() and int(wanted) else cores()

@@ -321,8 +321,12 @@ def build_index(
     index = _empty(type, reduction.width)
     cells = faiss.try_extract_index_ivf(index)
     learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
-    sample = np.random.default_rng(0).permutation(len(view.ids))[:learned]
-    index.train(reduction.gallery(view.take(np.sort(sample))))
+    sample = np.sort(np.random.default_rng(0).permutation(len(view.ids))[:learned])
+    reduced = np.empty((len(sample), reduction.width), np.float32)
+    for start in range(0, len(sample), PIECE):  # no second copy of it all
+        reduced[start : start + PIECE] = reduction.gallery(view.take(sample[start : start + PIECE]))
+    index.train(reduced)
+    del reduced
     shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
     _fill(index, reduction, view, stopped)
     index = faiss_library.to_gpu(index) if on_gpu else index

@@ -11,6 +11,7 @@ Graphs and cells work on L2. -‖q̂ - ĝ‖² ranks the rows as the index score
 For the inner product q̂ is brought to the length M, which changes no ranking and keeps float32 exact enough.
 Zeros fill both up to a multiple of 16, for which the vector units of every type are fastest."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -97,6 +98,38 @@ def is_on_gpu(index: Index) -> bool:
 def is_instance(index: Index, name: str) -> bool:
     """Whether an index is of a class that some builds of FAISS do not have."""
     return isinstance(index, getattr(faiss, name, ()))
+
+
+PIECE = 1 << 20  # bytes of an index on their way
+
+
+def write_index(index: Index, emit: Callable[[bytes], object]) -> None:
+    """Give the bytes of an index a piece at a time, the same each time; what `emit` raises is raised."""
+    failures: list[OSError] = []
+
+    def give(piece: bytes) -> None:
+        try:
+            if not failures:
+                emit(piece)
+        except OSError as error:  # which would not pass through FAISS
+            failures.append(error)
+
+    faiss.write_index(index, faiss.PyCallbackIOWriter(give, PIECE))
+    for failure in failures:
+        raise failure
+
+
+def read_index(data: memoryview) -> Index:
+    """The index that `write_index` wrote, read a piece at a time."""
+    place = 0
+
+    def take(size: int) -> bytes:
+        nonlocal place
+        piece = bytes(data[place : place + size])
+        place += len(piece)
+        return piece
+
+    return faiss.read_index(faiss.PyCallbackIOReader(take, PIECE))
 
 
 MULTIPLE = 16

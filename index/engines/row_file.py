@@ -12,9 +12,10 @@ import json
 import mmap
 import resource
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -29,6 +30,8 @@ Header: TypeAlias = dict[str, Any]
 DIGEST = hashlib.sha256().digest_size
 ALIGNED = 64
 IDS, FLOATS, BYTES, SUMS = "<i8", "<f4", "u1", "<u4"
+Emit: TypeAlias = Callable[[Any], object]  # takes some bytes
+StreamedBytes: TypeAlias = Callable[[Emit], None]  # too many to hold at once; gives the same each time
 
 
 def write_rows(
@@ -36,22 +39,37 @@ def write_rows(
     metric: Metric,
     ids: PairedIds,
     vectors: Float32[np.ndarray, "_ d"],  # none where they are in a file of their own
-    *others: np.ndarray,
+    *others: np.ndarray | StreamedBytes,
     **header: object,
 ) -> None:
     """Write rows and what belongs to them durably and all at once."""
     header = {"metric": metric, "rows": len(ids), "dim": vectors.shape[1], **header}
-    arrays = (ids, vectors, *others)
-    little = (np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for array in arrays)
-    blocks = [array.reshape(-1).view(np.uint8).data for array in little]
-    line = json.dumps({**header, "blocks": [len(block) for block in blocks]}).encode() + b"\n"
+    blocks = [one if callable(one) else partial(_give_array, one) for one in (ids, vectors, *others)]
+    sizes = [_size(block) for block in blocks]
+    line = json.dumps({**header, "blocks": sizes}).encode() + b"\n"
     digest = hashlib.sha256()
     with replace_file(path) as out:
-        for block in (memoryview(line), *blocks):
-            for piece in (block, bytes(-len(block) % ALIGNED)):
-                digest.update(piece)
-                out.write(piece)
+
+        def emit(piece: bytes | memoryview) -> None:
+            digest.update(piece)
+            out.write(piece)
+
+        emit(line + bytes(-len(line) % ALIGNED))
+        for block, size in zip(blocks, sizes, strict=True):
+            block(emit)
+            emit(bytes(-size % ALIGNED))
         out.write(digest.digest())
+
+
+def _give_array(array: np.ndarray, emit: Emit) -> None:
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    emit(little.reshape(-1).view(np.uint8).data)
+
+
+def _size(block: StreamedBytes) -> int:
+    sizes: list[int] = []
+    block(lambda piece: sizes.append(len(piece)))
+    return sum(sizes)
 
 
 def read_rows(path: Path, metric: Metric, dim: int, *others: str) -> tuple[Header, list[np.ndarray]]:
@@ -87,6 +105,7 @@ def _mapped(path: Path) -> memoryview:
 RowSums: TypeAlias = UInt32[np.ndarray, " g"]
 NEAR = 4  # pages between two rows that are read together
 EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
+COMPARED = 4096  # rows that are copied at once to compare them with their sums
 AVERAGED = 64  # reads, about, that `waiting` is a mean of
 ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
 
@@ -151,8 +170,10 @@ class VectorFile:
         waits, blocks = _disk_reads()
         if len(new):
             self._fetch(new)
-            if not np.array_equal(row_sums(self.vectors[new]), self.sums[new]):
-                raise RowsLostError(f"{self.path or 'a file of vectors'} is damaged: it is made again.")
+            for start in range(0, len(new), COMPARED):
+                some = new[start : start + COMPARED]
+                if not np.array_equal(row_sums(self.vectors[some]), self.sums[some]):
+                    raise RowsLostError(f"{self.path or 'a file of vectors'} is damaged: it is made again.")
             self.seen[new] = True
             waits = _disk_reads()[0]
         yield

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,14 +23,15 @@ import numpy as np
 
 from index.contracts import AUTO, Device, EngineKey, IndexEngine, IndexEngineError, IndexPlan, PairedIds
 from index.engines import faiss_library, segments
-from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows
+from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows, lengths
 from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
-from index.engines.faiss_library import L2Reduction, faiss
+from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
     BYTES,
     FLOATS,
     IDS,
     SUMS,
+    Emit,
     Header,
     ReadCount,
     VectorFile,
@@ -78,12 +80,12 @@ class JoinedOrder:
 
 def write_segment(path: Path, metric: Metric, part: Segment) -> None:
     """Write a sealed part durably and all at once, its dead rows too."""
-    ann, index = None, np.empty(0, np.uint8)
+    ann, index = None, partial(_give_index, None)
     if (found := part.ann) is not None:
         settings = [asdict(setting) for setting in found.settings]
         reduction = asdict(found.reduction)
         ann = {"type": found.type, "reduction": reduction, "settings": settings, "radius": found.radius}
-        index = faiss.serialize_index(faiss_library.to_cpu(found.index))
+        index = partial(_give_index, faiss_library.to_cpu(found.index))
     header = {"report": part.seal.as_json(), "ann": ann}
     ids, vectors, sizes = part.rows.arrays
     if (file := part.rows.file) is None:
@@ -96,6 +98,38 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
         write_rows(path, metric, ids, vectors[:0], sizes, index, file.sums, apart=True, **header)
 
 
+def _give_index(index: Index | None, emit: Emit) -> None:
+    if index is not None:
+        faiss_library.write_index(index, emit)
+
+
+class SpooledRows:
+    """Rows that are filled in: their vectors go to a file as they come, and the rest stays in memory."""
+
+    def __init__(self, path: Path | None, dim: int, count: ReadCount) -> None:
+        self._path, self._dim, self._count = path, dim, count
+        self._file = tempfile.TemporaryFile() if path is None else open(path, "w+b")  # noqa: SIM115
+        self._ids, self._lengths, self._sums = list[PairedIds](), list[np.ndarray](), list[np.ndarray]()
+
+    def add(self, ids: PairedIds, vectors: Vectors) -> None:
+        """Write more rows, whose ids rise and are greater than those before."""
+        last = self._ids[-1][-1:] if self._ids else ids[:0]
+        if not (np.diff(ids, prepend=last) > 0).all():
+            raise IndexEngineError("rows that are filled in need rising ids: each once, in order")
+        self._sums.append(write_vectors(self._file, [vectors]))
+        self._ids.append(ids)
+        self._lengths.append(lengths(vectors))
+
+    def finish(self) -> RowView:
+        """All of them, their vectors durable."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        ids, sizes, sums = map(np.concatenate, (self._ids, self._lengths, self._sums))
+        with self._file as file:
+            held = open_vectors(file, self._path, self._dim, sums, self._count)
+        return RowView(ids, held.vectors, sizes, file=held)
+
+
 class SegmentFiles:
     """Writes and reads the parts of one engine; `home` is the folder of sealed parts."""
 
@@ -104,16 +138,30 @@ class SegmentFiles:
         self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
         self.count = ReadCount()
 
-    def joined(self, views: Sequence[RowView]) -> RowView:
-        """The living rows of these views together, their vectors in a new file, a block at a time."""
-        order = JoinedOrder(views)
+    def spool(self) -> SpooledRows:
+        """Rows to fill in, in a new file."""
+        return SpooledRows(self._new_vectors(), self._dim, self.count)
+
+    def _new_vectors(self) -> Path | None:
         if self._home is None:
+            return None
+        make_folder(self._home)
+        return (self._home / _new_name()).with_suffix(VECTORS)
+
+    def joined(self, views: Sequence[RowView]) -> RowView:
+        """The living rows of these views together, their vectors in a file, a block at a time.
+
+        A view that is in a file already, all of it alive, stays there.
+        """
+        if len(views) == 1 and views[0].file is not None and not views[0].dead:
+            return views[0]
+        order = JoinedOrder(views)
+        path = self._new_vectors()
+        if path is None:
             with tempfile.TemporaryFile() as out:
                 sums = write_vectors(out, order.blocks())
                 out.flush()
                 return order.view(open_vectors(out, None, self._dim, sums, self.count))
-        make_folder(self._home)
-        path = (self._home / _new_name()).with_suffix(VECTORS)
         with replace_file(path) as out:
             sums = write_vectors(out, order.blocks())
         with open(path, "rb") as file:
@@ -201,7 +249,7 @@ class SegmentFiles:
 
 
 def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: Device) -> FaissIndex:
-    index, cells, reduction = faiss.deserialize_index(data), None, L2Reduction(**raw["reduction"])
+    index, cells, reduction = faiss_library.read_index(data.data), None, L2Reduction(**raw["reduction"])
     if faiss_library.uses_gpu(device):
         index = faiss_library.to_gpu(index)
     else:

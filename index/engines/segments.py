@@ -17,6 +17,8 @@ from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
 from multifold.types import Metric, Vectors
 
+UNBUILT = 0.0  # the target of rows that wait for their index
+
 
 @dataclass(frozen=True)
 class RejectedType:
@@ -40,6 +42,11 @@ class SegmentReport:
     build_seconds: float
     missed: tuple[RejectedType, ...] = ()
     file_bytes_per_row: float = 0.0  # of a vector that is in a file; 0: vectors are in memory
+
+    @property
+    def waits(self) -> bool:
+        """Whether the rows were filled in, and their index is still to be built."""
+        return self.target == UNBUILT
 
     @property
     def recall(self) -> float:
@@ -169,8 +176,9 @@ def rescore(
     limit: int,
 ) -> RowRankings:
     """The best of the good candidates (None: all) by their exact scores; ties go to the smaller id."""
-    with rows.reading(positions):
-        scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
+    wanted = positions if good is None or rows.file is None else np.where(good, positions, NO_ROW)
+    with rows.reading(wanted):
+        scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, wanted)
     if good is not None:
         scores[~good] = -np.inf
     scores, places = best_scores(scores, positions, limit)
@@ -205,6 +213,24 @@ def _halves(keys: Int64[np.ndarray, "q c"]) -> tuple[Int32[np.ndarray, "q c"], I
 def _rising(bits: Int32[np.ndarray, "q c"]) -> Int32[np.ndarray, "q c"]:
     """The bits of floats as integers of the same order, and back."""
     return np.asarray(bits ^ ((bits >> 31) & 0x7FFF_FFFF))
+
+
+TIER = 4  # a sealed part joins a merge that has a quarter of its rows
+DEAD_SHARE = 4  # and so does one of whose rows a quarter is dead
+
+
+def segments_to_merge(parts: Sequence[Segment], seal_at: int) -> list[Segment]:
+    """The parts to merge now: loose rows if they are enough, and beside them small or rotten sealed parts.
+
+    A part that was filled and has no index yet comes first, by itself: so its file need not be copied.
+    """
+    if waiting := [part for part in parts if part.report and part.report.waits]:
+        return waiting[:1]
+    loose = [part for part in parts if part.report is None]
+    size = sum(len(part.rows) for part in loose)
+    rotten = [part for part in parts if part.report and part.rows.dead * DEAD_SHARE > len(part.rows.ids)]
+    enough = size >= seal_at or rotten
+    return with_similar(loose + rotten, parts, TIER) if enough else []
 
 
 FIRST_INDEX_TIER = 8  # a first index is cheap to make again

@@ -6,7 +6,7 @@ follows another process, and the opening of a collection (from before the first 
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -320,8 +320,13 @@ class EngineSet:
             try:
                 for engine in self._engines.values():
                     engine.remove(ended_rows)
-                for new in additions:
-                    self._engine(new.segment).add(new.rows, new.vectors)
+                with ExitStack() as filling:
+                    for new in additions:
+                        if self.version == NEVER and new.segment not in self._engines:
+                            engine = self._engine(new.segment)
+                            if isinstance(engine, FaissEngine):
+                                filling.enter_context(engine.filling())
+                        self._engine(new.segment).add(new.rows, new.vectors)
                 self.version = version
             except BaseException:
                 self.close()  # half a change is no version: rebuild

@@ -20,11 +20,12 @@ class AdminMethods(CollectionAddress):
         index: str | None = None,
         device: str = "auto",
         recall: float | None = None,
+        memory: str | None = None,
     ) -> Call[wire.CollectionStatus]:
-        """Make an empty collection. Without `index` and `recall` it chooses its index itself."""
+        """Make an empty collection. Without `index`, `recall` and `memory` it chooses its index itself."""
         body: dict[str, Any] = {"name": name, "bundle": bundle}
-        if index is not None or recall is not None:
-            body["index"] = given(type=index, device=device, recall=recall)
+        if any(one is not None for one in (index, recall, memory)):
+            body["index"] = given(type=index, device=device, recall=recall, memory=memory)
         return ask(wire.CollectionStatus, "POST", "/v1/collections", json=body)
 
     @ServiceMethod
@@ -34,11 +35,17 @@ class AdminMethods(CollectionAddress):
 
     @ServiceMethod
     def reindex(
-        self, name: str, *, index: str | None = None, device: str = "auto", recall: float | None = None
+        self,
+        name: str,
+        *,
+        index: str | None = None,
+        device: str = "auto",
+        recall: float | None = None,
+        memory: str | None = None,
     ) -> Call[wire.JobStatus]:
         """Build another index of a collection; nothing is encoded again, and searches go on meanwhile."""
         path = f"/v1/collections/{path_segment(name)}/reindex"
-        body = given(type=index, device=device, recall=recall)
+        body = given(type=index, device=device, recall=recall, memory=memory)
         return ask(wire.JobAnswer, "POST", path, json=body).then(lambda answer: answer.job)
 
     @ServiceMethod

@@ -66,6 +66,16 @@ def client(mall: House) -> Iterator[Client]:
                 opened.drop_collection(one.name)
 
 
+def test_a_collection_says_what_its_index_keeps_in_memory(client: Client) -> None:
+    made = [client.create_collection(name, memory=name) for name in ("codes", "resident")]
+    assert [one.index and one.index.memory for one in made] == ["codes", "resident"]
+    with pytest.raises(ServiceError, match="memory"):
+        client.create_collection("wrong", memory="disk")
+    assert client.wait(client.reindex("codes", memory="resident").id, 0.05).state == "done"
+    told = {one.name: one.index and one.index.memory for one in client.collections()}
+    assert told["codes"] == "resident"
+
+
 def test_each_collection_has_its_own_items(client: Client) -> None:
     client.create_collection("chairs", index="Flat", device="cpu", recall=0.9)
     chairs = client.collection("chairs")

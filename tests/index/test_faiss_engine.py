@@ -12,6 +12,7 @@ from index.engines.builder import SegmentBuilder
 from index.engines.exact_engine import ExactEngine, view_of
 from index.engines.faiss_engine import FaissEngine, segments_to_merge
 from index.engines.segments import Segment
+from multifold import machine
 from tests.waiting import PATIENCE, until, wait_for
 
 DIM = 16
@@ -243,8 +244,8 @@ def test_the_gpu_agrees_with_the_cpu(tmp_path: Path, type: str) -> None:  # noqa
 
 
 def test_no_more_threads_search_than_openmp_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faiss_engine, "cores", lambda: 4)
+    monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert faiss_engine._threads() == 1
+    assert machine.openmp_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "")
-    assert faiss_engine._threads() == 4
+    assert machine.openmp_threads() == 4

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benches.index import largest
+from benches.index.generated_vectors import StreamedVectors
 from multifold.cli import main
 
 
@@ -33,3 +35,24 @@ def test_an_item_of_another_edition_has_its_name_and_other_features() -> None:
     assert [one.kind for one in first.observations] == ["view", "view", "caption"]
     features = [item.observations[0].feature.tolist() for item in (first, again, other)]
     assert features[0] == features[1] != features[2]
+
+
+def test_an_index_is_filled_killed_and_opened_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bench", "largest", "--rows", "20000", "--dim", "16", "--data", str(tmp_path / "data")]
+    assert main(words) == 0
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    asked = {(row[0], row[1]): float(row[5]) for row in rows if len(row) == 7 and row[0] != "allowed"}
+    assert len(asked) == 2 + 2 * 8 + 1
+    assert min(asked.values()) > 0.9
+    assert int(next(row[1] for row in rows if row[0] == "rows that arrived")) >= 0
+
+
+def test_streamed_vectors_are_the_same_whichever_comes_first() -> None:
+    one, other = StreamedVectors(16), StreamedVectors(16)
+    later = one.rows(8, 8)
+    assert (other.rows(0, 8) != later).any()
+    assert (other.rows(8, 8) == later).all()
+    assert np.allclose(np.linalg.norm(later, axis=1), 1)
+    assert (one.queries(0, 8) != one.queries(1, 8)).any()

@@ -1,5 +1,6 @@
 """Codes in memory, vectors in files: the same answers, checked when they are read, and no file left over."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +70,91 @@ def test_vectors_in_files_answer_as_those_in_memory_do(tmp_path: Path, at_home: 
         )
     assert live.read_count.rows > 0
     live.close()
+
+
+def test_rows_that_are_filled_in_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, exact = engine(tmp_path / "home", seal_at=1 << 20), reference()
+    monkeypatch.setattr(live, "_seal_if_due", lambda: None)
+    with live.filling():
+        for start in range(0, COUNT, 500):
+            live.add(np.arange(start, start + 500), ROWS[start : start + 500])
+    filled_in, fresh = (part.rows for part in live.parts)
+    assert (len(fresh.ids), len(filled_in.ids)) == (500, COUNT - 500)  # so few rows stay in memory
+    assert live.search(QUERIES, 25)[1].tolist() == exact.search(QUERIES, 25)[1].tolist()
+    (before,) = (tmp_path / "home").glob("*.vectors")
+    node = before.stat().st_ino
+    (tmp_path / "save").mkdir()
+    live.save(tmp_path / "save" / "rows")
+    live.close()
+    again = engine(tmp_path / "home", seal_at=1 << 20)
+    again.load(tmp_path / "save" / "rows")
+    again.settle()
+    (report,) = again.reports()
+    assert (report.type, report.rows, report.target) == ("IVF64,SQ4", COUNT - 500, 0.95)
+    assert {path.stat().st_ino for path in (tmp_path / "home").glob("*.vectors")} == {node}
+    assert share_found(again, exact) >= 0.95
+    again.close()
+
+
+def test_rows_are_filled_in_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    live = engine(tmp_path)
+    with live.filling():
+        live.add(np.arange(500), ROWS[:500])
+        live.add(np.arange(700, 900), ROWS[700:900])
+        with pytest.raises(IndexEngineError, match="rising ids"):
+            live.add(np.arange(600, 800), ROWS[600:800])
+    assert live.count() == 700
+    live.close()
+
+
+def test_a_build_of_rows_that_were_filled_in_may_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, exact = engine(tmp_path), reference()
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(live._builder.__class__, "build", fail)
+    with live.filling():
+        live.add(np.arange(100), ROWS[:100])
+        live.add(np.arange(100, COUNT), ROWS[100:])
+    with pytest.raises(MemoryError):
+        live.settle()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".rows", ".vectors"]
+    assert live.search(QUERIES, 25)[1].tolist() == exact.search(QUERIES, 25)[1].tolist()
+    live.close()
+
+
+def test_a_filter_reads_only_rows_that_it_allows(tmp_path: Path) -> None:
+    live = filled(tmp_path)
+    allowed = np.sort(RNG.permutation(COUNT)[: COUNT // 2])
+    live.search(QUERIES, 10, allowed)
+    file = live.parts[0].rows.file
+    assert file is not None
+    before = file.seen.copy()
+    file.seen[:] = False
+    live.search(QUERIES, 10, allowed)
+    assert before.any()
+    assert file.seen.any()
+    assert not file.seen[np.setdiff1d(np.arange(COUNT), allowed)].any()
+    live.close()
+
+
+def test_a_collection_that_is_derived_anew_writes_vectors_once(tmp_path: Path) -> None:
+    space, plan = Sphere(DIM), IndexPlan("IVF{cells},SQ4", "cpu", 0.9, 1000, 100, "codes")
+    things = [Item(f"thing {number}", (view(0, ROWS[number]),), {}) for number in range(COUNT)]
+    with Collection.open(tmp_path, space, plan=plan) as collection:
+        collection.upsert(things)
+        wanted = [hit.id for hit in collection.search(query(ROWS[5]), exact=True)]
+    shutil.rmtree(tmp_path / "index")
+    with Collection.open(tmp_path, space, plan=plan) as collection:
+        assert [hit.id for hit in collection.search(query(ROWS[5]), exact=True)] == wanted
+        reports = collection.settle()
+        assert [len(parts) for parts in reports.values()] == [1, 1]
+        assert collection.disagreements() == []
+        collection.upsert(things[:10])
+        assert [hit.id for hit in collection.search(query(ROWS[5]), exact=True)] == wanted
 
 
 def test_rows_that_change_are_merged_into_new_files(tmp_path: Path) -> None:

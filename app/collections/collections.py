@@ -33,6 +33,7 @@ from index.registry import (
     NoSuchCollectionError,
     check_name,
 )
+from index.search.evidence_model import EvidenceModel
 from index.store.filters import Filter
 from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
@@ -79,10 +80,15 @@ class CollectionService:
     def encoder(self) -> Encoder:
         return self.observer.encoder
 
-    def _heed_change(self) -> None:
-        self.evidence.changed = time.monotonic()
+    def evidence_model(self) -> EvidenceModel:
+        """How evidence is weighted now; it is fitted again if the collection has grown, whoever wrote."""
         if self.collection.version >= self.evidence.next_version:
             self.evidence.fit_aside()
+        return self.evidence.model
+
+    def _heed_change(self) -> None:
+        self.evidence.changed = time.monotonic()
+        self.evidence_model()
 
     def item(self, name: str) -> Item:
         item = self.collection.get(name)

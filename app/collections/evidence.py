@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.encoding.observations import ObservationEncoder
 from index.collection import Collection, CollectionError
-from index.search.evidence_model import UNFITTED, EvidenceModel
+from index.search.evidence_model import UNFITTED
 from multifold.errors import MultifoldError
 from multifold.types import Features
 
@@ -28,21 +28,15 @@ class EvidenceFitter:
     def __init__(self, observer: ObservationEncoder, collection: Collection) -> None:
         self._observer, self._collection = observer, collection
         self._fitting = threading.Lock()
-        self._model = collection.evidence() or UNFITTED
+        self.model = collection.evidence() or UNFITTED
         self.changed = time.monotonic()  # when anything was written last
         self._waiting = threading.Lock()  # held by what waits for a moment without changes
-        self._wait_for_growth(self._model.version)
-
-    def now(self) -> EvidenceModel:
-        """The present model."""
-        if self._collection.version >= self.next_version:
-            self.fit_aside()
-        return self._model
+        self._wait_for_growth(self.model.version)
 
     def heed_verdict(self) -> None:
         """A verdict was stored."""
         self._new_verdicts += 1
-        if self._new_verdicts >= max(FEW_VERDICTS, self._model.of("text").judgements):
+        if self._new_verdicts >= max(FEW_VERDICTS, self.model.of("text").judgements):
             self.fit_aside()
 
     def fit(self) -> None:
@@ -55,9 +49,9 @@ class EvidenceFitter:
         with self._fitting:
             self._wait_for_growth(self._collection.version)
             try:
-                if self._model is UNFITTED:  # those who search meanwhile do not wait for the better fit
-                    self._model = self._collection.fit_evidence(encode, QUICK)
-                self._model = self._collection.fit_evidence(encode)
+                if self.model is UNFITTED:  # those who search meanwhile do not wait for the better fit
+                    self.model = self._collection.fit_evidence(encode, QUICK)
+                self.model = self._collection.fit_evidence(encode)
             except CollectionError:
                 pass  # it was closed meanwhile
             except MultifoldError as error:

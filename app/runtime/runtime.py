@@ -174,7 +174,7 @@ class CollectionRuntime:
         start, name, span = time.perf_counter(), self.service.name, self.parent.telemetry.tracing.span
         where = narrow_filter(options, where)
         service, side, whole = self.service, side_of(parts), options.target == "item"
-        evidence = service.evidence.now() if whole else UNFITTED
+        evidence = service.evidence_model() if whole else UNFITTED
         model = UNCALIBRATED if whole else service.confidence.now()
         check_confidence(model.curves, parts, options)
         page = SearchPage.of(parts, options)

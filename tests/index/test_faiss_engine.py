@@ -10,8 +10,8 @@ from index.contracts import IndexEngineError, IndexPlan, IndexPlanError
 from index.engines import faiss_engine, faiss_library
 from index.engines.builder import SegmentBuilder
 from index.engines.exact_engine import ExactEngine, view_of
-from index.engines.faiss_engine import FaissEngine, segments_to_merge
-from index.engines.segments import Segment
+from index.engines.faiss_engine import FaissEngine
+from index.engines.segments import Segment, segments_to_merge
 from multifold import machine
 from tests.waiting import PATIENCE, until, wait_for
 

@@ -14,12 +14,14 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, stage_bundle
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.point_groups import PointSpec
 from multifold.errors import MultifoldError
 from training import prepare
 from training.checkpoint import Checkpoint
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
 from training.export.graphs import check_parity, write_graphs
+from training.recipes.schema import Recipe, VoxelsSection
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
 from training.retrieval.features import HeldOutFeatures, make_bank
@@ -40,6 +42,12 @@ def _refuse_unserved(checkpoint: Checkpoint) -> None:
         raise MultifoldError("a bundle reads views together from their features, and not by [together] last")
     if not checkpoint.recipe.loss.sees:
         raise MultifoldError("this model knows shapes by their points alone, and a bundle sees views")
+
+
+def points_of(recipe: Recipe) -> PointSpec | None:
+    """The points that a bundle of this recipe reads; a tower over voxels is left out."""
+    section = recipe.points
+    return None if section is None or isinstance(section, VoxelsSection) else point_spec(section)
 
 
 def export_bundle(
@@ -115,7 +123,7 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
         prefixes=recipe.loss.nested,
-        points=None if recipe.points is None else point_spec(recipe.points),
+        points=points_of(recipe),
     )
 
 

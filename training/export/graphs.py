@@ -70,8 +70,7 @@ def write_graphs(
             write_graph(tower, "points", example, [rows], path)
             shared = share_weights(onnx.load(path), folder / f"{side}.onnx")
             path.write_bytes(shared.SerializeToString())
-    if model.points is not None:
-        assert grouped is not None
+    if model.points is not None and grouped is not None:
         write_points(model.points, grouped, folder)
     if model.together is not None:
         views = {"views": torch.zeros(2, 3, model.geometry.feature_dim)}
@@ -138,7 +137,7 @@ def check_parity(model: TwoTowerModel, encoder: Encoder, pixels: np.ndarray, tex
         _difference("text.onnx", captions, encoder.texts(texts).features),
         check_geometry(model.geometry, encoder, captions, images),
     ]
-    if model.points is not None:
+    if model.points is not None and encoder.bundle.points is not None:
         differences.append(check_points(model.points, encoder))
     if model.together is not None:
         with torch.inference_mode():

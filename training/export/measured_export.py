@@ -12,7 +12,7 @@ from training.data import caption_pools
 from training.data.views import load_views
 from training.evaluate import calibrate
 from training.export import open_weights, variants
-from training.export.bundle import export_bundle
+from training.export.bundle import export_bundle, points_of
 from training.export.explain_graphs import equip_bundle
 from training.recipes import schema
 from training.recipes.schema import DataSection, Recipe
@@ -52,7 +52,7 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
-    groups = None if recipe.points is None else prepare.points(recipe, items, args.cache)
+    groups = None if points_of(recipe) is None else prepare.points(recipe, items, args.cache)
     bundle = export_bundle(
         trained, views, captions, args.bundle, provenance, rival, args.force, explained, groups
     )

@@ -57,7 +57,7 @@ def describe(service: CollectionService, folder: FolderStatus | None = None) -> 
 
 
 def _collection(service: CollectionService) -> CollectionSummary:
-    one, evidence = service.collection, service.evidence.now()
+    one, evidence = service.collection, service.evidence_model()
     sealed, rows = one.sealed_rows()
     return CollectionSummary(
         items=one.count(),

@@ -45,7 +45,7 @@ async def rerank(request: Request, runtime: CollectionDep) -> wire.RerankAnswer:
     asked = await asyncio.gather(*(runtime.query_encoder.encode(part) for part, _ in parts))
     encoded = await asyncio.gather(*(_encode(runtime, part) for part in named))
     candidates = [as_candidate(part, one) for part, one in zip(named, encoded, strict=True)]
-    options, evidence = SearchOptions.model_validate({"lexical": body.lexical}), service.evidence.now()
+    options, evidence = SearchOptions.model_validate({"lexical": body.lexical}), service.evidence_model()
     search = search_request(
         parts, [one.vector for one in asked], options, None, {}, evidence, service.settings
     )

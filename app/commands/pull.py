@@ -7,9 +7,11 @@
     multifold pull nllb-base --language cs
     multifold pull --for photos --language cs
     multifold pull potion-base-8M bundles/clip
+    multifold pull openshape-b32
 
 `--for` pulls two or three encoders, asks each with the captions of your own pictures, and names the best.
 A text reader, such as potion-base-8M, becomes a part of the bundle that is named, or a folder of its own.
+The weights of a point encoder, such as openshape-b32, are fetched for `multifold export openshape:FILE`.
 NAME is one of the list, or a repository of the model hub in the layout of immich or of transformers.js.
 What a broken line has brought stays, and the next run goes on from there.
 """
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING
 from app.pull.catalogue import PublishedEncoder, candidates, find_published_encoder, format_catalogue
 from app.pull.languages import flores_code
 from app.pull.lock import check_commit, lock_commit
+from app.pull.points import WEIGHTS_FILE, PublishedPoints, find_published_points, format_points
 from app.pull.published_files import VARIANTS, PublishedFiles, PullError, Variant, open_published_folder
 from app.pull.readers import (
     WANTED_FILES,
@@ -47,8 +50,13 @@ REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="of the list, or OWNER/REPOSITORY")
-    add("bundle", nargs="?", type=Path, help="its folder (default: bundles/NAME, or readers/NAME)")
-    add("--list", action="store_true", help="the encoders and text readers that are known")
+    add(
+        "bundle",
+        nargs="?",
+        type=Path,
+        help="its folder (default: NAME in bundles, readers or weights)",
+    )
+    add("--list", action="store_true", help="the encoders, text readers and point encoders that are known")
     add(
         "--for",
         dest="own",
@@ -75,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.list:
-        print(f"{format_catalogue()}\n\n{format_readers()}")
+        print(f"{format_catalogue()}\n\n{format_readers()}\n\n{format_points()}")
         return 0
     if args.language is not None:
         flores_code(args.language)  # refuses a language that it does not know
@@ -86,6 +94,9 @@ def run(args: argparse.Namespace) -> int:
     reader = find_published_reader(args.name)
     if reader is not None or args.reader:
         return _pull_reader(args, reader or PublishedReader(args.name, args.name))
+    points = find_published_points(args.name)
+    if points is not None:
+        return _pull_points(args, points)
     folder = args.bundle or _default_folder(args.name, args.language)
     _pull_encoder(args, args.name, folder)
     print(f"serve it: make serve BUNDLE={folder}")
@@ -173,9 +184,22 @@ def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> int:
     return 0
 
 
+def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> int:
+    """Fetch the weights of a point encoder; `multifold export`, which has torch, adds them to a bundle."""
+    folder = args.bundle or Path("weights") / entry.name
+    source = _fetch_source(args, entry, "fp32", folder, (WEIGHTS_FILE,), lock=folder.parent)
+    weights = source.path(WEIGHTS_FILE)
+    if (commit := source.origin.get("revision")) is not None:
+        lock_commit(folder.parent, entry.repository, commit)
+    print(f"point encoder {entry.name}, in the space of OpenAI's CLIP {entry.clip}, in {weights}")
+    print(f"  licence: {source.licence}; it learned in part from ShapeNet")
+    print(f"part of a bundle: multifold export openshape:{weights} --beside BUNDLE")
+    return 0
+
+
 def _fetch_source(
     args: argparse.Namespace,
-    entry: PublishedEncoder | PublishedReader,
+    entry: PublishedEncoder | PublishedReader | PublishedPoints,
     variant: Variant,
     downloads: Path,
     wanted: Sequence[str] = (),

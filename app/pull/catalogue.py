@@ -5,7 +5,7 @@ list and written into the bundle. None: not known. A commit that is not known is
 first pulled, and kept in a lock (lock.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -206,9 +206,13 @@ def format_catalogue() -> str:
     measured = ("memory", "time", *SHOWN_LANGUAGES)
     head = ("name", "variant", "graphs", *measured, "languages", "licence", "hashes", "repository")
     rows = [head, *(one.row for one in PUBLISHED_ENCODERS)]
+    return "\n".join([*align_columns(rows), "", *CATALOGUE_NOTES])
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, with cells of a column below one another."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*lines, "", *CATALOGUE_NOTES])
+    return ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 CATALOGUE_NOTES = (

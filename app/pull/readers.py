@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from app.pull.catalogue import align_columns
 from app.pull.published_files import PublishedFiles, PullError
 from multifold.bundle import bundle as bundles
 from multifold.bundle.text_reader import (
@@ -108,10 +109,12 @@ def format_readers() -> str:
     """The list, for people."""
     head = ("text reader", "download", "numbers", "languages", "licence", "hashes", "repository")
     rows = [head, *(_row(one) for one in PUBLISHED_READERS)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(
-        [*lines, "", "A text reader compares texts with texts, beside an encoder: docs/readers.md."]
+        [
+            *align_columns(rows),
+            "",
+            "A text reader compares texts with texts, beside an encoder: docs/readers.md.",
+        ]
     )
 
 

@@ -11,8 +11,8 @@ from tests.training import small
 from training.export.graphs import write_graph
 from training.recipes.schema import Recipe, parse_recipe
 from training.towers import build_model, text_spec, tokenizer_for
-from training.towers.bag import BagTower
 from training.towers.base import TowerError
+from training.towers.text import BagTower
 
 TEXTS = ("a red square", "square red a", "a blue square", "red", "")
 

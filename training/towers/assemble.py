@@ -14,7 +14,7 @@ from training.geometries.pointcloud import LinearCloud
 from training.recipes.schema import OpenClipTextSection, SmallTextSection, TowerSection
 from training.towers.base import Tower, TowerError
 from training.towers.heads import CloudHead, ModalityScale, ProjectionHead, TowerHead, normal
-from training.towers.text import Readout, TextParts, TextTower
+from training.towers.text import BagTower, Readout, TextParts, TextTower
 
 CausalSection: TypeAlias = SmallTextSection | OpenClipTextSection
 Fetch: TypeAlias = Callable[[str, str | None, int], nn.Module]  # model, weights, length of features
@@ -100,3 +100,10 @@ def _readout(section: CausalSection, parts: TextParts) -> Readout:
     if tokens == "all":
         return "all but pads" if pads == "masked" else "all"
     return "appended" if isinstance(tokens, int) else parts.reads
+
+
+def bag_tower(section: SmallTextSection, parts: TextParts, space: FeatureSpace) -> BagTower:
+    if section.tokens != "class":
+        raise TowerError("a bag of words (depth = 0) is read as a whole: set tokens = 'class' in [text]")
+    parts = parts if section.final_norm else replace(parts, norm=nn.Identity())
+    return BagTower(parts, head(section, section.width, space))

@@ -28,8 +28,7 @@ from training.recipes.schema import (
     VoxelsSection,
 )
 from training.towers import pointbert, small
-from training.towers.assemble import FeatureSpace, Fetch, head, set_learning, text_tower
-from training.towers.bag import bag_tower
+from training.towers.assemble import FeatureSpace, Fetch, bag_tower, head, set_learning, text_tower
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.image import PatchTower, Pixels

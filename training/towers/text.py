@@ -1,4 +1,4 @@
-"""Towers that read, one token after the other, as CLIP does; and their kin that read both ways.
+"""Towers that read, one token after the other, as CLIP does; their kin that read both ways, or without order.
 
 After the end-of-text token there is room: for pads that are points of their own, or for class tokens.
 What stands there is the `tail`. A causal tower's sentence never sees it, but it sees the sentence.
@@ -85,3 +85,29 @@ class TextTower(Tower):
 
 def causal_mask(places: int) -> Float[Tensor, "t t"]:
     return torch.full((places, places), float("-inf")).triu(1)
+
+
+class BagTower(Tower):
+    """A text tower without order: the mean of the vectors of a text's words, each with a learned weight.
+
+    It costs a fraction of a small transformer, and suits names and tags. The mean is the one token that the
+    head reads. What frames and fills a text does not count.
+    """
+
+    length = "dynamic"
+
+    def __init__(self, parts: TextParts, head: TowerHead) -> None:
+        super().__init__()
+        self.embed, self.blocks, self.norm = parts.embed, BlockStack(), parts.norm
+        self.log_weight = nn.Parameter(torch.zeros(parts.embed.num_embeddings))
+        self.project, self.scale = head
+        self.register_buffer("places", torch.arange(len(parts.positions)), persistent=False)
+
+    def tokens(self, observed: Int64[Tensor, "b s"]) -> tuple[Float[Tensor, "b 1 c"], Bool[Tensor, "b 1"]]:
+        places = self.get_buffer("places")[: observed.shape[1]]
+        within = (places > 0) & (places < observed.argmax(1)[:, None])  # between start and end
+        weights = torch.where(within, self.log_weight[observed].exp(), 0.0)[:, :, None]
+        total = weights.sum(1, keepdim=True)
+        words = (self.embed(observed) * weights).sum(1, keepdim=True)
+        read: Tensor = self.norm(words / total.clamp(min=1e-6))
+        return read, torch.ones_like(read[:, :, 0], dtype=torch.bool)

@@ -138,7 +138,7 @@ class Sandbox:
         With `points` so many points of its surface, too.
         """
         check_view_size(size)
-        style = RenderRequest("", rig, size, background, up, self.limits, None, view, False, points, seed)
+        style = RenderRequest("", rig, size, background, up, self.limits, view=view, points=points, seed=seed)
         count = len(cameras.rig(rig))
         if view is not None and not 0 <= view < count:
             raise RigError(f"the rig {rig} has no view {view}")

@@ -153,8 +153,7 @@ def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
     prefixes = _numbers(args.prefixes)
     request = BundleRequest(name.split("/")[-1], about, variant, args.rig, args.language, prefixes)
     bundle = build_bundle(source, folder, request)
-    if (commit := source.origin.get("revision")) is not None:
-        lock_commit(folder.parent, entry.repository, commit)
+    _keep_commit(source, entry.repository, folder.parent)
     shutil.rmtree(downloads, ignore_errors=True)
     licence, image, text = bundle.provenance["licence"], bundle.image, bundle.text
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
@@ -189,12 +188,17 @@ def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> int:
     folder = args.bundle or Path("weights") / entry.name
     source = _fetch_source(args, entry, "fp32", folder, (WEIGHTS_FILE,), lock=folder.parent)
     weights = source.path(WEIGHTS_FILE)
-    if (commit := source.origin.get("revision")) is not None:
-        lock_commit(folder.parent, entry.repository, commit)
+    _keep_commit(source, entry.repository, folder.parent)
     print(f"point encoder {entry.name}, in the space of OpenAI's CLIP {entry.clip}, in {weights}")
     print(f"  licence: {source.licence}; it learned in part from ShapeNet")
     print(f"part of a bundle: multifold export openshape:{weights} --beside BUNDLE")
     return 0
+
+
+def _keep_commit(source: PublishedFiles, repository: str, lock: Path) -> None:
+    """Note which commit the files are of, if they came from a hub."""
+    if (commit := source.origin.get("revision")) is not None:
+        lock_commit(lock, repository, commit)
 
 
 def _fetch_source(

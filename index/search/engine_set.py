@@ -322,11 +322,11 @@ class EngineSet:
                     engine.remove(ended_rows)
                 with ExitStack() as filling:
                     for new in additions:
-                        if self.version == NEVER and new.segment not in self._engines:
-                            engine = self._engine(new.segment)
-                            if isinstance(engine, FaissEngine):
-                                filling.enter_context(engine.filling())
-                        self._engine(new.segment).add(new.rows, new.vectors)
+                        whole = self.version == NEVER and new.segment not in self._engines
+                        engine = self._engine(new.segment)
+                        if whole and isinstance(engine, FaissEngine):
+                            filling.enter_context(engine.filling())
+                        engine.add(new.rows, new.vectors)
                 self.version = version
             except BaseException:
                 self.close()  # half a change is no version: rebuild

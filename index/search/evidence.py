@@ -14,7 +14,7 @@ behind the former ones, so pages continue one another.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
@@ -202,6 +202,18 @@ class StrangerSample:
         return self._editions
 
 
+class HeardLegs(NamedTuple):
+    """The legs that weigh anything, and those that do where no item has a word of the query."""
+
+    legs: tuple[Leg, ...]
+    of_strange: tuple[Leg, ...]
+
+    @property
+    def depend_on_words(self) -> bool:
+        """Whether it matters which items have the words of a query."""
+        return "words" in self.legs or self.of_strange != self.legs
+
+
 @dataclass(frozen=True, eq=False)
 class EvidenceScorer:
     """Scores items on all legs of one collection, at one version of it."""
@@ -236,7 +248,7 @@ class EvidenceScorer:
                 break
             table, rows = self.table(query, new, sizes)
             if heard is None:  # further rings change nothing that was said before
-                heard = table.heard if self._asks_words(model.weights) else 1.0
+                heard = table.heard if self._heard(model.weights).depend_on_words else 1.0
             ring = RankedRing.of(replace(table, heard=heard), rows, model, examples)
             rivals = rivals or ring.rivals(items, table.length)
             gain = rivals.everything - float(np.log(max(items, 1)))
@@ -267,13 +279,14 @@ class EvidenceScorer:
     ) -> Ids:
         """The best editions of every leg, rising; with weights, of the legs that say anything."""
         allowed = None if among is None else among.editions
-        legs = self._heard(weights)
+        heard = self._heard(weights)
+        legs = heard.legs
         said: Ids = np.empty(0, np.int64)
-        if self.words is not None and query.text is not None and self._asks_words(weights):
+        if self.words is not None and query.text is not None and heard.depend_on_words:
             said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
-            if weights is not None and self._heard_of_strange(weights) != legs:
-                heard = float(self.words.weigh(query.text, said)[1].max(initial=0))
-                legs = self._heard(weights_for_query(weights, heard, len(self.strangers)))
+            if weights is not None and heard.of_strange != legs:
+                share = float(self.words.weigh(query.text, said)[1].max(initial=0))
+                legs = self._heard_with(weights_for_query(weights, share, len(self.strangers)))
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in ASPECTS
@@ -285,23 +298,19 @@ class EvidenceScorer:
             best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
-    def _heard(self, weights: Weights | None) -> tuple[Leg, ...]:
-        """The legs that weigh anything; all, if these might not reach every item."""
+    def _heard(self, weights: Weights | None) -> HeardLegs:
+        """All legs without weights."""
         if weights is None:
-            return LEGS
+            return HeardLegs(LEGS, LEGS)
+        strange = weights_for_query(weights, 0.0, len(self.strangers))
+        return HeardLegs(self._heard_with(weights), self._heard_with(strange))
+
+    def _heard_with(self, weights: Weights) -> tuple[Leg, ...]:
+        """The legs that weigh anything; all, if these might not reach every item."""
         choices: dict[Leg, int] = {aspect: self.engines.choice(aspect) for aspect in ASPECTS}
         heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any() and choices.get(leg) != 0)
         items = max(1, self.engines.size(), 0 if self.words is None else self.words.count())
         return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else LEGS
-
-    def _heard_of_strange(self, weights: Weights) -> tuple[Leg, ...]:
-        """The legs that weigh anything where no item has a word of the query."""
-        return self._heard(weights_for_query(weights, 0.0, len(self.strangers)))
-
-    def _asks_words(self, weights: Weights | None) -> bool:
-        """Whether it matters which items have the words of a query."""
-        legs = self._heard(weights)
-        return weights is None or "words" in legs or self._heard_of_strange(weights) != legs
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""

@@ -29,7 +29,7 @@ from index.commands.common import add_bundle
 from index.contracts import Ids
 from index.search.evidence import RING, EvidenceQuery, EvidenceTable, RankedRing
 from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
-from index.search.evidence_model import COLUMNS, LEGS, NAMES, SideModel, find_rivals
+from index.search.evidence_model import COLUMNS, LEGS, NAMES, SideModel, find_rivals, prior_weights
 from index.search.evidence_questions import questions, read_known_items
 from index.search.search import engine_query
 from index.store.item_rows import read_summaries
@@ -229,14 +229,14 @@ def _models(
     models = dict(alone)
     if len(heard) > 2 and trials:
         pair = min(combinations(heard, 2), key=lambda legs: _pair_loss(side, trials, legs))
-        models["best pair"] = SideModel(fit_weights(side, teaching(trials), pair))
-    unfitted = SideModel(fit_weights(side, [], LEGS))
+        models["best pair"] = SideModel(fit_weights(prior_weights(side), teaching(trials), pair))
+    unfitted = SideModel(fit_weights(prior_weights(side), [], LEGS))
     return models | {"all, not fitted": unfitted, "all, fitted": fitted}
 
 
 def _pair_loss(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> float:
-    weights = fit_weights(side, teaching(trials), legs)
-    return loss_of([trial.table.by_leg(weights).sum(axis=1) for trial in trials], trials)
+    weights = fit_weights(prior_weights(side), teaching(trials), legs)
+    return loss_of([trial.table.by_leg(SideModel(weights)).sum(axis=1) for trial in trials], trials)
 
 
 def _print_kind(kind: str, asked: Sequence[AskingPart], found: Mapping[str, Places]) -> None:

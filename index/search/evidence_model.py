@@ -37,7 +37,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 4  # another number fits every stored model again
+RULES = 6  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already.
@@ -52,12 +52,16 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
-# Nothing is learned of queries whose words no item has much of, such as those in another language than the
-# captions. Pictures have at least these weights for them, and words a tenth of theirs.
-STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
+# Weights for queries of whose words no item has much: they are in another language than the captions, or
+# have other words for the same things. A reader knows such words. A fit on names and captions hardly tells:
+# what asks in it mostly has the words of its item. So pictures keep at least what they have here.
+WORDLESS: Mapping[str, float] = {
+    "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
+    "points": 0.1, "points long": 0.2,
+    "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 0.6,
+}  # fmt: skip
+LEAST_WORDLESS = ("image", "image long", "shape", "shape long")
 UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
-LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
-LOST = np.where(np.isin(NAMES, COLUMNS["words"]), 0.9, 0.0)  # the share of a weight
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,16 @@ class LegQuality:
     off: str | None = None
 
 
+def in_order(weights: Mapping[str, float]) -> Weights:
+    """Weights by their names as an array; 0 where none is stated."""
+    return np.array([weights.get(name, 0.0) for name in NAMES])
+
+
+def prior_weights(side: Side) -> Weights:
+    """The weights of a side before anything is fitted."""
+    return in_order(PRIOR[side])
+
+
 @dataclass(frozen=True)
 class SideModel:
     """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
@@ -116,24 +130,19 @@ class SideModel:
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
+    wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
+
+    def weights_for(self, heard: float, strangers: int) -> Weights:
+        """Those of a query of whose rarity an item has this share, at most, among so many strangers."""
+        strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
+        strange *= min(1.0, strangers / ENOUGH_STRANGERS)
+        return (1 - strange) * self.weights + strange * self.wordless
 
     def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
         """The confidence of each item."""
         facts = confidence_facts(evidence, whole, rivals)
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
-
-
-def prior_weights(side: Side) -> Weights:
-    """The weights of a side before anything is fitted."""
-    return np.array([PRIOR[side].get(name, 0.0) for name in NAMES])
-
-
-def weights_for_query(weights: Weights, heard: float, strangers: int) -> Weights:
-    """Those of a query of which an item has this share of the rarity, at most, among so many strangers."""
-    strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
-    strange *= min(1.0, strangers / ENOUGH_STRANGERS)
-    return np.maximum(weights * (1 - strange * LOST), strange * LEAST)
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ class EvidenceModel:
     def to_json(self) -> str:
         """The model as it is stored."""
         sides = {
-            side: asdict(one) | {"weights": dict(zip(NAMES, one.weights.tolist(), strict=True))}
+            side: asdict(one) | {"weights": _by_name(one.weights), "wordless": _by_name(one.wordless)}
             for side, one in self.sides.items()
         }
         return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
@@ -164,12 +173,13 @@ class EvidenceModel:
             return None
         sides = {
             side: SideModel(
-                np.array([one["weights"].get(name, 0.0) for name in NAMES]),  # older ones know fewer legs
+                in_order(one["weights"]),  # older ones know fewer legs
                 tuple(one["confidence"]),
                 one["queries"],
                 one["recall"],
                 {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
                 one["judgements"],
+                in_order(one["wordless"]),
             )
             for side, one in fields["sides"].items()
         }
@@ -177,6 +187,10 @@ class EvidenceModel:
 
 
 UNFITTED = EvidenceModel()
+
+
+def _by_name(weights: Weights) -> dict[str, float]:
+    return dict(zip(NAMES, weights.tolist(), strict=True))
 
 
 def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:

@@ -231,14 +231,19 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
         usual = [trial for trial in some if trial.kind != "other words"]
         if len(usual) >= FEWEST_TRIALS:
             fitted = _fit_side(prior_weights(side), usual)
-            sides[side] = replace(fitted, wordless=_fit_wordless(fitted.weights, some))
+            sides[side] = replace(fitted, wordless=_fit_wordless(fitted.weights, usual, some))
     return EvidenceModel(sides, items, version)
 
 
-def _fit_wordless(usual: Weights, trials: Sequence[Trial]) -> Weights:
-    """The weights of queries whose words no item has: near the usual ones where words say nothing anyway."""
+def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial]) -> Weights:
+    """The weights of queries whose words no item has: near the usual ones where words say nothing anyway.
+
+    A reader that cannot read the texts of these items, by itself, knows no other words for them either.
+    """
     prior = in_order(WORDLESS) if usual[PLACES["words"]].any() else usual
-    unheard = [trial for trial in trials if trial.kind in UNHEARD_KINDS and not trial.has_words]
+    read = fit_weights(prior, teaching(trials), ["reader"])
+    prior = np.where(np.isin(NAMES, COLUMNS["reader"]), read, prior)
+    unheard = [trial for trial in every if trial.kind in UNHEARD_KINDS and not trial.has_words]
     fitted = fit_weights(prior, unheard, [leg for leg in LEGS if prior[PLACES[leg]].any()])
     return np.where(np.isin(NAMES, LEAST_WORDLESS), np.maximum(fitted, in_order(WORDLESS)), fitted)
 

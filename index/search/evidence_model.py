@@ -58,7 +58,7 @@ ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
 WORDLESS: Mapping[str, float] = {
     "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
     "points": 0.1, "points long": 0.2,
-    "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 0.6,
+    "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 1.6,
 }  # fmt: skip
 LEAST_WORDLESS = ("image", "image long", "shape", "shape long")
 UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from

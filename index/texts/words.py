@@ -57,7 +57,7 @@ class WordQuestion:
     chunks: tuple[str, ...]  # of each of these
     words: Int32[np.ndarray, " q"]  # of the question, by place, that these stand for
     rarities: Float64[np.ndarray, " q"]  # times the weights
-    heard: Float64[np.ndarray, " q"]  # rarities, of terms that are more than a guess
+    heard: Float64[np.ndarray, " q"]  # the rarity of the word that a term stands for; 0 for a mere guess
     most: float  # what all words score together
     whole: float  # the rarity of all words, without what several are together
     norms: Float64[np.ndarray, "6 f"]
@@ -291,7 +291,7 @@ class WordIndex:
             tuple(term.chunk for term, _ in there),
             np.array([term.word for term, _ in there], np.int32),
             np.array([term.weight * rarity for term, rarity in there], np.float64),
-            np.array([rarity if term.heard else 0.0 for term, rarity in there], np.float64),
+            np.array([by_word[term.word] if term.heard else 0.0 for term, _ in there], np.float64),
             sum(by_word.values(), 0.0),
             sum((rarity for word, rarity in by_word.items() if word < parsed.words), 0.0),
             _norms(segments),

@@ -59,6 +59,7 @@ class TimedStudy:
             load_recipe(args.recipe or protocol["recipe"]).model_dump(mode="json", exclude_none=True),
             self.plan["base"],
         )
+        raw["data"].pop("manifest", None)  # the recipe's own
         own = {} if args.manifest is None else {"manifest": str(args.manifest)}
         self.raw = merge(raw, {"data": own})
         self.equal_texts = args.manifest is not None  # things of a user's share captions, furniture does not

@@ -1,5 +1,6 @@
 """Studies at equal time on somebody's own items: steps of one length, choices on val, the report on test."""
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -93,6 +94,19 @@ def test_another_time_needs_another_folder(world: list[str], capsys: pytest.Capt
     assert main(world) == 0
     assert main([*world, "--seconds", "0.1"]) == 2
     assert "is of captions of flickr8k, runs of 0.05 s; name another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("study", TIMED)
+def test_without_a_manifest_the_world_is_furniture(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the recipe names a manifest of its own."""
+    seen: list[Recipe] = []
+    monkeypatch.setattr(timed_runs, "load_study", lambda recipe, _: seen.append(recipe))
+    args = argparse.Namespace(manifest=None, recipe=None, seconds=None, seeds=None, runs=None)
+    args.out = args.cache = Path()
+    assert TimedStudy(study, args).name == study
+    (recipe,) = seen
+    assert recipe.data.manifest is None
+    assert recipe.data.furniture_items == timed_study(study)["base"]["data"]["furniture_items"]
 
 
 def run_of(name: str, seed: int, hits: Mapping[str, list[float]]) -> AblationRun:

@@ -167,7 +167,7 @@ class Hit:
     chance: float | None = None  # without a confidence: the share of unrelated pairs that score as high
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
     evidence: tuple[LegEvidence, ...] = ()  # of each leg, where the target is the item as a whole
-    gain: float | None = None  # the evidence, in nats, that anything here is meant; of the whole answer
+    gain: float | None = None  # nats by which the whole answer says more than one to a meaningless query
 
 
 def features_of(observations: Iterable[Observation], side: Side) -> list[Feature]:

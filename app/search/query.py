@@ -354,15 +354,12 @@ def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
     return least is None or (hit.confidence is not None and hit.confidence >= least)
 
 
-CLEAR_GAIN = 0.4  # nats beyond what strangers have together
 CLEAR_CONFIDENCE = 0.5
 
 
 def matches_well(hits: Sequence[Hit]) -> bool:
-    """Whether anything stands out of what strangers look like."""
-    return any(
-        (hit.gain or 0.0) >= CLEAR_GAIN or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE for hit in hits[:1]
-    )
+    """Whether anything stands out of what a meaningless query finds."""
+    return any((hit.gain or -1.0) >= 0 or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE for hit in hits[:1])
 
 
 @dataclass(frozen=True)

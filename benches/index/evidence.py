@@ -35,9 +35,10 @@ from index.collection import Collection
 from index.commands.common import add_bundle
 from index.contracts import Ids
 from index.search.evidence import RING, EvidenceQuery, EvidenceTable, RankedRing
-from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
+from index.search.evidence_fit import fit_evidence, fit_weights, loss_of, teaching
 from index.search.evidence_model import COLUMNS, LEGS, NAMES, SideModel, find_rivals, prior_weights
 from index.search.evidence_questions import questions, read_known_items
+from index.search.evidence_trials import Trial, TrialMaker
 from index.search.search import engine_query
 from index.store.item_rows import read_summaries
 from multifold.bundle.canary import open_encoder

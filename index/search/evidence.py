@@ -33,6 +33,7 @@ from index.search.evidence_model import (
     Weights,
     find_rivals,
     standardise,
+    strangeness,
 )
 from index.search.examples import ExampleScorer
 from index.store.browse import sample_editions
@@ -115,9 +116,14 @@ class EvidenceTable:
     length: float = 0.0  # of the query
     heard: float = 1.0  # the largest share of its rarity that an edition has
 
+    @property
+    def strange(self) -> float:
+        """How strange the query is to these items."""
+        return strangeness(self.heard, int(self.strangers.sum()))
+
     def by_leg(self, model: SideModel) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
-        weights = model.weights_for(self.heard, int(self.strangers.sum()))
+        weights = model.weights_for(self.strange)
         raw = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
         others = np.flatnonzero(self.strangers)
         if len(others):  # the first of them may be what is meant, which is no stranger
@@ -138,7 +144,7 @@ class EvidenceHit:
     evidence: float  # in nats
     confidence: float
     legs: Mapping[Leg, float]  # what each leg adds to the evidence
-    gain: float  # of all items together: how far their evidence goes beyond that of strangers
+    gain: float  # of all items together: how far their evidence goes beyond that for a meaningless query
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,9 +254,10 @@ class EvidenceScorer:
             table, rows = self.table(query, new, sizes)
             if heard is None:  # further rings change nothing that was said before
                 heard = table.heard if self._heard(model).depend_on_words else 1.0
-            ring = RankedRing.of(replace(table, heard=heard), rows, model, examples)
+            table = replace(table, heard=heard)
+            ring = RankedRing.of(table, rows, model, examples)
             rivals = rivals or ring.rivals(items, table.length)
-            gain = rivals.everything - float(np.log(max(items, 1)))
+            gain = rivals.everything - float(np.log(max(items, 1))) - model.least_gain(table.strange)
             chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
@@ -285,7 +292,7 @@ class EvidenceScorer:
             said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
             if model is not None and heard.of_strange != legs:
                 share = float(self.words.weigh(query.text, said)[1].max(initial=0))
-                legs = self._heard_with(model.weights_for(share, len(self.strangers)))
+                legs = self._heard_with(model.weights_for(strangeness(share, len(self.strangers))))
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in ASPECTS
@@ -301,10 +308,8 @@ class EvidenceScorer:
         """All legs without a model."""
         if model is None:
             return HeardLegs(LEGS, LEGS)
-        usual, strange = (
-            self._heard_with(model.weights_for(heard, len(self.strangers))) for heard in (1.0, 0.0)
-        )
-        return HeardLegs(usual, strange)
+        of_strange = model.weights_for(strangeness(0.0, len(self.strangers)))
+        return HeardLegs(self._heard_with(model.weights), self._heard_with(of_strange))
 
     def _heard_with(self, weights: Weights) -> tuple[Leg, ...]:
         """The legs that weigh anything; all, if these might not reach every item."""

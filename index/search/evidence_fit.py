@@ -12,22 +12,21 @@ Half of the items judge the weights that the other half gave: that is what the r
 collection rest on. A leg without which the held-out items are found as well is switched off.
 """
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from index.contracts import Ids, Space
-from index.search.evidence import EvidenceQuery, EvidenceScorer, EvidenceTable, LegScores, no_sizes
+from index.contracts import Space
+from index.search.evidence import EvidenceQuery
 from index.search.evidence_model import (
     COLUMNS,
     CONFIDENCE_PRIOR,
     LEAST_WORDLESS,
     LEGS,
+    MEANINGLESS,
     NAMES,
     PLACES,
     PRIOR_SPREAD,
@@ -42,22 +41,19 @@ from index.search.evidence_model import (
     prior_weights,
 )
 from index.search.evidence_questions import (
-    Question,
     QuestionKind,
     TextEncoder,
-    fold_caption,
     judged_questions,
+    meaningless_queries,
     questions,
     read_known_items,
-    readable_name,
 )
+from index.search.evidence_trials import ReadScorer, Trial, TrialMaker
 from index.search.search import engine_query
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
-from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
-from multifold.scores import VectorScorer, similarities
-from multifold.types import SIDES, Leg, Side, Vector, pool_mean
+from multifold.types import Leg, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -65,137 +61,19 @@ with needs_extra("serve"):
 FEWEST_TRIALS = 8  # of a side, for a fit
 FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
-RIVALS = 50  # of the best of each leg
-BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED = 5  # best candidates that a confidence is fitted on
 UNANSWERED = 0.5  # what questions without any text count for it, where they are all that hides one
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
-JUDGED_WEIGHT = 3.0  # of a text that people judged items for
 QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 RISING = np.arange(len(CONFIDENCE_PRIOR)) < 4  # facts of a confidence of which more never makes less sure
 TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the owner answers
 UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
 SOUND = 0.002  # nats a query that a leg must be worth
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """The candidates of one question, and which of them are right."""
-
-    owner: int  # its edition
-    table: EvidenceTable
-    candidates: Bool[np.ndarray, " n"]
-    right: Bool[np.ndarray, " n"]  # its owner, and what has the same caption or name
-    items: int  # of the collection
-    kind: QuestionKind = "caption"
-    votes: int = 0
-
-    @property
-    def tells(self) -> bool:
-        """Whether it teaches anything: something speaks for what is right, and most things are not."""
-        few = 2 * self.right.sum() <= self.candidates.sum()
-        return bool(few and np.abs(self.table.values[self.right]).any())
-
-    @property
-    def has_words(self) -> bool:
-        """Whether what is right has any word of the question."""
-        return bool(self.table.values[self.right, PLACES["words"].start].any())
-
-    @property
-    def weight(self) -> float:
-        """How much it counts."""
-        return JUDGED_WEIGHT if self.kind == "judged" else 1.0
+MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
 
 
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
-ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
-
-
-class TrialMaker:
-    """Asks the questions of a collection's items, each among the best strangers of every leg."""
-
-    def __init__(self, space: Space, reading: ReadScorer) -> None:
-        self._space, self._reading = space, reading
-        self._texts: dict[
-            int, tuple[frozenset[str], str]
-        ] = {}  # captions and name of candidates, as compared
-
-    def trials(self, every: Sequence[Question]) -> dict[Side, list[Trial]]:
-        """The trials of all questions that tell anything, by the side that asks."""
-        trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
-        for question in every:
-            with self._reading() as (scorer, now):  # changes come in between
-                trial = self._ask(question, scorer, now)
-            time.sleep(BREATH)
-            if trial.tells:
-                trials[question.side].append(trial)
-        return trials
-
-    def _ask(self, question: Question, scorer: EvidenceScorer, now: Connection) -> Trial:
-        """The candidates of a question; its owner is scored by what is known of it."""
-        owner, judged = question.owner, np.array([*question.good, *question.bad], np.int64)
-        assert question.feature is not None
-        vector = self._space.vectors(question.feature[None])[0]
-        query = EvidenceQuery(engine_query(self._space, vector), question.side, question.text)
-        candidates = np.union1d(scorer.candidates(query, RIVALS), np.append(judged, owner))
-        editions = np.union1d(candidates, scorer.strangers)
-        scores = scorer.scores(query, editions, no_sizes(editions))
-        place = int(np.searchsorted(editions, owner))
-        self._hide(question, vector, scorer, scores, place)
-        strangers = np.isin(editions, scorer.strangers)
-        strangers[place] = False
-        right = np.zeros(len(editions), np.bool_)
-        right[place] = True
-        if question.kind == "judged":
-            right |= np.isin(editions, [*question.good])
-            strangers &= ~right
-        elif question.text is not None:
-            right |= self._equal(question, editions, now)
-        table, allowed = scores.table(strangers), np.isin(editions, candidates) | right
-        size = scorer.engines.size()
-        return Trial(owner, table, allowed, right, size, question.kind, question.votes)
-
-    def _hide(
-        self, question: Question, vector: Vector, scorer: EvidenceScorer, scores: LegScores, place: int
-    ) -> None:
-        """Score the owner by what is known of it, and nothing else."""
-        if question.kind == "no texts":
-            text_legs: tuple[Leg, ...] = ("text", "words", "reader")
-            for leg in text_legs:
-                scores.scores.pop(leg, None)
-            scores.coverage[:] = 0
-        if question.known is not None:
-            of_side = scores.scores[question.taken_from or question.side]
-            of_side[place] = np.nan
-            if question.taken_from == "shape":  # what is made of all views knows those that ask
-                scores.scores["together"][place] = np.nan
-            if question.known and isinstance(self._space, VectorScorer):
-                known = self._space.vectors(pool_mean(np.stack(question.known))[None])
-                of_side[place] = similarities(self._space, vector[None], known)[0, 0]
-        if question.texts is not None and question.text is not None:
-            if scorer.words is not None:
-                weighed = scorer.words.weigh_texts(question.text, [question.texts])
-                scores.scores["words"][place], scores.coverage[place] = weighed[0][0], weighed[1][0]
-            if scorer.reader is not None:
-                read = scorer.reader.scores_of(question.text, [question.texts])[0]
-                scores.scores["reader"][place] = read or np.float32(np.nan)
-
-    def _equal(self, question: Question, editions: Ids, now: Connection) -> Bool[np.ndarray, " n"]:
-        """Which items have the question's text too, as a caption or, if it is a name, as their name."""
-        wanted = fold_caption(question.text or "")
-        missing = [edition for edition in editions.tolist() if edition not in self._texts]
-        self._texts |= dict.fromkeys(missing, (frozenset[str](), ""))  # for those that have ended meanwhile
-        for one in texts_of(now, missing):
-            self._texts[one.edition] = (
-                frozenset(map(fold_caption, one.captions)),
-                fold_caption(readable_name(one)),
-            )
-        texts = [self._texts[edition] for edition in editions.tolist()]
-        equal = [
-            wanted == name if question.kind == "name" else wanted in captions for captions, name in texts
-        ]
-        return np.array(equal, np.bool_)
 
 
 def read_model(now: Connection) -> EvidenceModel | None:
@@ -218,10 +96,25 @@ def fit_collection(
         judged = judged_questions(now, encode)
     trials = TrialMaker(space, reading).trials([*questions(items, encode), *judged])
     model = fit_evidence(trials, len(items), version)
+    if encode is not None and "text" in model.sides:
+        text = model.of("text")
+        text = replace(text, meaningless=_meaningless_gain(space, reading, encode, text))
+        model = replace(model, sides={**model.sides, "text": text})
     if writes:
         with store.writing() as connection:
             write_note(connection, NOTE, model.to_json())
     return model
+
+
+def _meaningless_gain(space: Space, reading: ReadScorer, encode: TextEncoder, model: SideModel) -> float:
+    """The gain that most queries without a meaning stay below."""
+    texts, gains = meaningless_queries(), []
+    for text, vector in zip(texts, space.vectors(encode(texts)), strict=True):
+        with reading() as (scorer, _):
+            query = EvidenceQuery(engine_query(space, vector), "text", text)
+            hits = scorer.rank(query, replace(model, meaningless=0.0), range(1))
+        gains += [hit.gain for hit in hits]
+    return max(MEANINGLESS, float(np.quantile(gains, MOST_GAINS))) if gains else MEANINGLESS
 
 
 def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:

@@ -37,7 +37,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 6  # another number fits every stored model again
+RULES = 7  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already.
@@ -52,6 +52,7 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
+MEANINGLESS = 0.4  # nats beyond what strangers have together, that a query without a meaning may have
 # Weights for queries of whose words no item has much: they are in another language than the captions, or
 # have other words for the same things. A reader knows such words. A fit on names and captions hardly tells:
 # what asks in it mostly has the words of its item. So pictures keep at least what they have here.
@@ -120,6 +121,13 @@ def prior_weights(side: Side) -> Weights:
     return in_order(PRIOR[side])
 
 
+def strangeness(heard: float, strangers: int) -> float:
+    """How strange a query is, from 0 to 1, of whose rarity an item has this share at most, among so many."""
+    return float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1)) * min(
+        1.0, strangers / ENOUGH_STRANGERS
+    )
+
+
 @dataclass(frozen=True)
 class SideModel:
     """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
@@ -132,11 +140,15 @@ class SideModel:
     judgements: int = 0  # of people, that are among them
     wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
 
-    def weights_for(self, heard: float, strangers: int) -> Weights:
-        """Those of a query of whose rarity an item has this share, at most, among so many strangers."""
-        strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
-        strange *= min(1.0, strangers / ENOUGH_STRANGERS)
+    meaningless: float = MEANINGLESS  # the gain of most queries without a meaning, whose words no item has
+
+    def weights_for(self, strange: float) -> Weights:
+        """Those of a query that is so strange."""
         return (1 - strange) * self.weights + strange * self.wordless
+
+    def least_gain(self, strange: float) -> float:
+        """What all items together have to gain by a query that is so strange, if it means anything."""
+        return (1 - strange) * MEANINGLESS + strange * self.meaningless
 
     def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
         """The confidence of each item."""
@@ -180,6 +192,7 @@ class EvidenceModel:
                 {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
                 one["judgements"],
                 in_order(one["wordless"]),
+                one["meaningless"],
             )
             for side, one in fields["sides"].items()
         }

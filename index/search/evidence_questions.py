@@ -30,6 +30,7 @@ PIECE = 3  # words of a short query
 QuestionKind = Literal[
     "caption", "no texts", "some words", "strange words", "other words", "quote", "name", "picture", "judged"
 ]
+MEANINGLESS_QUERIES, LETTERS = 32, "abcdefghijklmnopqrstuvwxyz"
 TextEncoder = Callable[[Sequence[str]], Features]
 
 
@@ -179,6 +180,16 @@ def _words_of_no_other(texts: ItemTexts, hidden: int) -> str:
     known = {word for text in (*captions, texts.name, *texts.values) for word in fold_caption(text).split()}
     words = [word for word in texts.captions[hidden].split() if word.casefold() not in known]
     return " ".join(words) if captions else ""
+
+
+def meaningless_queries(seed: int = 0) -> list[str]:
+    """Queries of one to four words of random letters."""
+    random = np.random.default_rng(seed)
+
+    def word() -> str:
+        return "".join(random.choice([*LETTERS], random.integers(4, 8)))
+
+    return [" ".join(word() for _ in range(random.integers(1, 5))) for _ in range(MEANINGLESS_QUERIES)]
 
 
 def readable_name(texts: ItemTexts) -> str:

@@ -1,6 +1,6 @@
 """The evidence of all legs: it adds up, a missing side says nothing, pages go on, weights are learned."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from index.search.evidence import EvidenceTable
 from index.search.evidence_model import (
     HIGHEST,
     LEGS,
+    MEANINGLESS,
     NAMES,
     PLACES,
     RULES,
@@ -22,11 +23,12 @@ from index.search.evidence_model import (
     prior_weights,
     standardise,
 )
+from index.search.evidence_questions import LETTERS, meaningless_queries
 from index.search.search import SearchRequest
 from index.store.filters import parse_filter
 from index.texts.words import WordIndex
-from multifold.bundle.text_reader import open_text_reader
-from multifold.types import Hit, Item, LexicalQuery, Query, Vector
+from multifold.bundle.text_reader import TextReader, open_text_reader
+from multifold.types import Hit, Item, LexicalQuery, Query, Vector, Vectors
 from tests import reading
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, view
@@ -224,6 +226,37 @@ def test_a_reader_finds_what_the_items_say_in_other_words(
         hits = find(collection, strange, "crimson", model)
         assert hits[0].payload["colour"] == "red"
         assert hits[0].evidence[0].leg == "reader"
+
+
+class LetterReader(TextReader):
+    """Reads letters, so that it finds something near to any."""
+
+    def __init__(self) -> None:
+        self.id, self.dim = "letters", len(LETTERS)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        counts = [[text.casefold().count(letter) for letter in LETTERS] for text in texts]
+        table = np.array(counts, np.float32).reshape(-1, self.dim)
+        units: Vectors = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-9)
+        return units
+
+    def knows_word(self, word: str) -> bool:
+        return not word
+
+
+def test_a_query_without_a_meaning_gains_no_more_than_others_of_its_kind(tmp_path: Path) -> None:
+    with Collection.open(tmp_path / "things", SPACE, reader=LetterReader()) as collection:
+        items = [Item(item.id, item.observations[:1]) for item in things()]
+        collection.upsert(items)
+        nothing = np.random.default_rng(5).standard_normal(FEATURE).astype(np.float32)
+        model = collection.fit_evidence(lambda texts: np.tile(nothing, (len(texts), 1)))
+        assert model.of("text").meaningless > MEANINGLESS
+        vector = SPACE.vectors(nothing[None])[0]
+        gains = [find(collection, vector, text, model)[0].gain for text in meaningless_queries(seed=1)]
+        assert np.mean([gain is not None and gain >= 0 for gain in gains]) < 0.3
+        gain = find(collection, direction(items[7]), "a red desk", model)[0].gain
+        assert gain is not None
+        assert gain >= 0
 
 
 def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collection) -> None:

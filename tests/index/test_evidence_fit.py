@@ -8,9 +8,10 @@ import pytest
 
 from index.collection import Collection
 from index.search.evidence import EvidenceTable
-from index.search.evidence_fit import JUDGED, Trial, TrialMaker, fit_confidence
+from index.search.evidence_fit import JUDGED, fit_confidence
 from index.search.evidence_model import CONFIDENCE_PRIOR, LEGS, NAMES, SideModel, find_rivals, prior_weights
 from index.search.evidence_questions import questions, read_known_items
+from index.search.evidence_trials import Trial, TrialMaker
 from multifold.types import Features, Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search.evidence_fit import TrialMaker
 from index.search.evidence_model import NAMES
 from index.search.evidence_questions import judged_questions
+from index.search.evidence_trials import TrialMaker
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.types import Features, Item, Verdict
 from tests.index.spaces import FEATURE, Sphere
@@ -55,8 +55,10 @@ def meaning(collection: Collection, shift: int = 0) -> dict[str, np.ndarray]:
 def fitted_weights(collection: Collection, shift: int) -> dict[str, float]:
     known = meaning(collection, shift)
 
+    strange = np.ones(FEATURE, np.float32)  # of what means nothing
+
     def encode(texts: Sequence[str]) -> Features:
-        return np.stack([known[text] for text in texts])
+        return np.stack([known.get(text, strange) for text in texts])
 
     model = collection.fit_evidence(encode).of("text")
     assert model.judgements == model.queries == COUNT

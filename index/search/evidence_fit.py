@@ -12,7 +12,7 @@ collection rest on. A leg without which the held-out items are found as well is 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from index.search.evidence_model import (
     NAMES,
     PLACES,
     PRIOR_SPREAD,
+    SHAPE_LEGS,
     EvidenceModel,
     LegQuality,
     SideModel,
@@ -57,6 +58,7 @@ with needs_extra("serve"):
     from sqlalchemy import Connection
 
 FEWEST_TRIALS = 8  # of a side, for a fit
+FEWEST_SHAPES = 8  # strangers by which the scores of shapes are standardised
 FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
 RIVALS = 50  # of the best of each leg
@@ -215,11 +217,43 @@ def fit_collection(
 def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
     """The models of the sides of which there are trials enough."""
     enough = {side: some for side, some in trials.items() if len(some) >= FEWEST_TRIALS}
-    return EvidenceModel({side: _fit_side(side, some) for side, some in enough.items()}, items, version)
+    of_shapes = {side: shape_trials(some) for side, some in trials.items()}
+    return EvidenceModel(
+        {side: _fit_side(side, some, LEGS) for side, some in enough.items()},
+        items,
+        version,
+        {
+            side: _fit_side(side, some, SHAPE_LEGS)
+            for side, some in of_shapes.items()
+            if len(some) >= FEWEST_TRIALS
+        },
+    )
 
 
-def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
-    heard = [leg for leg in LEGS if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
+def shape_trials(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials as questions for shapes alone; none where shapes are known by their views alone."""
+    places = [LEGS.index(leg) for leg in SHAPE_LEGS]
+    if not any(trial.table.present[:, places[1:]].any() for trial in trials):
+        return []
+    of_shapes = []
+    for trial in trials:
+        there = trial.table.present[:, places].any(axis=1)
+        known = there[trial.table.strangers]
+        if known.sum() < FEWEST_SHAPES or not (trial.right & there).any():
+            continue
+        table = replace(trial.table, whole=np.zeros_like(there), heard=1.0)  # no words are looked for
+        kind = trial.kind if trial.kind in ("judged", "picture") else "some words"  # all texts count alike
+        items, right = round(trial.items * float(known.mean())), trial.right & there
+        of_shapes.append(
+            replace(
+                trial, table=table, candidates=trial.candidates & there, right=right, items=items, kind=kind
+            )
+        )
+    return [trial for trial in of_shapes if trial.tells]
+
+
+def _fit_side(side: Side, trials: Sequence[Trial], among: Sequence[Leg]) -> SideModel:
+    heard = [leg for leg in among if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
     votes = sum(trial.votes for trial in trials)
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
     if len(trials) < FEWEST_JUDGED or not all(halves):

@@ -17,7 +17,7 @@ from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
 from index.search.evidence import EvidenceHit, EvidenceQuery, EvidenceScorer, StrangerSample, no_sizes
-from index.search.evidence_model import UNFITTED, EvidenceModel, SideModel
+from index.search.evidence_model import SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
@@ -38,7 +38,9 @@ from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
 from multifold.types import (
     ASPECTS,
+    KIND_OF_ASPECT,
     NO_EXAMPLES,
+    SIDE_OF,
     SIDES,
     Examples,
     Hit,
@@ -296,7 +298,8 @@ class Searcher:
         """The observations that match best of each item that is still there, by leg."""
         best: MatchedRows = {}
         for aspect in ASPECTS:
-            of_aspect = [one for one in page.places if aspect == one.side or aspect in (one.legs or ())]
+            shown = SIDE_OF[KIND_OF_ASPECT[aspect]] if self.derived.choice(aspect) else aspect
+            of_aspect = [one for one in page.places if one.side == shown or aspect in (one.legs or ())]
             sizes = {one.id: summaries[one.id].size for one in of_aspect if one.id in summaries}
             if sizes:
                 rows = self.derived.best_rows(page.query, aspect, sizes)
@@ -339,6 +342,10 @@ class Searcher:
     ) -> list[Hit] | None:
         """All of a page, or None if one of its items is there no more."""
         matched = {key: observations[row] for key, row in best.items() if row in observations}
+        for one in page.places:  # a shape without views is shown by what else is known of it
+            others = [leg for leg in SHAPE_LEGS if one.side == "shape" and (one.id, leg) in matched]
+            if others:
+                matched.setdefault((one.id, one.side), matched[one.id, others[0]])
         if not all(one.id in summaries and (one.id, one.side) in matched for one in page.places):
             return None
         sure = page.confidence()

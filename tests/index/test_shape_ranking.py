@@ -21,6 +21,7 @@ from index.search.evidence_model import (
 from index.search.search import SearchRequest
 from index.store.filters import parse_filter
 from multifold.types import Feature, Hit, Item, LexicalQuery, Observation, Query, Target, Vector, pool_mean
+from tests.index.clusters import embedded
 from tests.index.spaces import Sphere
 from tests.index.things import caption, view
 
@@ -259,3 +260,29 @@ def test_too_few_things_keep_the_prior(collection: Collection) -> None:
 def test_the_module_is_not_imported_without_points() -> None:
     code = "import sys, app.main; sys.exit('index.search.shape_ranking' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_shape_without_views_is_shown_by_its_points(collection: Collection) -> None:
+    items = things()
+    bare = [
+        Item(one.id, tuple(o for o in one.observations if o.kind != "view"), one.payload) for one in items[:9]
+    ]
+    collection.upsert([*bare, *items[9:]])
+    vector = direction(items[7])
+    for target in ("shape", "item", "any"):
+        hits = ask(collection, vector, target=target, limit=COUNT)  # type: ignore[arg-type]
+        assert {hit.id for hit in hits} == {item.id for item in items}
+    found = next(hit for hit in ask(collection, vector, limit=COUNT) if hit.id == items[7].id)
+    assert (found.side, found.matched.kind) == ("shape", "points")
+
+
+def test_a_cluster_ranks_shapes_alike(tmp_path: Path) -> None:
+    items = things()
+    found = []
+    for cluster in (None, embedded().cluster):
+        with Collection.open(tmp_path / str(cluster is None), SPACE, cluster=cluster) as opened:
+            opened.upsert(items)
+            hits = ask(opened, direction(items[7]), where={"half": "first"}, limit=30)
+            found.append([(hit.id, round(hit.score, 3)) for hit in hits])
+    assert found[0] == found[1]
+    assert len(found[0]) == 30

@@ -157,7 +157,8 @@ class CollectionService:
         elif damaged.blob is not None:
             feature = self.encoder.pixels(self.observer.look(blobs.get(damaged.blob))[None])[0]
         elif damaged.kind == "together" and (views := features_of(item.observations, "shape")):
-            feature = self.encoder.together(np.stack(views))
+            seen = [self.observer.look(blobs.get(key)) for key in item.pictures("view")]
+            feature = self.encoder.together(np.stack(views), np.stack(seen))
         elif damaged.kind == "points" and (mesh := find_stored_mesh(blobs, self.home, item)) is not None:
             feature = self.encoder.points([self.observer.sample(mesh).rows()])[0]
         if feature is not None:

@@ -170,19 +170,21 @@ class ObservationEncoder:
         """Whether a shape is known by more than single views."""
         return self.encoder.bundle.points is not None or self.encoder.reads_together
 
-    def forms(self, views: Sequence[Feature], points: PointSample | None) -> Iterator[Observation]:
+    def forms(
+        self, views: Sequence[Feature], pixels: Sequence[Pixels], points: PointSample | None
+    ) -> Iterator[Observation]:
         """What a shape is known by beside single views: its points, and its views together."""
         if points is not None:
             yield Observation("points", 0, self.encoder.points([points.rows()])[0])
         if views and self.encoder.reads_together:
-            yield Observation("together", 0, self.encoder.together(np.stack(views)))
+            yield Observation("together", 0, self.encoder.together(np.stack(views), np.stack(pixels)))
 
     def shape(
-        self, views: Sequence[Feature], points: PointSample | None
+        self, views: Sequence[Feature], pixels: Sequence[Pixels], points: PointSample | None
     ) -> tuple[Feature, dict[Leg, Feature]]:
         """One feature of a shape that is asked with; and that of each leg, where there are several."""
         seen = [Observation("view", place, view) for place, view in enumerate(views)]
-        forms = [*self.forms(views, points)]
+        forms = [*self.forms(views, pixels, points)]
         pooled, alone = pool_side([*seen, *forms], "shape"), pool_side(seen, "shape")
         assert pooled is not None
         assert alone is not None

@@ -129,7 +129,7 @@ class QueryEncoder:
             views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
             parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
             features = [part.feature for part in parts]
-            pooled, legs = await self._decode_pool.run(lambda: observer.shape(features, drawn.points))
+            pooled, legs = await self._decode_pool.run(lambda: observer.shape(features, views, drawn.points))
             forms = {leg: self.from_feature(one).vector for leg, one in legs.items()}
             encoded = replace(self.from_feature(pooled), warnings=drawn.notes, forms=forms)
             self._cache.put(key, encoded)

@@ -62,7 +62,7 @@ def test_the_mark_that_a_text_names_is_found(trained: Path) -> None:
     encoder = TorchEncoder(checkpoint.model, prepare.reader(checkpoint.recipe, checkpoint.tokenizer))
 
     def encode(samples: Sequence[PointRows]) -> Vectors:
-        return encoder.vectors(encoder.points(np.stack([group_points(one, SPEC) for one in samples])))
+        return encoder.vectors(encoder.grouped_points(np.stack([group_points(one, SPEC) for one in samples])))
 
     _, captions = small.pictures()
     weights = []

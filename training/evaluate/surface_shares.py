@@ -83,6 +83,6 @@ def _of_checkpoint(path: Path) -> PointReader:
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
 
     def encode(samples: Sequence[PointRows]) -> Features:
-        return encoder.points(np.stack([group_points(one, spec) for one in samples]))
+        return encoder.grouped_points(np.stack([group_points(one, spec) for one in samples]))
 
     return PointReader(encoder, encode, spec, prepare.view_spec(recipe), prepare.image_spec(recipe))

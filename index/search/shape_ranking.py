@@ -5,19 +5,31 @@ together. It is added up as that of the whole item is (see evidence.py), with we
 fitted for questions that only shapes answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from jaxtyping import Bool
 
 from index.contracts import Ids
 from index.search.engine_set import Candidates, EngineSet
-from index.search.evidence import RING, EvidenceQuery, EvidenceScorer, no_sizes
-from index.search.evidence_model import LEGS, SHAPE_LEGS, Rivals, SideModel, find_rivals
+from index.search.evidence import RING, EvidenceQuery, EvidenceScorer, EvidenceTable, no_sizes
+from index.search.evidence_model import (
+    LEGS,
+    SHAPE_LEGS,
+    Rivals,
+    SideModel,
+    Weights,
+    find_rivals,
+    prior_weights,
+)
+from index.search.evidence_questions import QuestionKind
 from index.search.side_rankings import RankedItem
-from multifold.types import ASPECTS
+from multifold.types import ASPECTS, Leg, Side
 
 FEWEST = 32  # strangers that have a leg, below which the best candidates stand beside them
+FEWEST_KNOWN = 8  # strangers that are shapes, for a fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +74,7 @@ class ShapeRanking:
         there = table.present[rows].any(axis=1)
         if not there.any():
             return {}
-        ratios = table.by_leg(self.model.weights)[rows]
+        ratios = table.by_leg(self.model)[rows]
         evidence = ratios.sum(axis=1)
         chances = self.model.chances(evidence, table.whole[rows], self._rivals(table.length))
         return {
@@ -82,3 +94,53 @@ class ShapeRanking:
         hits = self.scorer.rank(self.query, self.model, range(2), self.among, self.sizes)
         rivals = find_rivals(np.array([hit.evidence for hit in hits]), items, length)
         return replace(rivals, everything=hits[0].gain + float(np.log(max(items, 1))))
+
+
+class ShapeTrial(Protocol):
+    """The candidates of a question, by which weights are fitted (see evidence_fit.py)."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    table: EvidenceTable
+    candidates: Bool[np.ndarray, " n"]
+    right: Bool[np.ndarray, " n"]
+    items: int
+    kind: QuestionKind
+
+    @property
+    def tells(self) -> bool:
+        """Whether it teaches anything."""
+
+
+T = TypeVar("T", bound=ShapeTrial)
+
+
+def fit_shapes(
+    trials: Mapping[Side, Sequence[T]],
+    fit: Callable[[Weights, Sequence[T], Sequence[Leg]], SideModel],
+    fewest: int,
+) -> dict[Side, SideModel]:
+    """The models of the sides of which there are so many trials that shapes answer."""
+    of_shapes = {side: [one for trial in some for one in _of_shapes(trial)] for side, some in trials.items()}
+    return {
+        side: fit(prior_weights(side, SHAPE_LEGS), some, SHAPE_LEGS)
+        for side, some in of_shapes.items()
+        if len(some) >= fewest
+    }
+
+
+def _of_shapes(trial: T) -> Iterator[T]:
+    """The same asked of shapes alone, if enough are known and it teaches anything then."""
+    there = trial.table.present[:, [LEGS.index(leg) for leg in SHAPE_LEGS]].any(axis=1)
+    known = there[trial.table.strangers]
+    if known.sum() < FEWEST_KNOWN:
+        return
+    asked = replace(
+        trial,
+        table=replace(trial.table, whole=np.zeros_like(there), heard=1.0),  # no words are looked for
+        candidates=trial.candidates & there,
+        right=trial.right & there,
+        items=round(trial.items * float(known.mean())),
+        kind=trial.kind if trial.kind in ("judged", "picture") else "some words",  # all texts count alike
+    )
+    if asked.right.any() and asked.tells:
+        yield asked

@@ -227,6 +227,12 @@ class EvidenceScorer:
     strangers: Ids  # editions, rising
     words: WordIndex | None = None
     reader: TextIndex | None = None
+    legs: tuple[Leg, ...] = LEGS  # that are asked
+
+    @property
+    def size(self) -> int:
+        """How many items there are to find, about: those that have the commonest of the legs."""
+        return max(self.engines.choice(aspect) for aspect in ASPECTS if aspect in self.legs)
 
     def rank(
         self,
@@ -240,7 +246,7 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, least, rivals, heard = RING, self.engines.size(), 1.0, None, None
+        reach, items, least, rivals, heard = RING, self.size, 1.0, None, None
         if among is not None:
             items = min(items, len(among))
         while len(ranked) < page.stop:
@@ -307,22 +313,24 @@ class EvidenceScorer:
     def _heard(self, model: SideModel | None) -> HeardLegs:
         """All legs without a model."""
         if model is None:
-            return HeardLegs(LEGS, LEGS)
+            return HeardLegs(self.legs, self.legs)
         of_strange = model.weights_for(strangeness(0.0, len(self.strangers)))
         return HeardLegs(self._heard_with(model.weights), self._heard_with(of_strange))
 
     def _heard_with(self, weights: Weights) -> tuple[Leg, ...]:
         """The legs that weigh anything; all, if these might not reach every item."""
         choices: dict[Leg, int] = {aspect: self.engines.choice(aspect) for aspect in ASPECTS}
-        heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any() and choices.get(leg) != 0)
-        items = max(1, self.engines.size(), 0 if self.words is None else self.words.count())
-        return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else LEGS
+        heard = tuple(leg for leg in self.legs if weights[PLACES[leg]].any() and choices.get(leg) != 0)
+        items = max(1, self.size, 0 if self.words is None else self.words.count())
+        return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else self.legs
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""
         among = Candidates(editions, sizes)
         asked, pool = query.query, query.pool
-        scores: dict[Leg, Values] = {side: self.engines.scores(asked, side, pool, among) for side in ASPECTS}
+        scores: dict[Leg, Values] = {
+            side: self.engines.scores(asked, side, pool, among) for side in ASPECTS if side in self.legs
+        }
         coverage, most = np.zeros(len(editions), np.float32), 0.0
         if query.text is not None and self.words is not None:
             scores["words"], coverage = self.words.weigh(query.text, editions)

@@ -24,6 +24,7 @@ from index.search.evidence import EvidenceQuery
 from index.search.evidence_model import (
     COLUMNS,
     CONFIDENCE_PRIOR,
+    FORMS,
     LEAST_WORDLESS,
     LEGS,
     MEANINGLESS,
@@ -125,7 +126,12 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
         if len(usual) >= FEWEST_TRIALS:
             fitted = _fit_side(prior_weights(side), usual)
             sides[side] = replace(fitted, wordless=_fit_wordless(fitted.weights, usual, some))
-    return EvidenceModel(sides, items, version)
+    shapes: dict[Side, SideModel] = {}
+    if any(trial.table.present[:, FORMS].any() for some in trials.values() for trial in some):
+        from index.search.shape_ranking import fit_shapes  # most collections do without
+
+        shapes = fit_shapes(trials, _fit_side, FEWEST_TRIALS)
+    return EvidenceModel(sides, items, version, shapes)
 
 
 def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial]) -> Weights:
@@ -141,8 +147,8 @@ def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial
     return np.where(np.isin(NAMES, LEAST_WORDLESS), np.maximum(fitted, in_order(WORDLESS)), fitted)
 
 
-def _fit_side(prior: Weights, trials: Sequence[Trial]) -> SideModel:
-    heard = [leg for leg in LEGS if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
+def _fit_side(prior: Weights, trials: Sequence[Trial], among: Sequence[Leg] = LEGS) -> SideModel:
+    heard = [leg for leg in among if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
     votes = sum(trial.votes for trial in trials)
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
     if len(trials) < FEWEST_JUDGED or not all(halves):
@@ -204,8 +210,7 @@ def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) ->
     weights = np.where(heard, prior, 0.0)
     if not trials:
         return weights
-    values, there, right = _stacked(trials)
-    counts = _counts(trials)
+    (values, there, right), counts = _stacked(trials), _counts(trials)
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))

@@ -4,9 +4,9 @@ A *standard score* is a score of any unit as standard deviations from what stran
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
@@ -22,6 +22,8 @@ CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, b
 GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
+SHAPE_LEGS: tuple[Leg, ...] = ("shape", "points", "together")  # what is known of a shape
+FORMS = [LEGS.index(leg) for leg in SHAPE_LEGS[1:]]  # places of those beside single views
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
 # short" falls with them; "words all" is what they say together, where an item has nearly all of them.
 COLUMNS: Mapping[Leg, tuple[str, ...]] = {
@@ -116,16 +118,16 @@ def in_order(weights: Mapping[str, float]) -> Weights:
     return np.array([weights.get(name, 0.0) for name in NAMES])
 
 
-def prior_weights(side: Side) -> Weights:
-    """The weights of a side before anything is fitted."""
-    return in_order(PRIOR[side])
+def prior_weights(side: Side, legs: Sequence[Leg] = LEGS) -> Weights:
+    """The weights of a side before anything is fitted; of other legs than these, none."""
+    named = {name for leg in legs for name in COLUMNS[leg]}
+    return in_order({name: weight for name, weight in PRIOR[side].items() if name in named})
 
 
 def strangeness(heard: float, strangers: int) -> float:
     """How strange a query is, from 0 to 1, of whose rarity an item has this share at most, among so many."""
-    return float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1)) * min(
-        1.0, strangers / ENOUGH_STRANGERS
-    )
+    strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
+    return strange * min(1.0, strangers / ENOUGH_STRANGERS)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,6 @@ class SideModel:
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
     wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
-
     meaningless: float = MEANINGLESS  # the gain of most queries without a meaning, whose words no item has
 
     def weights_for(self, strange: float) -> Weights:
@@ -156,6 +157,24 @@ class SideModel:
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
 
+    def fields(self) -> dict[str, Any]:
+        """The model as it is stored."""
+        return asdict(self) | {"weights": _by_name(self.weights), "wordless": _by_name(self.wordless)}
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> "SideModel":
+        """A stored model."""
+        return cls(
+            in_order(fields["weights"]),  # older ones know fewer legs
+            tuple(fields["confidence"]),
+            fields["queries"],
+            fields["recall"],
+            {leg: LegQuality(**quality) for leg, quality in fields["legs"].items()},
+            fields["judgements"],
+            in_order(fields["wordless"]),
+            fields["meaningless"],
+        )
+
 
 @dataclass(frozen=True)
 class EvidenceModel:
@@ -164,18 +183,23 @@ class EvidenceModel:
     sides: Mapping[Side, SideModel] = field(default_factory=dict)
     items: int = 0  # that it was fitted on
     version: int = 0  # of the collection then
+    shapes: Mapping[Side, SideModel] = field(default_factory=dict)  # of the legs of a shape alone
 
     def of(self, side: Side) -> SideModel:
         """The model of queries of this side."""
         return self.sides.get(side) or SideModel(prior_weights(side))
 
+    def of_shapes(self, side: Side) -> SideModel:
+        """The model of queries of this side that ask for shapes alone."""
+        return self.shapes.get(side) or SideModel(prior_weights(side, SHAPE_LEGS))
+
     def to_json(self) -> str:
         """The model as it is stored."""
-        sides = {
-            side: asdict(one) | {"weights": _by_name(one.weights), "wordless": _by_name(one.wordless)}
-            for side, one in self.sides.items()
-        }
-        return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
+        sides, shapes = (
+            {side: one.fields() for side, one in models.items()} for models in (self.sides, self.shapes)
+        )
+        facts = {"rules": RULES, "items": self.items, "version": self.version}
+        return json.dumps(facts | {"sides": sides, "shapes": shapes})
 
     @classmethod
     def from_json(cls, note: str) -> "EvidenceModel | None":
@@ -183,20 +207,11 @@ class EvidenceModel:
         fields = json.loads(note)
         if fields.get("rules") != RULES:
             return None
-        sides = {
-            side: SideModel(
-                in_order(one["weights"]),  # older ones know fewer legs
-                tuple(one["confidence"]),
-                one["queries"],
-                one["recall"],
-                {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
-                one["judgements"],
-                in_order(one["wordless"]),
-                one["meaningless"],
-            )
-            for side, one in fields["sides"].items()
-        }
-        return cls(sides, fields["items"], fields["version"])
+        sides, shapes = (
+            {side: SideModel.of(one) for side, one in models.items()}
+            for models in (fields["sides"], fields.get("shapes", {}))  # older ones have no "shapes"
+        )
+        return cls(sides, fields["items"], fields["version"], shapes)
 
 
 UNFITTED = EvidenceModel()

@@ -67,6 +67,7 @@ def _collection(service: CollectionService) -> CollectionSummary:
         sealed_rows=sealed,
         memory=_memory(service),
         evidence={side: _evidence(evidence.of(side)) for side in SIDES},
+        shape_evidence={side: _evidence(model) for side, model in evidence.shapes.items()},
     )
 
 

@@ -69,6 +69,7 @@ class CollectionSummary(BaseModel):
     sealed_rows: int = Field(description="those with an index that is built; each other one is compared")
     memory: MemorySummary
     evidence: dict[Side, EvidenceSummary]  # of the target "item", by the side of the query
+    shape_evidence: dict[Side, EvidenceSummary]  # of shapes with points alone, where that was fitted
 
 
 class LimitsSummary(BaseModel):

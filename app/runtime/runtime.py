@@ -59,7 +59,8 @@ JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
 OVERLAP = 50  # ranks by which a hit may have moved
 HEAD = 4_096  # bytes of a file that tell it from another
-PAGE_FIELDS = {"limit", "offset", "after"}
+QUERY_FIELDS = {*SearchOptions.model_fields} - {"limit", "offset", "after"}  # what a page is of
+CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class SearchPage:
 
 
 def _write_cursor(asked: int, place: int, last: str) -> str:
-    text = json.dumps([asked, place, last], separators=(",", ":"), ensure_ascii=False)
+    text = CURSOR_JSON.encode([asked, place, last])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -122,8 +123,7 @@ def _read_cursor(cursor: str) -> tuple[int, int, str]:
 
 
 def _checksum(parts: WeightedParts, options: SearchOptions) -> int:
-    fields = set(SearchOptions.model_fields) - PAGE_FIELDS
-    described = [options.model_dump_json(include=fields).encode()]
+    described = [options.model_dump_json(include=QUERY_FIELDS).encode()]
     described += [b"%r %b" % (weight, _describe(part)) for part, weight in parts]
     return zlib.crc32(b"\0".join(described))
 
@@ -190,7 +190,9 @@ class CollectionRuntime:
                 encoded = await asyncio.gather(*(encode(part) for part, _ in parts))
         encode_end = time.perf_counter()
         vectors = [one.vector for one in encoded]
-        wide = options.model_copy(update={"offset": first, "limit": many})
+        wide = options
+        if page.last is not None:
+            wide = options.model_copy(update={"offset": first, "limit": many})
         request = search_request(parts, vectors, wide, where, model.curves, evidence, service.settings)
         version = self.service.collection.version
         with span("search", collection=name):
@@ -205,7 +207,7 @@ class CollectionRuntime:
         if kept[-1:] != hits[-1:] and not options.diversity:  # what follows is no better
             following = None
         hits = kept
-        if not whole:
+        if model.unrelated:
             hits = [replace(hit, chance=model.chance(side, options.pool, hit)) for hit in hits]
         if options.explain:
             weighted = [(vector, weight) for vector, (_, weight) in zip(vectors, parts, strict=True)]

@@ -99,6 +99,10 @@ class QueryEncoder:
         watch = telemetry.watch
         self._texts = Batcher(self._encode_texts, most=most, room=room, watch=watch("text"))
         self._pictures = Batcher(self._encode_pictures, most=most, room=room, watch=watch("image"))
+        # each picture on its own: a large one holds up no other
+        self._files = Batcher(
+            self._decode, most=1, room=room, threads=settings.decoders, watch=watch("decode")
+        )
         self._decode_pool = ThreadPool("decode", settings.decoders, room, watch("decode"))
         self._render_pool = render_pool
 
@@ -114,7 +118,7 @@ class QueryEncoder:
         key = hashlib.sha256(data).digest()
         encoded = self._cache.get(key)
         if encoded is None:
-            picture = await self._decode_pool.run(lambda: self._observer.look(data))
+            picture = await self._files.ask(data)
             encoded = await self._pictures.ask(picture, admitted=True)
             self._cache.put(key, encoded)
         return encoded
@@ -158,13 +162,17 @@ class QueryEncoder:
         return {
             "text": self._texts.waiting,
             "image": self._pictures.waiting,
-            "decode": self._decode_pool.waiting,
+            "decode": self._files.waiting + self._decode_pool.waiting,
         }
 
     def close(self) -> None:
         self._decode_pool.close()
+        self._files.close()
         self._texts.close()
         self._pictures.close()
+
+    def _decode(self, files: Sequence[bytes]) -> list[Pixels]:
+        return [self._observer.look(data) for data in files]
 
     def _encode_texts(self, texts: list[str]) -> list[EncodedPart]:
         encoder = self._observer.encoder

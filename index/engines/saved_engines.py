@@ -106,8 +106,8 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
             with replace_file(beside) as out:
                 blocks = (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids)))
                 write_vectors(out, blocks, vectors.dtype.str)
-        none, header = np.empty((0, vectors.shape[1]), np.float32), header | {"numbers": vectors.dtype.str}
-        write_rows(path, metric, ids, none, sizes, index, file.sums, apart=True, **header)
+        none, kind = np.empty((0, vectors.shape[1]), np.float32), vectors.dtype.str
+        write_rows(path, metric, ids, none, sizes, index, file.sums, apart=True, numbers=kind, **header)
 
 
 def _give_index(index: Index | None, emit: Emit) -> None:

@@ -143,9 +143,14 @@ class Segment:
         allowed: Ids | None,
         how: SearchSetting,
     ) -> RowRankings:
-        """Search all cells that could well hold a row that scores more than the last one that was found."""
+        """Search all cells that could well hold a row that scores more than the last one that was found.
+
+        Where these are many, all rows are scored; of rows in a file the codes, which are in memory.
+        """
         assert self.ann is not None
         effort = self.ann.effort_within(queries, last, how.cosine)
+        if effort is None and how.cosine is not None and self.rows.file is not None:
+            effort = self.ann.efforts()[1]
         if effort is None:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         wide = replace(how, effort=max(effort, how.effort), doubt=None)

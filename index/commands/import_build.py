@@ -29,7 +29,8 @@ from index.store import browse
 from index.store.folder_locks import WriterLock
 from index.store.item_rows import check_vectors
 from index.store.store import Store, check_items
-from multifold.types import Item, Side
+from multifold.bundle.encoder import Encoder
+from multifold.types import Aspect, Item, Kind
 
 SECOND = 1.0  # between two looks at how far it is
 
@@ -80,6 +81,7 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
             f"{args.source} holds features of {embeddings.vector_id!r}, the collection has "
             f"{space[0].vector_id!r}: they do not compare."
         )
+    _check_forms(args.source, space[0], embeddings)
     print(f"importing {embeddings.count} rows from {args.source} into {args.place.shown}", flush=True)
     opened: AbstractContextManager[Collection | StoreImport]
     shared = args.place.database is not None
@@ -103,6 +105,19 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
         with open_collection(args, space) as collection:  # its index is derived as a whole
             _seal(collection)
     return 0
+
+
+def _check_forms(source: Path, space: Space, embeddings: EmbeddingRows) -> None:
+    """Refuse shapes that lack what the encoder knows of them: they would rank behind those that have it."""
+    if not isinstance(space, Encoder):
+        return
+    reads: dict[Kind, bool] = {"points": space.bundle.points is not None, "together": space.reads_together}
+    for kind, wanted in reads.items():
+        if wanted and (item := embeddings.lacking(kind)) is not None:
+            raise ImportFileError(
+                f"{source} has views and no {kind} of the item {item!r}, and the encoder "
+                f"{space.bundle.name} knows shapes by these too. Compute both: `multifold features`."
+            )
 
 
 def _seal(collection: Collection) -> None:
@@ -140,7 +155,7 @@ def build(args: argparse.Namespace) -> int:
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, help="a folder of shards, or a .npy or .parquet file")
     parser.add_argument("--ids", type=Path, help="for .npy: a text with an id a line, or JSONL")
-    parser.add_argument("--side", choices=get_args(Side), default="image", help="what the rows are of")
+    parser.add_argument("--side", choices=get_args(Aspect), default="image", help="what the rows are of")
     parser.add_argument("--manifest", type=Path, help="a manifest, whose `meta` becomes the payload")
     parser.add_argument("--metric", choices=PLAIN_METRICS, help="make a collection of plain embeddings")
     add_bundle(parser)

@@ -20,6 +20,10 @@ LINKS, BUILDING = 32, 128  # of a row in a graph, and candidates for them
 REFINED = 4  # times as many candidates of compressed rows are compared exactly
 
 
+def folder_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 class EmbeddedLibrary:
     """Rows with an id and a number; finds the nearest to a query, perhaps among low numbers only."""
 

@@ -24,7 +24,7 @@ from jaxtyping import Float32
 
 from benches.index.changes import true_thresholds
 from benches.index.generated_vectors import VectorSet, sphere_vectors
-from benches.race.libraries import LIBRARIES, EmbeddedLibrary, Places
+from benches.race.libraries import LIBRARIES, EmbeddedLibrary, Places, folder_bytes
 from benches.race.ours import OurCollection, OurIndex
 from benches.reporting import head, row
 from benches.service.running_service import resident_bytes
@@ -188,10 +188,6 @@ def timed_searches(
         if time.perf_counter() > end:
             break
     return np.concatenate(found), seconds, time.process_time() - cpu
-
-
-def folder_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _megabytes(count: int) -> str:

@@ -229,7 +229,8 @@ class Lancedb(EmbeddedLibrary):
         import lancedb
 
         super().__init__(folder, dim)
-        self._database, self._table = lancedb.connect(str(folder)), None
+        self._database = lancedb.connect(str(folder))
+        self._table: Any = None
 
     def add(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:
         if self._table is None:

@@ -51,10 +51,9 @@ from app.search.query import (
     side_of,
 )
 from index.registry import DEFAULT, MAIN
-from index.search.evidence_model import UNFITTED
 from index.search.search import SearchRequest
 from index.store.filters import Filter
-from multifold.types import ConfidenceBasis, Hit, Item
+from multifold.types import Hit, Item
 
 JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
@@ -174,9 +173,10 @@ class CollectionRuntime:
         start, name, span = time.perf_counter(), self.service.name, self.parent.telemetry.tracing.span
         where = narrow_filter(options, where)
         service, side, whole = self.service, side_of(parts), options.target == "item"
-        evidence = service.evidence_model() if whole else UNFITTED
+        evidence = service.evidence_model()
         model = UNCALIBRATED if whole else service.confidence.now()
-        check_confidence(model.curves, parts, options)
+        weighs = whole or (options.target in ("shape", "any") and service.observer.reads_forms)
+        check_confidence(model.curves, parts, options, weighs=weighs)
         page = SearchPage.of(parts, options)
         first, many = page.window
         if options.examples or options.diversity:
@@ -199,7 +199,7 @@ class CollectionRuntime:
             found = await self._hits(request, fold=options.duplicates == "fold")
         hits, following = page.cut(found, first)
         search_end = time.perf_counter()
-        if whole and side is None:  # a mix, an item or a vector, which no calibration covers
+        if side is None:  # a mix, an item or a vector, which no calibration covers
             hits = [replace(hit, confidence=None) for hit in hits]
         if not page.place:
             self.parent.telemetry.answer(name, hits)
@@ -214,12 +214,11 @@ class CollectionRuntime:
             hits = await self.run(lambda: insight.with_side_scores(self.service, weighted, hits))
         warnings = tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings))
         times = encode_end - start, search_end - encode_end
-        if not whole:
-            return SearchHits(hits, version, *times, warnings, model.basis if side else None, next=following)
-        basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
-        return SearchHits(
-            hits, version, *times, warnings, basis if side else None, matches_well(hits), following
-        )
+        basis, fitted = model.basis, evidence.sides if whole else evidence.shapes
+        if whole or any(hit.evidence for hit in hits):
+            basis = "collection" if side in fitted else "prior"
+        well = matches_well(hits) if whole else None
+        return SearchHits(hits, version, *times, warnings, basis if side else None, well, following)
 
     async def _hits(self, request: SearchRequest, *, fold: bool) -> list[Hit]:
         """The hits of the index; to fold duplicates, so many more that a page is left."""

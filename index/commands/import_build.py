@@ -26,7 +26,8 @@ from index.registry import stored_vector_id
 from index.store import browse
 from index.store.item_rows import check_vectors
 from index.store.store import Store, check_items
-from multifold.types import Item, Side
+from multifold.bundle.encoder import Encoder
+from multifold.types import Aspect, Item, Kind
 
 SECOND = 1.0  # between two looks at how far it is
 
@@ -70,6 +71,7 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
             f"{args.source} holds features of {embeddings.vector_id!r}, the collection has "
             f"{space[0].vector_id!r}: they do not compare."
         )
+    _check_forms(args.source, space[0], embeddings)
     print(f"importing {embeddings.count} rows from {args.source} into {args.place.shown}", flush=True)
     shared = args.place.database is not None and cluster_from_environment() is None  # services make the index
     opened: AbstractContextManager[Collection | StoreImport]
@@ -87,6 +89,19 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
         print(f"{written} items written; those that were there already were left as they are")
         print(f"the collection holds {target.count()} items, version {target.version}")
     return 0
+
+
+def _check_forms(source: Path, space: Space, embeddings: EmbeddingRows) -> None:
+    """Refuse shapes that lack what the encoder knows of them: they would rank behind those that have it."""
+    if not isinstance(space, Encoder):
+        return
+    reads: dict[Kind, bool] = {"points": space.bundle.points is not None, "together": space.reads_together}
+    for kind, wanted in reads.items():
+        if wanted and (item := embeddings.lacking(kind)) is not None:
+            raise ImportFileError(
+                f"{source} has views and no {kind} of the item {item!r}, and the encoder "
+                f"{space.bundle.name} knows shapes by these too. Compute both: `multifold features`."
+            )
 
 
 def _seal(collection: Collection) -> None:
@@ -123,7 +138,7 @@ def build(args: argparse.Namespace) -> int:
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, help="a folder of shards, or a .npy or .parquet file")
     parser.add_argument("--ids", type=Path, help="for .npy: a text with an id a line, or JSONL")
-    parser.add_argument("--side", choices=get_args(Side), default="image", help="what the rows are of")
+    parser.add_argument("--side", choices=get_args(Aspect), default="image", help="what the rows are of")
     parser.add_argument("--manifest", type=Path, help="a manifest, whose `meta` becomes the payload")
     parser.add_argument("--metric", choices=PLAIN_METRICS, help="make a collection of plain embeddings")
     add_bundle(parser)

@@ -151,7 +151,8 @@ class CollectionService:
 
     def _encode_again(self, item: Item, damaged: Observation) -> Feature:
         """A feature anew: of its text, its picture, the views beside it, or the mesh of its item."""
-        blobs, feature = self.collection.blobs, None
+        blobs = self.collection.blobs
+        feature: Feature | None = None
         if damaged.text is not None:
             feature = self.encoder.texts([damaged.text]).features[0]
         elif damaged.blob is not None:
@@ -247,7 +248,7 @@ class Collections:
         """A new, empty collection, for an available bundle or the one that the service was started with."""
         observer = self.encoders.first if bundle is None else self.encoders.named(bundle)
         if plan is not None:
-            check_plan(plan, observer.encoder.dim)
+            check_plan(plan, observer.encoder)
         with self._changing:
             with self._change():
                 entry = self._registry.create(name, observer.encoder.vector_id)

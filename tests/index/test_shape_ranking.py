@@ -210,7 +210,8 @@ def test_any_side_takes_the_shape_by_its_sum(collection: Collection) -> None:
     ]
     collection.upsert(items)
     vector = direction(things()[7])
-    shapes, either = (ask(collection, vector, target=target, limit=20) for target in ("shape", "any"))
+    shapes = ask(collection, vector, limit=20)
+    either = ask(collection, vector, target="any", limit=20)
     assert [(hit.id, hit.score, hit.confidence) for hit in either] == [
         (hit.id, hit.score, hit.confidence) for hit in shapes
     ]

@@ -171,16 +171,16 @@ class ObservationEncoder:
         return self.encoder.bundle.points is not None or self.encoder.reads_together
 
     def forms(
-        self, views: Sequence[Feature], pixels: Sequence[Pixels], points: PointSample | None
+        self, views: Sequence[Feature], pixels: Sequence[Pixels] | ViewPixels, points: PointSample | None
     ) -> Iterator[Observation]:
         """What a shape is known by beside single views: its points, and its views together."""
         if points is not None:
             yield Observation("points", 0, self.encoder.points([points.rows()])[0])
         if views and self.encoder.reads_together:
-            yield Observation("together", 0, self.encoder.together(np.stack(views), np.stack(pixels)))
+            yield Observation("together", 0, self.encoder.together(np.stack(views), np.stack([*pixels])))
 
     def shape(
-        self, views: Sequence[Feature], pixels: Sequence[Pixels], points: PointSample | None
+        self, views: Sequence[Feature], pixels: Sequence[Pixels] | ViewPixels, points: PointSample | None
     ) -> tuple[Feature, dict[Leg, Feature]]:
         """One feature of a shape that is asked with; and that of each leg, where there are several."""
         seen = [Observation("view", place, view) for place, view in enumerate(views)]

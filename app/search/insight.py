@@ -16,6 +16,7 @@ from multifold.analysis import explanation, traversal
 from multifold.analysis.explanation import Explainer, HeatMap, WordShares, isolate_part
 from multifold.analysis.traversal import CaptionPath, CaptionPool
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.point_groups import POSITION
 from multifold.scores import apply_signs, similarities
 from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
 
@@ -124,7 +125,7 @@ def explain_points(service: CollectionService, query: Vector, item: Item) -> "Ex
         sample, other, lambda samples: encoder.vectors(encoder.points(samples)), encoder.metric
     )
     cameras = rig(encoder.bundle.views.rig)
-    return shares, shares.maps(drawn[:, surface.POSITION], cameras.poses, cameras.fov_degrees)
+    return shares, shares.maps(drawn[:, POSITION], cameras.poses, cameras.fov_degrees)
 
 
 def explain_match(

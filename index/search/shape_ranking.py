@@ -7,14 +7,13 @@ fitted for questions that only shapes answer.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Bool
 
 from index.contracts import Ids
 from index.search.engine_set import Candidates, EngineSet
-from index.search.evidence import RING, EvidenceQuery, EvidenceScorer, EvidenceTable, no_sizes
+from index.search.evidence import RING, EvidenceQuery, EvidenceScorer, no_sizes
 from index.search.evidence_model import (
     LEGS,
     SHAPE_LEGS,
@@ -24,7 +23,7 @@ from index.search.evidence_model import (
     find_rivals,
     prior_weights,
 )
-from index.search.evidence_questions import QuestionKind
+from index.search.evidence_trials import Trial
 from index.search.side_rankings import RankedItem
 from multifold.types import ASPECTS, Leg, Side
 
@@ -97,42 +96,9 @@ class ShapeRanking:
         return replace(rivals, everything=gain + float(np.log(max(items, 1))))
 
 
-class ShapeTrial(Protocol):
-    """The candidates of a question, by which weights are fitted (see evidence_fit.py)."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def table(self) -> EvidenceTable:
-        """What is weighted of them."""
-
-    @property
-    def candidates(self) -> Bool[np.ndarray, " n"]:
-        """Which editions of the table they are."""
-
-    @property
-    def right(self) -> Bool[np.ndarray, " n"]:
-        """Which of them are meant."""
-
-    @property
-    def items(self) -> int:
-        """How many there are to find."""
-
-    @property
-    def kind(self) -> QuestionKind:
-        """What was asked with."""
-
-    @property
-    def tells(self) -> bool:
-        """Whether it teaches anything."""
-
-
-T = TypeVar("T", bound=ShapeTrial)
-
-
 def fit_shapes(
-    trials: Mapping[Side, Sequence[T]],
-    fit: Callable[[Weights, Sequence[T], Sequence[Leg]], SideModel],
+    trials: Mapping[Side, Sequence[Trial]],
+    fit: Callable[[Weights, Sequence[Trial], Sequence[Leg]], SideModel],
     fewest: int,
 ) -> dict[Side, SideModel]:
     """The models of the sides of which there are so many trials that shapes answer."""
@@ -144,9 +110,11 @@ def fit_shapes(
     }
 
 
-def _of_shapes(trial: T) -> Iterator[T]:
+def _of_shapes(trial: Trial) -> Iterator[Trial]:
     """The same asked of shapes alone, if enough are known and it teaches anything then."""
-    there = trial.table.present[:, [LEGS.index(leg) for leg in SHAPE_LEGS]].any(axis=1)
+    there: Bool[np.ndarray, " n"] = trial.table.present[:, [LEGS.index(leg) for leg in SHAPE_LEGS]].any(
+        axis=1
+    )
     known = there[trial.table.strangers]
     if known.sum() < FEWEST_KNOWN:
         return

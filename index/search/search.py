@@ -38,9 +38,7 @@ from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
 from multifold.types import (
     ASPECTS,
-    KIND_OF_ASPECT,
     NO_EXAMPLES,
-    SIDE_OF,
     SIDES,
     Examples,
     Hit,
@@ -199,8 +197,9 @@ class Searcher:
         self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
     ) -> "ShapeRanking | None":
         """What ranks shapes by the legs that they have beside their views, if they have any."""
-        model, known = ask.shapes, any(self.derived.choice(ASPECTS[place]) for place in FORMS)
-        if model is None or ask.query.target not in ("shape", "any") or not known:
+        if (model := ask.shapes) is None or ask.query.target not in ("shape", "any"):
+            return None
+        if not any(self.derived.choice(ASPECTS[place]) for place in FORMS):
             return None
         from index.search.shape_ranking import ShapeRanking  # most collections do without
 
@@ -298,7 +297,7 @@ class Searcher:
         """The observations that match best of each item that is still there, by leg."""
         best: MatchedRows = {}
         for aspect in ASPECTS:
-            shown = SIDE_OF[KIND_OF_ASPECT[aspect]] if self.derived.choice(aspect) else aspect
+            shown = "shape" if aspect not in SIDES and self.derived.choice(aspect) else aspect
             of_aspect = [one for one in page.places if one.side == shown or aspect in (one.legs or ())]
             sizes = {one.id: summaries[one.id].size for one in of_aspect if one.id in summaries}
             if sizes:

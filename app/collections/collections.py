@@ -248,7 +248,7 @@ class Collections:
         """A new, empty collection, for an available bundle or the one that the service was started with."""
         observer = self.encoders.first if bundle is None else self.encoders.named(bundle)
         if plan is not None:
-            check_plan(plan, observer.encoder.dim)
+            check_plan(plan, observer.encoder)
         with self._changing:
             with self._change():
                 entry = self._registry.create(name, observer.encoder.vector_id)

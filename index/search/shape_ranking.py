@@ -7,7 +7,7 @@ fitted for questions that only shapes answer.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
@@ -96,6 +96,7 @@ class ShapeRanking:
         return replace(rivals, everything=hits[0].gain + float(np.log(max(items, 1))))
 
 
+@runtime_checkable
 class ShapeTrial(Protocol):
     """The candidates of a question, by which weights are fitted (see evidence_fit.py)."""
 
@@ -145,7 +146,8 @@ def fit_shapes(
 
 def _of_shapes(trial: T) -> Iterator[T]:
     """The same asked of shapes alone, if enough are known and it teaches anything then."""
-    there = trial.table.present[:, [LEGS.index(leg) for leg in SHAPE_LEGS]].any(axis=1)
+    places = [LEGS.index(leg) for leg in SHAPE_LEGS]
+    there: Bool[np.ndarray, " n"] = np.any(trial.table.present[:, places], axis=1)
     known = there[trial.table.strangers]
     if known.sum() < FEWEST_KNOWN:
         return

@@ -271,7 +271,7 @@ def test_a_shape_without_views_is_shown_by_its_points(collection: Collection) ->
     collection.upsert([*bare, *items[9:]])
     vector = direction(items[7])
     for target in ("shape", "item", "any"):
-        hits = ask(collection, vector, target=target, limit=COUNT)  # type: ignore[arg-type]
+        hits = ask(collection, vector, target=target, limit=COUNT)
         assert {hit.id for hit in hits} == {item.id for item in items}
     found = next(hit for hit in ask(collection, vector, limit=COUNT) if hit.id == items[7].id)
     assert (found.side, found.matched.kind) == ("shape", "points")

@@ -5,7 +5,7 @@ ranked by a side or by words (see side_rankings.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -122,6 +122,7 @@ class SearchRequest:
     diversity: float = 0.0  # of the target item: 0 to 1, how far look-alikes give way
     shapes: SideModel | None = None  # how the legs of a shape are weighed; else it is the mean of its views
     text: str | None = None  # of the query, whether its words are looked for or not
+    legs: Mapping[Leg, Vector] = field(default_factory=dict)  # what a mesh asks those of shapes, each its own
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,10 @@ class Searcher:
         ranking = rank_by_sides(query, nearest, by_words, sure)
         return RankedPage(wanted, ranking[query.offset : query.offset + query.limit], sure)
 
+    def _own(self, ask: SearchRequest) -> dict[Leg, EngineQuery]:
+        """What legs are asked that have vectors of their own."""
+        return {leg: engine_query(self.space, vector) for leg, vector in ask.legs.items()}
+
     def _shapes(
         self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
     ) -> "ShapeRanking | None":
@@ -206,7 +211,7 @@ class Searcher:
         return ShapeRanking.of(
             self.derived,
             self.scorer(now).strangers,
-            EvidenceQuery(wanted, ask.side, ask.text, ask.query.pool, ask.exact),
+            EvidenceQuery(wanted, ask.side, ask.text, ask.query.pool, ask.exact, self._own(ask)),
             model,
             among,
             _sizes_of(now) if ask.query.pool == "max" else no_sizes,
@@ -220,7 +225,7 @@ class Searcher:
         text = None if query.words is None else query.words.text
         page, examples = range(query.offset, query.offset + query.limit), self._examples(ask.examples, now)
         hits = self.scorer(now).rank(
-            EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact),
+            EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact, self._own(ask)),
             ask.evidence.of(ask.side),
             range(max(page.stop, MOVED)) if ask.diversity else page,
             among,

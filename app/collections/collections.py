@@ -151,7 +151,8 @@ class CollectionService:
 
     def _encode_again(self, item: Item, damaged: Observation) -> Feature:
         """A feature anew: of its text, its picture, the views beside it, or the mesh of its item."""
-        blobs, feature = self.collection.blobs, None
+        blobs = self.collection.blobs
+        feature: Feature | None = None
         if damaged.text is not None:
             feature = self.encoder.texts([damaged.text]).features[0]
         elif damaged.blob is not None:

@@ -118,7 +118,11 @@ class BareLibrary:
     def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
         """What the service makes of the same query."""
         part = TextQueryPart(content) if isinstance(content, str) else ImageQueryPart(content)
-        options, parts, curves = SearchOptions(target=self.target), ((part, 1.0),), self.encoder.curves
+        options, parts, curves = (
+            SearchOptions.model_validate({"target": self.target}),
+            ((part, 1.0),),
+            self.encoder.curves,
+        )
         return search_request(parts, [vector], options, None, curves, self.evidence, self.settings)
 
     def _encode(self, queries: Sequence[str | bytes]) -> Vectors:

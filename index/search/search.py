@@ -17,7 +17,7 @@ from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
 from index.search.evidence import EvidenceHit, EvidenceQuery, EvidenceScorer, StrangerSample, no_sizes
-from index.search.evidence_model import SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
+from index.search.evidence_model import FORMS, SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
@@ -199,8 +199,8 @@ class Searcher:
         self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
     ) -> "ShapeRanking | None":
         """What ranks shapes by the legs that they have beside their views, if they have any."""
-        asked = ask.query.target in ("shape", "any") and ask.shapes is not None
-        if not asked or not (self.derived.choice("points") or self.derived.choice("together")):
+        model, known = ask.shapes, any(self.derived.choice(ASPECTS[place]) for place in FORMS)
+        if model is None or ask.query.target not in ("shape", "any") or not known:
             return None
         from index.search.shape_ranking import ShapeRanking  # most collections do without
 
@@ -208,7 +208,7 @@ class Searcher:
             self.derived,
             self.scorer(now).strangers,
             EvidenceQuery(wanted, ask.side, ask.text, ask.query.pool, ask.exact),
-            ask.shapes,
+            model,
             among,
             _sizes_of(now) if ask.query.pool == "max" else no_sizes,
         )

@@ -100,11 +100,26 @@ class ShapeTrial(Protocol):
     """The candidates of a question, by which weights are fitted (see evidence_fit.py)."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    table: EvidenceTable
-    candidates: Bool[np.ndarray, " n"]
-    right: Bool[np.ndarray, " n"]
-    items: int
-    kind: QuestionKind
+
+    @property
+    def table(self) -> EvidenceTable:
+        """What is weighted of them."""
+
+    @property
+    def candidates(self) -> Bool[np.ndarray, " n"]:
+        """Which editions of the table they are."""
+
+    @property
+    def right(self) -> Bool[np.ndarray, " n"]:
+        """Which of them are meant."""
+
+    @property
+    def items(self) -> int:
+        """How many there are to find."""
+
+    @property
+    def kind(self) -> QuestionKind:
+        """What was asked with."""
 
     @property
     def tells(self) -> bool:

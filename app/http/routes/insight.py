@@ -129,12 +129,12 @@ def _serialize_map(runtime: CollectionRuntime, heat: HeatMap) -> wire.PictureSha
 
 def _serialize_surface(runtime: CollectionRuntime, found: ExplainedSurface) -> wire.MeshShares:
     shares, maps = found
-    regions = zip(shares.shares.tolist(), shares.middles.tolist(), strict=True)
+    regions = zip(shares.shares.tolist(), shares.middles.round(4).tolist(), strict=True)
     return wire.MeshShares(
         maps[0].method,
         tuple(
-            wire.RegionShare(middle=tuple(round(one, 4) for one in middle), share=round(share, 6))
-            for share, middle in sorted(regions, reverse=True)
+            wire.RegionShare(middle=(x, y, z), share=round(share, 6))
+            for share, (x, y, z) in sorted(regions, reverse=True)
         ),
         tuple(_serialize_map(runtime, heat) for heat in maps),
     )

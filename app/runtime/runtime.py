@@ -44,6 +44,7 @@ from app.search.query import (
     WeightedParts,
     check_confidence,
     check_examples,
+    is_single,
     matches_well,
     narrow_filter,
     passes_thresholds,
@@ -194,6 +195,8 @@ class CollectionRuntime:
         if page.last is not None:
             wide = options.model_copy(update={"offset": first, "limit": many})
         request = search_request(parts, vectors, wide, where, model.curves, evidence, service.settings)
+        if is_single(parts):
+            request = replace(request, legs=encoded[0].forms)
         version = self.service.collection.version
         with span("search", collection=name):
             found = await self._hits(request, fold=options.duplicates == "fold")

@@ -112,16 +112,16 @@ def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[floa
 
 def explain_points(service: CollectionService, query: Vector, item: Item) -> "ExplainedSurface | None":
     """Which parts of an item's surface made the score of its points; none if its mesh is not kept here."""
-    from multifold.analysis import surface  # few bundles read points
+    from multifold.analysis.surface import DRAWN, explain_surface  # few bundles read points
     from renderers.cameras import rig
 
     encoder, observer = service.encoder, service.observer
     mesh = find_stored_mesh(service.collection.blobs, service.home, item)
     if mesh is None:
         return None
-    sample, drawn = (observer.sample(mesh, count).rows() for count in (None, surface.DRAWN))
+    sample, drawn = (observer.sample(mesh, count).rows() for count in (None, DRAWN))
     (other,) = apply_signs(query[None], encoder.query_signs)
-    shares = surface.explain_surface(
+    shares = explain_surface(
         sample, other, lambda samples: encoder.vectors(encoder.points(samples)), encoder.metric
     )
     cameras = rig(encoder.bundle.views.rig)

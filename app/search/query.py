@@ -8,6 +8,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -133,7 +134,8 @@ class QueryEncoder:
             views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
             parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
             features = [part.feature for part in parts]
-            pooled, legs = await self._decode_pool.run(lambda: observer.shape(features, views, drawn.points))
+            encode = partial(observer.shape, features, [*views], drawn.points)
+            pooled, legs = await self._decode_pool.run(encode)
             forms = {leg: self.from_feature(one).vector for leg, one in legs.items()}
             encoded = replace(self.from_feature(pooled), warnings=drawn.notes, forms=forms)
             self._cache.put(key, encoded)

@@ -141,10 +141,11 @@ class RowView:
 
     def find(self, ids: Ids) -> Ids:
         """Positions of those rising ids that are there and alive."""
-        places = np.searchsorted(self.ids, ids)
-        inside = places < len(self.ids)
-        places, ids = places[inside], ids[inside]
-        places = places[self.ids[places] == ids]
+        few, many = sorted((self.ids, ids), key=len)  # each of the few is looked for among the many
+        places = np.searchsorted(many, few)
+        same = np.flatnonzero(places < len(many))
+        same = same[many[places[same]] == few[same]]
+        places = same if few is self.ids else places[same]
         living: Ids = places if self.alive is None else places[self.alive[places]]
         return living
 

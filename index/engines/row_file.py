@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float16, Float32, Int64, UInt32
 
-from index.contracts import IndexEngineError, PairedIds, RowsLostError, Stored
+from index.contracts import IndexEngineError, PairedIds, RowsLostError
 from multifold.durable import replace_file
 from multifold.types import Metric, Vectors
 
@@ -113,10 +113,8 @@ AVERAGED = 64  # reads, about, that `waiting` is a mean of
 ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
 
 
-def as_stored(stored: Stored, vectors: Vectors) -> Vectors:
-    """The vectors, with the numbers that they are stored as: so a row scores the same before it is sealed."""
-    if stored == "float32":
-        return vectors
+def as_float16(vectors: Vectors) -> Vectors:
+    """The vectors with numbers as float16 holds them: so a row scores the same before it is sealed."""
     with np.errstate(over="ignore"):
         halves = vectors.astype(np.float16)
     if np.isinf(halves).any():

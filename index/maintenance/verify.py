@@ -8,7 +8,7 @@ import numpy as np
 
 from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
 from index.engines.exact_engine import lengths
-from index.engines.row_file import as_stored
+from index.engines.row_file import as_float16
 from index.maintenance.snapshot import named_blob_keys
 from index.search.engine_set import BATCH, NEVER
 from index.store.blobs import BlobError, Blobs
@@ -145,7 +145,7 @@ def _expected(
         for batch in ChangesSince(now, NEVER, BATCH).batches():
             for new in derive_usable_rows(batch, space):
                 marks = fingerprints.setdefault(new.segment, RowFingerprints(direction))
-                marks.add(new.rows, as_stored(plan.stored, new.vectors))
+                marks.add(new.rows, new.vectors if plan.stored == "float32" else as_float16(new.vectors))
     return fingerprints
 
 

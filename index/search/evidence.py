@@ -71,6 +71,11 @@ class EvidenceQuery:
     text: str | None = None
     pool: Pooling = "mean"
     exact: bool = False  # candidates too are the best of every row
+    own: Mapping[Leg, EngineQuery] = field(default_factory=dict)  # of legs that are asked something else
+
+    def of(self, leg: Leg) -> EngineQuery:
+        """What one leg is asked."""
+        return self.own.get(leg, self.query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +305,7 @@ class EvidenceScorer:
                 share = float(self.words.weigh(query.text, said)[1].max(initial=0))
                 legs = self._heard_with(model.weights_for(strangeness(share, len(self.strangers))))
         best = [
-            self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
+            self.engines.ranked(query.of(side), side, reach, query.pool, among, exact=query.exact)[0]
             for side in ASPECTS
             if side in legs
         ]
@@ -327,9 +332,10 @@ class EvidenceScorer:
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""
         among = Candidates(editions, sizes)
-        asked, pool = query.query, query.pool
         scores: dict[Leg, Values] = {
-            side: self.engines.scores(asked, side, pool, among) for side in ASPECTS if side in self.legs
+            side: self.engines.scores(query.of(side), side, query.pool, among)
+            for side in ASPECTS
+            if side in self.legs
         }
         coverage, most = np.zeros(len(editions), np.float32), 0.0
         if query.text is not None and self.words is not None:

@@ -5,7 +5,7 @@ ranked by a side or by words (see side_rankings.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -38,9 +38,7 @@ from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
 from multifold.types import (
     ASPECTS,
-    KIND_OF_ASPECT,
     NO_EXAMPLES,
-    SIDE_OF,
     SIDES,
     Examples,
     Hit,
@@ -124,6 +122,7 @@ class SearchRequest:
     diversity: float = 0.0  # of the target item: 0 to 1, how far look-alikes give way
     shapes: SideModel | None = None  # how the legs of a shape are weighed; else it is the mean of its views
     text: str | None = None  # of the query, whether its words are looked for or not
+    legs: Mapping[Leg, Vector] = field(default_factory=dict)  # what a mesh asks those of shapes, each its own
 
 
 @dataclass(frozen=True)
@@ -195,19 +194,24 @@ class Searcher:
         ranking = rank_by_sides(query, nearest, by_words, sure)
         return RankedPage(wanted, ranking[query.offset : query.offset + query.limit], sure)
 
+    def _own(self, ask: SearchRequest) -> dict[Leg, EngineQuery]:
+        """What legs are asked that have vectors of their own."""
+        return {leg: engine_query(self.space, vector) for leg, vector in ask.legs.items()}
+
     def _shapes(
         self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
     ) -> "ShapeRanking | None":
         """What ranks shapes by the legs that they have beside their views, if they have any."""
-        model, known = ask.shapes, any(self.derived.choice(ASPECTS[place]) for place in FORMS)
-        if model is None or ask.query.target not in ("shape", "any") or not known:
+        if (model := ask.shapes) is None or ask.query.target not in ("shape", "any"):
+            return None
+        if not any(self.derived.choice(ASPECTS[place]) for place in FORMS):
             return None
         from index.search.shape_ranking import ShapeRanking  # most collections do without
 
         return ShapeRanking.of(
             self.derived,
             self.scorer(now).strangers,
-            EvidenceQuery(wanted, ask.side, ask.text, ask.query.pool, ask.exact),
+            EvidenceQuery(wanted, ask.side, ask.text, ask.query.pool, ask.exact, self._own(ask)),
             model,
             among,
             _sizes_of(now) if ask.query.pool == "max" else no_sizes,
@@ -221,7 +225,7 @@ class Searcher:
         text = None if query.words is None else query.words.text
         page, examples = range(query.offset, query.offset + query.limit), self._examples(ask.examples, now)
         hits = self.scorer(now).rank(
-            EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact),
+            EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact, self._own(ask)),
             ask.evidence.of(ask.side),
             range(max(page.stop, MOVED)) if ask.diversity else page,
             among,
@@ -298,7 +302,7 @@ class Searcher:
         """The observations that match best of each item that is still there, by leg."""
         best: MatchedRows = {}
         for aspect in ASPECTS:
-            shown = SIDE_OF[KIND_OF_ASPECT[aspect]] if self.derived.choice(aspect) else aspect
+            shown = "shape" if aspect not in SIDES and self.derived.choice(aspect) else aspect
             of_aspect = [one for one in page.places if one.side == shown or aspect in (one.legs or ())]
             sizes = {one.id: summaries[one.id].size for one in of_aspect if one.id in summaries}
             if sizes:

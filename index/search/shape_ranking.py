@@ -112,9 +112,8 @@ def fit_shapes(
 
 def _of_shapes(trial: Trial) -> Iterator[Trial]:
     """The same asked of shapes alone, if enough are known and it teaches anything then."""
-    there: Bool[np.ndarray, " n"] = trial.table.present[:, [LEGS.index(leg) for leg in SHAPE_LEGS]].any(
-        axis=1
-    )
+    places = [LEGS.index(leg) for leg in SHAPE_LEGS]
+    there: Bool[np.ndarray, " n"] = np.any(trial.table.present[:, places], axis=1)
     known = there[trial.table.strangers]
     if known.sum() < FEWEST_KNOWN:
         return

@@ -96,7 +96,7 @@ class Encoder:
         parts = [self._image.run(None, {"pixels": part})[0] for part in self._batches(batch)]
         return self._joined(parts)
 
-    def points(self, samples: Sequence[Float32[np.ndarray, "p 9"]]) -> Features:
+    def points(self, samples: Sequence[Float32[np.ndarray, "_ 9"]]) -> Features:
         """Features of samples of surfaces: rows of position, normal and colour."""
         spec = self.bundle.points
         if spec is None:
@@ -120,8 +120,8 @@ class Encoder:
             raise self._lacks("reads no views together")
         if self.mixes_pixels and pixels is None:
             raise self._lacks("reads views together by their pixels")
-        read = {"pixels": pixels} if self.mixes_pixels else {"views": views}
-        feature: Feature = self._together.run(None, {name: one[None] for name, one in read.items()})[0][0]
+        name, read = ("pixels", pixels) if self.mixes_pixels and pixels is not None else ("views", views)
+        feature: Feature = self._together.run(None, {name: read[None]})[0][0]
         return feature
 
     def vectors(self, features: Features) -> Vectors:

@@ -20,7 +20,18 @@ from index.search.evidence_model import (
 )
 from index.search.search import SearchRequest
 from index.store.filters import parse_filter
-from multifold.types import Feature, Hit, Item, LexicalQuery, Observation, Query, Target, Vector, pool_mean
+from multifold.types import (
+    Feature,
+    Hit,
+    Item,
+    Leg,
+    LexicalQuery,
+    Observation,
+    Query,
+    Target,
+    Vector,
+    pool_mean,
+)
 from tests.index.clusters import embedded
 from tests.index.spaces import Sphere
 from tests.index.things import caption, view
@@ -271,7 +282,7 @@ def test_a_shape_without_views_is_shown_by_its_points(collection: Collection) ->
     collection.upsert([*bare, *items[9:]])
     vector = direction(items[7])
     for target in ("shape", "item", "any"):
-        hits = ask(collection, vector, target=target, limit=COUNT)  # type: ignore[arg-type]
+        hits = ask(collection, vector, target=target, limit=COUNT)
         assert {hit.id for hit in hits} == {item.id for item in items}
     found = next(hit for hit in ask(collection, vector, limit=COUNT) if hit.id == items[7].id)
     assert (found.side, found.matched.kind) == ("shape", "points")
@@ -287,3 +298,20 @@ def test_a_cluster_ranks_shapes_alike(tmp_path: Path) -> None:
             found.append([(hit.id, round(hit.score, 3)) for hit in hits])
     assert found[0] == found[1]
     assert len(found[0]) == 30
+
+
+def test_each_leg_may_be_asked_something_of_its_own(collection: Collection) -> None:
+    """A mesh asks views with its views, and points with its points."""
+    items = things()
+    collection.upsert(items)
+    asked = {"shape": items[3], "points": items[8]}
+    kinds = {"shape": "view", "points": "points"}
+    vectors: dict[Leg, Vector] = {}
+    for leg, item in asked.items():
+        features = [one.feature for one in item.observations if one.kind == kinds[leg]]
+        vectors[leg] = SPACE.vectors(pool_mean(np.stack(features))[None])[0]  # type: ignore[index]
+    query = Query(direction(items[20]), "shape", COUNT)
+    hits = collection.search_many([SearchRequest(query, shapes=PRIOR, legs=vectors)])[0]
+    for leg, item in asked.items():
+        said = {hit.id: one.value for hit in hits for one in hit.evidence if one.leg == leg}
+        assert max(said, key=said.__getitem__) == item.id

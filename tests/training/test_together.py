@@ -137,19 +137,11 @@ def test_what_does_not_fit_is_refused() -> None:
         Objective(alone, build_model(alone, 300))
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"together": {"last": 1}, "loss": {"agg_image": 1.0}}, "and not by .together. last"),
-        ({"points": {"points": 64}, "loss": {"agg_image": 0.0, "text_points": 1.0}}, "by their points alone"),
-    ],
-)
-def test_a_bundle_of_what_it_cannot_search_is_refused(
-    tmp_path: Path, changes: dict[str, dict[str, float]], said: str
-) -> None:
+def test_a_bundle_of_what_it_cannot_search_is_refused(tmp_path: Path) -> None:
+    changes = {"points": {"points": 64}, "loss": {"agg_image": 0.0, "text_points": 1.0}}
     wanted = parse_recipe({**small.recipe().model_dump(exclude_none=True), **changes}, "unserved")
     views, captions = small.pictures()
     trained = Checkpoint(wanted, small.tokenizer(captions), build_model(wanted, 300))
-    with pytest.raises(MultifoldError, match=said):
+    with pytest.raises(MultifoldError, match="by their points alone"):
         export_bundle(trained, views, captions, tmp_path / "bundle", {})
     assert not (tmp_path / "bundle").exists()

@@ -89,7 +89,7 @@ class HeldOutFeatures:
             for one in (self.points, self.together)
             if len(one)
         ]
-        mixed = np.mean([means.features, *alike], axis=0, dtype=np.float64).astype(np.float32)
+        mixed: Features = np.stack([means.features, *alike]).mean(axis=0, dtype=np.float64).astype(np.float32)
         return FeatureBank(mixed, means.owners)
 
     @cached_property

@@ -88,7 +88,8 @@ class PatchTower(ImageTower):
         count = x.shape[1]
         mixed = self.norm(self.blocks.part(x.flatten(1, 2), slice(self.depth - last, None)))
         views = self._read(mixed.unflatten(1, (count, -1)).flatten(0, 1))
-        return views.unflatten(0, (-1, count)).mean(1)
+        tokens: Tensor = views.unflatten(0, (-1, count)).mean(1)
+        return tokens
 
     def _feature(self, tokens: Float[Tensor, "i t c"]) -> Float[Tensor, "i n"]:
         features: Tensor = self.project(tokens, torch.ones_like(tokens[:, :, 0], dtype=torch.bool))

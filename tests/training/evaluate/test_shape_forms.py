@@ -18,17 +18,17 @@ from multifold.types import Observation, pool_side
 from tests import tiny
 from training.evaluate.subject import encode_test_set, evaluated_bundle
 from training.retrieval import comparison, directions
-from training.retrieval.features import HeldOutFeatures
+from training.retrieval.features import NO_BANK, HeldOutFeatures
 
-FORMS = {"ball": trimesh.creation.icosphere, "box": lambda: trimesh.creation.box((1, 1, 1))}
+FORMS = {"ball": trimesh.creation.icosphere(), "box": trimesh.creation.box((1, 1, 1))}
 
 
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grey ball and a grey box, which only points tell apart, and a caption without a mesh."""
     folder, entries = tmp_path_factory.mktemp("forms"), []
-    for name, make in FORMS.items():
-        make().export(folder / f"{name}.stl")
+    for name, mesh in FORMS.items():
+        mesh.export(folder / f"{name}.stl")
         entries.append(ManifestEntry(name, mesh=folder / f"{name}.stl", texts=(f"a {name}",)))
     entries.append(ManifestEntry("word", texts=("a chair",)))
     write(folder / "things.jsonl", entries)
@@ -72,7 +72,7 @@ def test_what_is_served_is_what_is_compared(encoder: Encoder, observed: HeldOutF
     np.testing.assert_array_equal(served["text_to_shape"].scores, by_all.scores)
     views = directions.directions(encoder, observed)
     assert not np.allclose(served["shape_to_text"].scores, views["shape_to_text"].scores)
-    blind = replace(observed, points=directions.NO_BANK, together=directions.NO_BANK)
+    blind = replace(observed, points=NO_BANK, together=NO_BANK)
     same = directions.served_directions(encoder, blind)
     for name, one in views.items():
         np.testing.assert_array_equal(same[name].scores, one.scores)

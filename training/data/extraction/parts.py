@@ -1,6 +1,6 @@
 """A part of a manifest on its way to a shard: what a worker gets, does, and gives back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from multifold.bundle.preprocess import decode, pixels
 from multifold.errors import MultifoldError
 from multifold.files.feature_shards import FeatureRow, FeatureShard
 from multifold.manifest import ManifestEntry
-from multifold.types import Features, Pixels
+from multifold.types import Feature, Features, Pixels
 from renderers.points import PointSample
 from renderers.sandbox import Sandbox
 
@@ -54,7 +54,9 @@ class FeatureExtractor:
                 rows.extend(row for row, _ in waiting)
                 features.append(self.encoder.pixels(np.stack([picture for _, picture in waiting])))
                 if self.encoder.reads_together:
-                    rows.extend(self._together(waiting, features))
+                    for name, joint in self._together(waiting, features[-1]):
+                        rows.append(FeatureRow(name, "together", 0))
+                        features.append(joint[None])
                 waiting.clear()
 
         for entry in part.entries:
@@ -79,16 +81,12 @@ class FeatureExtractor:
         self.sandbox.close()
 
     def _together(
-        self, seen: Sequence[tuple[FeatureRow, Pixels]], features: list[Features]
-    ) -> list[FeatureRow]:
-        """The views together of the items that were seen; their features follow those of single views."""
-        rows, of_views = list[FeatureRow](), features[-1]
+        self, seen: Sequence[tuple[FeatureRow, Pixels]], features: Features
+    ) -> Iterator[tuple[str, Feature]]:
+        """The feature of the views together of each item that was seen, from those of single views."""
         for name in dict.fromkeys(row.id for row, _ in seen if row.kind == "view"):
             places = [place for place, (row, _) in enumerate(seen) if (row.id, row.kind) == (name, "view")]
-            joint = self.encoder.together(of_views[places], np.stack([seen[place][1] for place in places]))
-            features.append(joint[None])
-            rows.append(FeatureRow(name, "together", 0))
-        return rows
+            yield name, self.encoder.together(features[places], np.stack([seen[at][1] for at in places]))
 
     def _load(self, entry: ManifestEntry) -> tuple[list[tuple[FeatureRow, Pixels]], PointSample | None]:
         """The pictures of an item, and the points of its mesh if the bundle reads points."""

@@ -379,7 +379,10 @@ CLEAR_CONFIDENCE = 0.5
 
 def matches_well(hits: Sequence[Hit]) -> bool:
     """Whether anything stands out of what a meaningless query finds."""
-    return any((hit.gain or -1.0) >= 0 or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE for hit in hits[:1])
+    return any(
+        (hit.gain is not None and hit.gain >= 0) or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE
+        for hit in hits[:1]
+    )
 
 
 @dataclass(frozen=True)

@@ -198,16 +198,19 @@ def fit_collection(
     reading: ReadScorer,
     encode: TextEncoder | None,
     most: int,
-    writes: bool,
+    alone: Callable[[], AbstractContextManager[None]] | None,
 ) -> EvidenceModel:
-    """Fit the model of a collection, on at most so many items, and store it."""
+    """Fit the model of a collection, on at most so many items, and store it where we may write.
+
+    In `alone` nothing else changes the collection, nor closes it: a fit that ends later stores nothing.
+    """
     with store.moment() as now:
         items, version = read_known_items(now, most), last_change(now)
         judged = judged_questions(now, encode)
     trials = TrialMaker(space, reading).trials([*questions(items, encode), *judged])
     model = fit_evidence(trials, len(items), version)
-    if writes:
-        with store.writing() as connection:
+    if alone is not None:
+        with alone(), store.writing() as connection:
             write_note(connection, NOTE, model.to_json())
     return model
 

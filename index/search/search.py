@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from index.contracts import Ids, QueryError, Space
+from index.contracts import NO_ROW, Ids, QueryError, Space
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
@@ -120,6 +120,9 @@ class SearchRequest:
     diversity: float = 0.0  # of the target item: 0 to 1, how far look-alikes give way
 
 
+MatchedRows: TypeAlias = dict[tuple[int, Leg], int]  # by edition and leg
+
+
 @dataclass(frozen=True)
 class RankedPage:
     """What one query ranked, before anything of it is read."""
@@ -138,8 +141,10 @@ class RankedPage:
             by_place |= {one.id: value for one, value in zip(places, values, strict=True)}
         return by_place
 
-
-MatchedRows: TypeAlias = dict[tuple[int, Leg], int]  # by edition and leg
+    def captions(self) -> dict[tuple[int, Leg], int]:
+        """The number of the caption that a text leg matched, by edition and leg."""
+        every = ((one.id, leg, text) for one in self.places for leg, text in one.texts.items())
+        return {(edition, leg): text for edition, leg, text in every if isinstance(text, int)}
 
 
 @dataclass(frozen=True)
@@ -259,35 +264,50 @@ class Searcher:
         """The hits of each page, as the store has them."""
         editions = [place.id for page in pages if page is not None for place in page.places]
         summaries = read_summaries(now, editions)
-        best = [{} if page is None else self._best_rows(page, summaries, now) for page in pages]
+        best = [{} if page is None else self._best_rows(page, summaries) for page in pages]
         observations = read_observations(now, list(chain.from_iterable(rows.values() for rows in best)))
+        for page, rows in zip(pages, best, strict=True):
+            if page is not None:
+                observations |= self._read_others(page, rows, observations, now)
         return [
             None if page is None else self._hits(page, summaries, rows, observations)
             for page, rows in zip(pages, best, strict=True)
         ]
 
-    def _best_rows(
-        self, page: RankedPage, summaries: Mapping[int, ItemSummary], now: Connection
-    ) -> MatchedRows:
+    def _best_rows(self, page: RankedPage, summaries: Mapping[int, ItemSummary]) -> MatchedRows:
         """The observations that match best of each item that is still there, by leg."""
         best: MatchedRows = {}
+        quoted = page.captions()
+        quoting = {edition for edition, _ in quoted}
         for aspect in ASPECTS:
-            of_aspect = [one for one in page.places if aspect == one.side or aspect in (one.legs or ())]
-            sizes = {one.id: summaries[one.id].size for one in of_aspect if one.id in summaries}
-            if sizes:
-                rows = self.derived.best_rows(page.query, aspect, sizes)
-                best |= {(edition, aspect): row for edition, row in rows.items()}
-        quoting = {
-            (one.id, leg): place
-            for one in page.places
-            for leg, place in one.texts.items()
-            if isinstance(place, int)
-        }
-        captions = caption_rows(now, sorted({edition for edition, _ in quoting}))
-        for (edition, leg), place in quoting.items():
-            if (edition, place) in captions:
-                best[edition, leg] = captions[edition, place]
+            heard = {one.id for one in page.places if aspect == one.side or aspect in (one.legs or ())}
+            wanted = heard | quoting if aspect == "text" else heard
+            sizes = {one: summaries[one].size for one in sorted(wanted) if one in summaries}
+            if not sizes:
+                continue
+            ranked = self.derived.ranked_rows(page.query, aspect, sizes)
+            best |= {(edition, aspect): rows[0] for edition, rows in ranked.items() if edition in heard}
+            for (edition, leg), place in quoted.items() if aspect == "text" else ():
+                if place < len(rows := sorted(ranked.get(edition, ()))):
+                    best[edition, leg] = rows[place]
         return best
+
+    def _read_others(
+        self, page: RankedPage, rows: MatchedRows, observations: Mapping[int, Observation], now: Connection
+    ) -> dict[int, Observation]:
+        """The captions that are not at the place of their number: an item may lack one before them."""
+        read = {
+            key: (place, observations.get(rows.get(key, NO_ROW))) for key, place in page.captions().items()
+        }
+        wrong = {key: place for key, (place, one) in read.items() if one is None or one.index != place}
+        if not wrong:
+            return {}
+        there = caption_rows(now, sorted({edition for edition, _ in wrong}))
+        for (edition, leg), place in wrong.items():
+            rows.pop((edition, leg), None)
+            if (edition, place) in there:
+                rows[edition, leg] = there[edition, place]
+        return read_observations(now, [rows[key] for key in wrong if key in rows])
 
     def _best_texts(self, text: str, hits: Sequence[EvidenceHit]) -> list[dict[Leg, int | str]]:
         """Which text of each item each text leg matched best: the number of a caption, or another field."""

@@ -48,7 +48,6 @@ with needs_extra("serve"):
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
 RING = 128  # candidates that each leg gives at first
-WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 STRANGERS = 256  # items that scores are standardised by
@@ -283,7 +282,7 @@ class EvidenceScorer:
         legs = heard.legs
         said: Ids = np.empty(0, np.int64)
         if self.words is not None and query.text is not None and heard.depend_on_words:
-            said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
+            said = self.words.near(query.text, reach, allowed)
             if weights is not None and heard.of_strange != legs:
                 share = float(self.words.weigh(query.text, said)[1].max(initial=0))
                 legs = self._heard_with(weights_for_query(weights, share, len(self.strangers)))

@@ -145,6 +145,8 @@ class Vocabulary:
 
 NAME, PATH, PAYLOAD, CAPTION = range(4)
 FIELDS = ("name", "path", "payload", "caption")  # texts of an item stand in this order
+# of name, path, payload and caption: what a word counts, and how much longer texts make it count less
+WEIGHTS, LENGTH = np.array([2.0, 0.5, 1.0, 1.0]), np.array([0.5, 0.3, 0.5, 0.75])
 LONGEST = 65_535  # words of a text that count
 # of one item: for each text its field, how many words it has, and their numbers; those of wholes are ~number
 ItemTokens: TypeAlias = Sequence[tuple[int, int, Sequence[int]]]
@@ -164,6 +166,9 @@ class WordSegment:
     starts: Int64[np.ndarray, " v"]
     rows: Int32[np.ndarray, " p"]  # that have a word, rising for each
     times: UInt8[np.ndarray, " p"]  # how often
+    holder_starts: Int64[np.ndarray, " v"]
+    holders: Int32[np.ndarray, " h"]  # items that have a word, rising for each
+    impacts: UInt8[np.ndarray, " h"]  # about how much it says of each (see word_kernels.py)
     row_items: Int32[np.ndarray, " r"]
     lengths: Float32[np.ndarray, "i f"]  # words of all texts of a field
     alive: Bool[np.ndarray, " i"]
@@ -291,16 +296,29 @@ def _of_rows(
     kernels().fill_postings(
         numbers, row_starts, np.full(len(words), -1, np.int32), starts[:-1].copy(), rows, times
     )
-    having = np.zeros(len(words), np.int32)
-    kernels().count_items(starts[:-1], starts[1:], rows, row_items, having)
     cells = row_items.astype(np.int64) * len(FIELDS) + row_fields
-    lengths = np.bincount(cells, row_lengths, len(editions) * len(FIELDS)).reshape(-1, len(FIELDS))
-    sums = [lengths.sum(0), np.count_nonzero(lengths, axis=0), np.bincount(row_fields, minlength=len(FIELDS))]
-    alive = np.ones(len(editions), np.bool_)
+    wide = np.bincount(cells, row_lengths, len(editions) * len(FIELDS)).reshape(-1, len(FIELDS))
+    texts = np.bincount(row_fields, minlength=len(FIELDS))
+    sums = np.array([wide.sum(0), np.count_nonzero(wide, axis=0), texts], np.float64)
+    lengths = wide.astype(np.float32)
+    holder_starts, holders, impacts = np.zeros_like(starts), np.empty_like(rows), np.empty_like(times)
+    kernels().fill_holders(
+        starts, rows, times, row_items, row_fields, row_lengths, lengths, field_norms(sums), holder_starts,
+        holders, impacts,
+    )  # fmt: skip
+    most = holder_starts[-1]
     return WordSegment(
         editions, first_rows, row_fields, row_lengths, row_starts, tokens, words, starts, rows, times,
-        row_items, lengths.astype(np.float32), alive, having, np.array(sums, np.float64),
+        holder_starts, holders[:most].copy(), impacts[:most].copy(), row_items, lengths,
+        np.ones(len(editions), np.bool_), np.diff(holder_starts).astype(np.int32), sums,
     )  # fmt: skip
+
+
+def field_norms(sums: Float64[np.ndarray, "3 f"]) -> Float64[np.ndarray, "6 f"]:
+    """For all texts of a field, and for one: its weight, and a constant and a slope by its length."""
+    words, items, texts = sums
+    whole, single = (np.maximum(words, 1) / np.maximum(many, 1) for many in (items, texts))
+    return np.array([WEIGHTS, 1 - LENGTH, LENGTH / whole, WEIGHTS, 1 - LENGTH, LENGTH / single])
 
 
 def _ends(sizes: Sequence[int] | Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:

@@ -292,7 +292,7 @@ class Collection(AbstractContextManager["Collection"]):
         Both are in memory meanwhile. `on_progress` is called with the observations in the new one; what it
         raises ends the work.
         """
-        check_plan(plan, self._space.dim)
+        check_plan(plan, self._space)
         with ExitStack() as undo:
             new = self._planned(plan)
             undo.callback(new.close)
@@ -334,7 +334,7 @@ class Collection(AbstractContextManager["Collection"]):
         with self._changing, self._readable().moment():
             self.texts.catch_up()
             self._derived.catch_up(self._store)
-            rest = self._store, self._space, self.plan.recall
+            rest = self._store, self._space, self.plan
             return [*find_index_problems(self._derived.engines, *rest), *self.texts.problems()]
 
     def close(self) -> None:

@@ -124,6 +124,9 @@ DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
 Memory: TypeAlias = Literal["auto", "resident", "codes"]
 MEMORIES: tuple[Memory, ...] = ("auto", "resident", "codes")
 
+Stored: TypeAlias = Literal["float32", "float16"]
+STORED: tuple[Stored, ...] = ("float32", "float16")
+
 FLAT = "Flat"
 AUTO = "auto"
 CODES = "codes"
@@ -149,6 +152,7 @@ class IndexPlan:
     seal_at: int = 8_192  # fresh rows that are worth a segment
     flat_below: int = 16_384  # rows that `auto` leaves flat
     memory: Memory = "auto"  # of sealed rows: everything, or `codes` alone, with the vectors in a file
+    stored: Stored = "float32"  # the numbers of vectors, as they are scored and written to files
 
     def __post_init__(self) -> None:
         if self.device not in DEVICES:
@@ -157,6 +161,12 @@ class IndexPlan:
             raise IndexPlanError(f"The target recall must lie above 0 and up to 1, not at {self.recall}.")
         if self.memory not in MEMORIES:
             raise IndexPlanError(f"The memory must be one of {', '.join(MEMORIES)}, not {self.memory!r}.")
+        if self.stored not in STORED:
+            raise IndexPlanError(f"Vectors are stored as {' or '.join(STORED)}, not as {self.stored!r}.")
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.type}, recall {self.recall}, memory {self.memory}, {self.stored}"
 
     def ladder(self, rows: int, *, gpu: bool, codes: bool = False) -> tuple[str, ...]:
         """Types to try for so many rows, the last of which is always exact."""

@@ -19,7 +19,7 @@ import numpy as np
 from multifold.errors import MultifoldError, needs_extra
 from multifold.files import feature_shards
 from multifold.manifest import read as read_manifest
-from multifold.types import KIND_OF, SIDES, Features, Item, Observation, Side
+from multifold.types import ASPECTS, KIND_OF_ASPECT, Aspect, Features, Item, Kind, Observation
 
 ITEMS = 1_024  # read at once
 GatherFeatures: TypeAlias = Callable[[Sequence[int]], Features]
@@ -37,6 +37,10 @@ SELECT item, payload, kind, text, place,
   coalesce(rows.number, row_number() OVER (PARTITION BY item, kind ORDER BY place) - 1)
 FROM names JOIN rows USING (item) LEFT JOIN payloads USING (item)
 WHERE names.number > ? AND names.number <= ? ORDER BY names.number, place
+"""
+LACKING = """
+SELECT item FROM rows GROUP BY item HAVING sum(kind = 'view') > 0 AND sum(kind = ?) = 0
+ORDER BY min(place) LIMIT 1
 """
 
 
@@ -75,6 +79,11 @@ class EmbeddingRows:
             rows = self._spool.execute(SOME, (start, start + ITEMS)).fetchall()
             yield [self._item(list(some)) for _, some in groupby(rows, key=itemgetter(0))]
 
+    def lacking(self, kind: Kind) -> str | None:
+        """The first item that has views and no observation of this kind."""
+        found = self._spool.execute(LACKING, (kind,)).fetchone()
+        return None if found is None else str(found[0])
+
     def close(self) -> None:
         """Give up the temporary database."""
         self._spool.close()
@@ -86,7 +95,7 @@ class EmbeddingRows:
         return Item(names[0], tuple(observations), json.loads(payloads[0] or "{}"))
 
 
-def read_embeddings(source: Path, ids: Path | None, side: Side, manifest: Path | None) -> EmbeddingRows:
+def read_embeddings(source: Path, ids: Path | None, side: Aspect, manifest: Path | None) -> EmbeddingRows:
     """A folder of shards, or a .npy or .parquet file with one embedding a row."""
     if source.is_dir():
         embeddings = _shards(source)
@@ -117,7 +126,7 @@ def _shards(folder: Path) -> EmbeddingRows:
     return embeddings
 
 
-def _numpy(path: Path, ids: Path | None, side: Side) -> EmbeddingRows:
+def _numpy(path: Path, ids: Path | None, side: Aspect) -> EmbeddingRows:
     if ids is None:
         raise ImportFileError(f"Whose embeddings are those of {path}? Give --ids: a line for each row.")
     try:
@@ -135,7 +144,7 @@ def _numpy(path: Path, ids: Path | None, side: Side) -> EmbeddingRows:
     return embeddings
 
 
-def _parquet(path: Path, side: Side) -> EmbeddingRows:
+def _parquet(path: Path, side: Aspect) -> EmbeddingRows:
     with needs_extra("parquet"):
         from pyarrow import ArrowException, parquet
     embeddings = EmbeddingRows()
@@ -161,7 +170,7 @@ def _parquet(path: Path, side: Side) -> EmbeddingRows:
     return embeddings
 
 
-def _lines(path: Path, side: Side) -> Iterator[dict[str, Any]]:
+def _lines(path: Path, side: Aspect) -> Iterator[dict[str, Any]]:
     """One id a line; or, in a .jsonl, {"id": …, "side": …, "text": …, "meta": {…}}."""
     try:
         with path.open(encoding="utf-8") as file:
@@ -184,6 +193,6 @@ def _parsed(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _row(line: Mapping[str, Any]) -> ImportedRow:
-    if line["side"] not in SIDES:
-        raise ImportFileError(f"Item {line['id']!r}: the side must be one of {', '.join(SIDES)}.")
-    return str(line["id"]), KIND_OF[line["side"]], None, line.get("text")
+    if line["side"] not in ASPECTS:
+        raise ImportFileError(f"Item {line['id']!r}: the side must be one of {', '.join(ASPECTS)}.")
+    return str(line["id"]), KIND_OF_ASPECT[line["side"]], None, line.get("text")

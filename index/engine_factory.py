@@ -28,10 +28,16 @@ from multifold.machine import memory_limit
 from multifold.types import Aspect, Features, Side, Vectors
 
 
-def check_plan(plan: IndexPlan, dim: int) -> None:
+def check_plan(plan: IndexPlan, space: Space) -> None:
     """Refuse an index that cannot be built, before there are rows."""
     if plan.type not in (EXACT, MILVUS):
-        check_types(plan, dim, on_gpu=faiss_library.uses_gpu(plan.device))
+        check_types(plan, space.dim, on_gpu=faiss_library.uses_gpu(plan.device))
+    elif plan.stored != "float32":
+        raise IndexPlanError(f"An index of the type {plan.type} stores float32 only, not {plan.stored}.")
+    if plan.stored != "float32" and space.query_signs is not None:
+        raise IndexPlanError(
+            f"{plan.stored} is not exact enough for scores with signs, which are differences."
+        )
 
 
 MEMORY_SHARE = 4  # vectors beyond a quarter of the memory are kept in files
@@ -49,6 +55,7 @@ class EngineFactory:
         probes: Mapping[Side, Features] | None = None,
         memory: Memory = "auto",
     ) -> None:
+        check_plan(plan, space)
         self._space, self._plan, self._home = space, plan, home
         self._memory = memory if plan.memory == AUTO else plan.memory
         self._probes = probes or {}

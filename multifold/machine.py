@@ -1,5 +1,6 @@
 """The processors and the memory that this process may use, and how work is spread over threads."""
 
+import ctypes
 import os
 import sys
 import threading
@@ -36,6 +37,12 @@ def memory_limit(files: Iterable[str] = CGROUP_LIMITS) -> int:
         with suppress(OSError, ValueError):  # "max": no limit
             least = min(least, int(Path(name).read_text(encoding="ascii")))
     return least
+
+
+def release_memory() -> None:
+    """Give freed memory back to the system, where the allocator keeps it and can be told to (glibc)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def lower_thread_priority() -> None:

@@ -10,6 +10,7 @@ import torch
 from multifold import manifest
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
+from multifold.types import Features
 from training import checkpoint, loop, prepare
 from training.checkpoint import Checkpoint
 from training.data import feedback
@@ -143,13 +144,20 @@ def compare_encoders(
     lesson: FeedbackLesson, new: Checkpoint, old: Checkpoint, cache: Path
 ) -> tuple[list[RecallDifference], list[RecallDifference], RecallDifference | None]:
     """Both on the held-out texts, on what the old one was measured on, and among the judged hits."""
-    views = np.asarray(prepare.views(old.recipe, lesson.collection, cache))
-    reference = np.asarray(prepare.views(old.recipe, lesson.reference, cache))
     encoders = [TorchEncoder(one.model, prepare.reader(one.recipe, one.tokenizer)) for one in (new, old)]
-    ours, theirs = (find_recalls(encoder, views, lesson.held_out) for encoder in encoders)
+    ours, theirs = (
+        find_recalls(encoder, views, lesson.held_out, points)
+        for encoder in encoders
+        for views, points in [_seen(encoder, old.recipe, lesson.collection, cache)]
+    )
     gain = [comparison.recall_difference("text_to_shape", ours, theirs, cut) for cut in directions.CUTS]
     captions = [entry.texts for entry in lesson.reference]
-    rest = [directions.directions(one, directions.encode(one, reference, captions)) for one in encoders]
+    rest = []
+    for encoder in encoders:
+        views, points = _seen(encoder, old.recipe, lesson.reference, cache)
+        observed = directions.encode(encoder, views, captions, points)
+        observed = directions.with_joint(encoder, observed, views)
+        rest.append(directions.served_directions(encoder, observed))
     return gain, comparison.compare_recalls(*rest), compare_judged(lesson, ours, theirs)
 
 
@@ -170,12 +178,23 @@ def compare_judged(
     return comparison.recall_difference("text_to_judged", ours, theirs, 1)
 
 
+def _seen(
+    encoder: TorchEncoder, recipe: Recipe, items: Sequence[ManifestEntry], cache: Path
+) -> tuple[ItemViews, Features | None]:
+    """The views of items, and the features of their points, if the encoder reads points."""
+    views = np.asarray(prepare.views(recipe, items, cache))
+    if prepare.points_of(recipe) is None:
+        return views, None
+    return views, encoder.grouped_points(prepare.points(recipe, items, cache))
+
+
 def find_recalls(
-    encoder: TorchEncoder, views: ItemViews, queries: Sequence[Sequence[str]]
+    encoder: TorchEncoder, views: ItemViews, queries: Sequence[Sequence[str]], points: Features | None = None
 ) -> directions.RetrievalDirection:
-    """Texts search all items of a collection; an item is relevant if it has the very same text."""
-    observed = directions.encode(encoder, views, queries)
-    return directions.direction(encoder, observed, "text_to_shape", "mean", equal_texts=True)
+    """Texts search all items of a collection as in a service; an item with the very same text is relevant."""
+    observed = directions.encode(encoder, views, queries, points)
+    name = "text_to_shape" if points is None else directions.BY_ALL
+    return directions.direction(encoder, observed, name, "mean", equal_texts=True)
 
 
 def _count_judged(items: Sequence[ManifestEntry]) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from multifold import manifest
 from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec, Tokenizer
 from multifold.errors import MultifoldError
@@ -30,7 +31,7 @@ from training.data.views import (
     training_items,
     visible_items,
 )
-from training.recipes.schema import Recipe
+from training.recipes.schema import Recipe, VoxelsSection
 from training.towers.tokenizers import TrainedTokenizer
 
 
@@ -106,6 +107,12 @@ def points(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemP
     """The points of items, as the recipe's point tower reads them."""
     assert recipe.points is not None
     return load_points(items, towers.surface_spec(recipe.points), recipe.views.up, cache)
+
+
+def points_of(recipe: Recipe) -> PointSpec | None:
+    """The points that a bundle of this recipe reads; a tower over voxels is left out."""
+    section = recipe.points
+    return None if section is None or isinstance(section, VoxelsSection) else towers.point_spec(section)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

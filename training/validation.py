@@ -57,7 +57,7 @@ class ValidationSet:
         observed = encode(encoder, self.views, self.captions)
         one_each = [1] * len(self.captions)
         if self.points is not None and not self.sees:
-            return replace(observed, shape=make_bank(encoder.points(self.points), one_each))
+            return replace(observed, shape=make_bank(encoder.grouped_points(self.points), one_each))
         if self.points is None and encoder.model.together is None and not encoder.model.last:
             return observed
         return replace(observed, image=observed.shape, shape=make_bank(self._shapes(encoder), one_each))
@@ -70,7 +70,7 @@ class ValidationSet:
             seen = np.stack([encoder.pixels(views).max(axis=0) for views in self.views])
         if self.points is None:
             return seen
-        both = [seen, encoder.points(self.points)]
+        both = [seen, encoder.grouped_points(self.points)]
         if isinstance(encoder.model.geometry, Clip):  # on a sphere lengths say nothing
             both = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in both]
         return np.asarray((both[0] + both[1]) / 2, np.float32)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.collections.confidence import ConfidenceFitter
 from app.collections.evidence import EvidenceFitter
 from app.encoding.encoders import OpenEncoders
@@ -16,7 +18,7 @@ from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.ingest import pipeline
 from app.ingest.pipeline import EncodedItem, OriginalFiles, PreparedItem, Written, WrittenItem
-from app.ingest.sources import ItemSource
+from app.ingest.sources import ItemSource, find_stored_mesh
 from app.ingest.thumbnails import read_thumbnail
 from app.settings import Settings
 from index.collection import Collection
@@ -38,7 +40,7 @@ from index.store.filters import Filter
 from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.types import SIDE_OF, Feature, Item, Observation
+from multifold.types import SIDE_OF, Feature, Item, Observation, features_of
 from renderers.messages import RenderedMesh
 from renderers.sandbox import Sandbox
 
@@ -128,7 +130,7 @@ class CollectionService:
             return WrittenItem(item, warnings, self.collection.upsert([item]))
 
     def repair(self, name: str) -> None:
-        """Write an item again as far as it is known: its damaged features from its texts and pictures."""
+        """Write an item again as far as it is known: its damaged features from its originals."""
         with self.writing:
             if (item := self.collection.get(name)) is not None:
                 self.collection.upsert([self.repaired(item)])
@@ -137,22 +139,32 @@ class CollectionService:
         """An item with its damaged features made anew."""
         if not item.damaged:
             return item
-        remade = [replace(one, feature=self._encode_again(item.id, one)) for one in item.damaged]
-        order = list(SIDE_OF)
-        every = sorted((*item.observations, *remade), key=lambda one: (order.index(one.kind), one.index))
-        return replace(item, observations=tuple(every), damaged=())
 
-    def _encode_again(self, name: str, damaged: Observation) -> Feature:
+        def place(one: Observation) -> tuple[int, int]:
+            return list(SIDE_OF).index(one.kind), one.index
+
+        every = list(item.observations)
+        for one in sorted(item.damaged, key=place):  # views before what is made of all of them
+            beside = replace(item, observations=tuple(every))
+            every.append(replace(one, feature=self._encode_again(beside, one)))
+        return replace(item, observations=tuple(sorted(every, key=place)), damaged=())
+
+    def _encode_again(self, item: Item, damaged: Observation) -> Feature:
+        """A feature anew: of its text, its picture, the views beside it, or the mesh of its item."""
+        blobs = self.collection.blobs
+        feature: Feature | None = None
         if damaged.text is not None:
-            features = self.encoder.texts([damaged.text]).features
+            feature = self.encoder.texts([damaged.text]).features[0]
         elif damaged.blob is not None:
-            features = self.encoder.pixels(self.observer.look(self.collection.blobs.get(damaged.blob))[None])
-        else:
-            raise ItemError(
-                f"Item {name!r}: {damaged.kind} {damaged.index} is damaged: write the item again."
-            )
-        feature: Feature = features[0]
-        return feature
+            feature = self.encoder.pixels(self.observer.look(blobs.get(damaged.blob))[None])[0]
+        elif damaged.kind == "together" and (views := features_of(item.observations, "shape")):
+            seen = [self.observer.look(blobs.get(key)) for key in item.pictures("view")]
+            feature = self.encoder.together(np.stack(views), np.stack(seen))
+        elif damaged.kind == "points" and (mesh := find_stored_mesh(blobs, self.home, item)) is not None:
+            feature = self.encoder.points([self.observer.sample(mesh).rows()])[0]
+        if feature is not None:
+            return feature
+        raise ItemError(f"Item {item.id!r}: {damaged.kind} {damaged.index} is damaged: write the item again.")
 
     def _encode(self, prepared: PreparedItem) -> EncodedItem:
         (encoded,) = pipeline.encode_items(self.observer, [prepared])
@@ -236,7 +248,7 @@ class Collections:
         """A new, empty collection, for an available bundle or the one that the service was started with."""
         observer = self.encoders.first if bundle is None else self.encoders.named(bundle)
         if plan is not None:
-            check_plan(plan, observer.encoder.dim)
+            check_plan(plan, observer.encoder)
         with self._changing:
             with self._change():
                 entry = self._registry.create(name, observer.encoder.vector_id)

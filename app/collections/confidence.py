@@ -52,8 +52,10 @@ class ConfidenceModel:
     items: int = 0
 
     def chance(self, query_side: Side | None, pool: Pooling, hit: Hit) -> float | None:
-        """The share of unrelated pairs that score as high; None where a curve says more."""
-        scores = None if query_side is None else self.unrelated.get(pair_name(query_side, hit.side, pool))
+        """The share of unrelated pairs that score as high; None where a curve or evidence says more."""
+        if query_side is None or hit.evidence:
+            return None
+        scores = self.unrelated.get(pair_name(query_side, hit.side, pool))
         if not scores:
             return None
         return (len(scores) - bisect_left(scores, hit.score) + 1) / (len(scores) + 1)

@@ -15,7 +15,18 @@ from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
-from multifold.types import Feature, Features, Metric, Observation, Pixels, Vector, Vectors, pool_side
+from multifold.types import (
+    ASPECT_OF,
+    Feature,
+    Features,
+    Leg,
+    Metric,
+    Observation,
+    Pixels,
+    Vector,
+    Vectors,
+    pool_side,
+)
 from renderers.cameras import rig
 from renderers.contracts import LOOK, Views
 from renderers.messages import RenderedMesh
@@ -138,6 +149,14 @@ class ObservationEncoder:
         sample = (0, 0) if points is None else (points.points, points.seed)
         return self._sandbox.draw(data, suffix, *style, within, lane, view, *sample)
 
+    def sample(self, mesh: MeshData | MeshPath, count: int | None = None) -> PointSample:
+        """Points of a mesh, as many as the bundle says or another count, sampled as it says."""
+        spec, up = self.encoder.bundle.points, self.encoder.bundle.views.up
+        if spec is None:
+            raise BundleError(f"bundle {self.encoder.bundle.name} has no point tower")
+        data, suffix, within = _file_of(mesh)
+        return self._sandbox.sample(data, suffix, count or spec.points, spec.seed, up, within).points
+
     def glb(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> bytes:
         """A mesh of any format as GLB, upright and in the unit ball, for viewers."""
         data, suffix, within = _file_of(mesh)
@@ -146,19 +165,31 @@ class ObservationEncoder:
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
 
-    def forms(self, views: Sequence[Feature], points: PointSample | None) -> Iterator[Observation]:
+    @property
+    def reads_forms(self) -> bool:
+        """Whether a shape is known by more than single views."""
+        return self.encoder.bundle.points is not None or self.encoder.reads_together
+
+    def forms(
+        self, views: Sequence[Feature], pixels: Sequence[Pixels], points: PointSample | None
+    ) -> Iterator[Observation]:
         """What a shape is known by beside single views: its points, and its views together."""
         if points is not None:
             yield Observation("points", 0, self.encoder.points([points.rows()])[0])
         if views and self.encoder.reads_together:
-            yield Observation("together", 0, self.encoder.together(np.stack(views)))
+            yield Observation("together", 0, self.encoder.together(np.stack(views), np.stack(pixels)))
 
-    def shape_feature(self, views: Sequence[Feature], points: PointSample | None) -> Feature:
-        """One feature of a shape that is asked with."""
+    def shape(
+        self, views: Sequence[Feature], pixels: Sequence[Pixels], points: PointSample | None
+    ) -> tuple[Feature, dict[Leg, Feature]]:
+        """One feature of a shape that is asked with; and that of each leg, where there are several."""
         seen = [Observation("view", place, view) for place, view in enumerate(views)]
-        pooled = pool_side((*seen, *self.forms(views, points)), "shape")
+        forms = [*self.forms(views, pixels, points)]
+        pooled, alone = pool_side([*seen, *forms], "shape"), pool_side(seen, "shape")
         assert pooled is not None
-        return pooled
+        assert alone is not None
+        others: dict[Leg, Feature] = {ASPECT_OF[one.kind]: one.feature for one in forms}
+        return pooled, {"shape": alone, **others} if others else {}
 
     def cut_warnings(self, cut: tuple[bool, ...]) -> tuple[str, ...]:
         """A sentence if any text was longer than the encoder reads."""

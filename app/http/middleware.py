@@ -5,14 +5,15 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from itertools import count
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,18 +26,20 @@ from app.operations.logs import key_name
 from app.operations.telemetry import Telemetry
 
 SECURITY_HEADERS = {
-    "content-security-policy": (
-        "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    b"content-security-policy": (
+        b"default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
+        b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 HEAD_SECONDS = 10.0  # for a request line and headers to come
+WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
+LARGE_WRITE = 1 << 16  # bytes that are sent at once
 DRAIN_FACTOR, DRAIN_SECONDS = 4, 5.0
 _log = logging.getLogger("multifold.app")
 
@@ -47,8 +50,8 @@ class HttpMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self.handle if scope["type"] == "http" else self.app)(scope, receive, send)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return (self.handle if scope["type"] == "http" else self.app)(scope, receive, send)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         raise NotImplementedError
@@ -75,10 +78,10 @@ class RequestIdMiddleware(HttpMiddleware):
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                answer_headers = MutableHeaders(scope=message)
-                answer_headers["x-request-id"] = request_id
-                for name, value in SECURITY_HEADERS.items():
-                    answer_headers.setdefault(name, value)
+                given = [pair for pair in message.get("headers", ()) if pair[0] != b"x-request-id"]
+                names = {name for name, _ in given}
+                own = [pair for pair in SECURITY_HEADERS.items() if pair[0] not in names]
+                message["headers"] = [*given, *own, (b"x-request-id", request_id.encode())]
             await send(message)
 
         telemetry: Telemetry = scope["app"].state.runtime.telemetry
@@ -124,18 +127,22 @@ class RequestTimeout(HttpMiddleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = gone = False
-        watcher: asyncio.Task[None] | None = None
+        watcher: asyncio.TimerHandle | asyncio.Task[None] | None = None
 
         async def watch_for_disconnect() -> None:
             nonlocal gone
             gone = (await receive())["type"] == "http.disconnect"
             limit.cancel()
 
+        def begin_watching() -> None:
+            nonlocal watcher
+            watcher = asyncio.create_task(watch_for_disconnect())
+
         async def receive_and_watch() -> Message:
             nonlocal watcher
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body") and watcher is None:
-                watcher = asyncio.create_task(watch_for_disconnect())
+                watcher = asyncio.get_running_loop().call_later(WATCH_AFTER, begin_watching)
             return message
 
         async def note_start(message: Message) -> None:
@@ -281,6 +288,7 @@ def is_own_page(headers: Headers) -> bool:
     return origin.partition("://")[2] == headers.get("host", "").lower()
 
 
+@lru_cache
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; nothing if it has none."""
     try:
@@ -289,6 +297,7 @@ def host_name(host: str) -> str:
         return ""
 
 
+@lru_cache
 def is_loopback(name: str) -> bool:
     """Whether a name or an address is this machine's own."""
     try:
@@ -333,11 +342,38 @@ class ApiKeyGuard(HttpMiddleware):
         await response(scope, receive, send)
 
 
+class JoiningTransport:
+    """A transport that sends together what is written in one turn of the event loop: head and body."""
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:  # noqa: ANN401 (uvloop's)
+        self._transport, self._loop = transport, loop
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(data)
+        if len(data) > LARGE_WRITE:
+            self._flush()  # pieces of a stream are not kept
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._transport.write(b"".join(self._waiting))
+            self._waiting.clear()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a transport has)
+        return getattr(self._transport, name)
+
+
 class TimedProtocol(HttpToolsProtocol):
     """One connection, which is closed if the head of a request does not come whole in time."""
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 (uvloop's is not asyncio's)
-        super().connection_made(transport)
+        super().connection_made(JoiningTransport(transport, self.loop))  # type: ignore[arg-type]
         self._expect_head()
 
     def on_message_begin(self) -> None:

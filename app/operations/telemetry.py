@@ -13,7 +13,7 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -148,13 +148,10 @@ class Tracing:
         self._provider, self._own = provider, own
         self._tracer = None if provider is None else provider.get_tracer(TRACER_NAME, version(TRACER_NAME))
 
-    @contextmanager
-    def span(self, name: str, **attributes: str | int) -> Iterator[None]:
+    def span(self, name: str, **attributes: str | int) -> AbstractContextManager[Any]:
         if self._tracer is None:
-            yield
-            return
-        with self._tracer.start_as_current_span(name, attributes=attributes):
-            yield
+            return nullcontext()
+        return self._tracer.start_as_current_span(name, attributes=attributes)  # type: ignore[no-any-return]
 
     @contextmanager
     def request(self, method: str, headers: Mapping[str, str], request_id: str) -> Iterator[OnAnswer]:

@@ -51,16 +51,16 @@ from app.search.query import (
     side_of,
 )
 from index.registry import DEFAULT, MAIN
-from index.search.evidence_model import UNFITTED
 from index.search.search import SearchRequest
 from index.store.filters import Filter
-from multifold.types import ConfidenceBasis, Hit, Item
+from multifold.types import Hit, Item
 
 JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
 OVERLAP = 50  # ranks by which a hit may have moved
 HEAD = 4_096  # bytes of a file that tell it from another
-PAGE_FIELDS = {"limit", "offset", "after"}
+QUERY_FIELDS = {*SearchOptions.model_fields} - {"limit", "offset", "after"}  # what a page is of
+CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class SearchPage:
 
 
 def _write_cursor(asked: int, place: int, last: str) -> str:
-    text = json.dumps([asked, place, last], separators=(",", ":"), ensure_ascii=False)
+    text = CURSOR_JSON.encode([asked, place, last])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -123,8 +123,7 @@ def _read_cursor(cursor: str) -> tuple[int, int, str]:
 
 
 def _checksum(parts: WeightedParts, options: SearchOptions) -> int:
-    fields = set(SearchOptions.model_fields) - PAGE_FIELDS
-    described = [options.model_dump_json(include=fields).encode()]
+    described = [options.model_dump_json(include=QUERY_FIELDS).encode()]
     described += [b"%r %b" % (weight, _describe(part)) for part, weight in parts]
     return zlib.crc32(b"\0".join(described))
 
@@ -174,9 +173,10 @@ class CollectionRuntime:
         start, name, span = time.perf_counter(), self.service.name, self.parent.telemetry.tracing.span
         where = narrow_filter(options, where)
         service, side, whole = self.service, side_of(parts), options.target == "item"
-        evidence = service.evidence_model() if whole else UNFITTED
+        evidence = service.evidence_model()
         model = UNCALIBRATED if whole else service.confidence.now()
-        check_confidence(model.curves, parts, options)
+        weighs = whole or (options.target in ("shape", "any") and service.observer.reads_forms)
+        check_confidence(model.curves, parts, options, weighs=weighs)
         page = SearchPage.of(parts, options)
         first, many = page.window
         if options.examples or options.diversity:
@@ -190,14 +190,16 @@ class CollectionRuntime:
                 encoded = await asyncio.gather(*(encode(part) for part, _ in parts))
         encode_end = time.perf_counter()
         vectors = [one.vector for one in encoded]
-        wide = options.model_copy(update={"offset": first, "limit": many})
+        wide = options
+        if page.last is not None:
+            wide = options.model_copy(update={"offset": first, "limit": many})
         request = search_request(parts, vectors, wide, where, model.curves, evidence, service.settings)
         version = self.service.collection.version
         with span("search", collection=name):
             found = await self._hits(request, fold=options.duplicates == "fold")
         hits, following = page.cut(found, first)
         search_end = time.perf_counter()
-        if whole and side is None:  # a mix, an item or a vector, which no calibration covers
+        if side is None:  # a mix, an item or a vector, which no calibration covers
             hits = [replace(hit, confidence=None) for hit in hits]
         if not page.place:
             self.parent.telemetry.answer(name, hits)
@@ -205,19 +207,18 @@ class CollectionRuntime:
         if kept[-1:] != hits[-1:] and not options.diversity:  # what follows is no better
             following = None
         hits = kept
-        if not whole:
+        if model.unrelated:
             hits = [replace(hit, chance=model.chance(side, options.pool, hit)) for hit in hits]
         if options.explain:
             weighted = [(vector, weight) for vector, (_, weight) in zip(vectors, parts, strict=True)]
             hits = await self.run(lambda: insight.with_side_scores(self.service, weighted, hits))
         warnings = tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings))
         times = encode_end - start, search_end - encode_end
-        if not whole:
-            return SearchHits(hits, version, *times, warnings, model.basis if side else None, next=following)
-        basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
-        return SearchHits(
-            hits, version, *times, warnings, basis if side else None, matches_well(hits), following
-        )
+        basis, fitted = model.basis, evidence.sides if whole else evidence.shapes
+        if whole or any(hit.evidence for hit in hits):
+            basis = "collection" if side in fitted else "prior"
+        well = matches_well(hits) if whole else None
+        return SearchHits(hits, version, *times, warnings, basis if side else None, well, following)
 
     async def _hits(self, request: SearchRequest, *, fold: bool) -> list[Hit]:
         """The hits of the index; to fold duplicates, so many more that a page is left."""

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from app.collections.collections import CollectionService
 from app.errors import ApiError
+from app.ingest.sources import find_stored_mesh
 from index.search.search import SearchRequest
 from multifold import types
 from multifold.analysis import explanation, traversal
@@ -18,10 +19,14 @@ from multifold.bundle.encoder import Encoder
 from multifold.scores import apply_signs, similarities
 from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
 
+if TYPE_CHECKING:
+    from multifold.analysis.surface import SurfaceShares
+
 CAPTIONS_A_STEP = 5  # captions of the collection that are nearest to each step
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 CaptionTraversal: TypeAlias = tuple[Sequence[CaptionPath], dict[str, str]]  # and the item of each caption
+ExplainedSurface: TypeAlias = "tuple[SurfaceShares, Sequence[HeatMap]]"  # and a heat map for each view
 MatchEvidence: TypeAlias = tuple[HeatMap | None, WordShares | None]  # neither for a mesh, an item or a vector
 
 
@@ -102,6 +107,24 @@ def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[floa
         return []
     shares: list[float] = explanation.token_shares(query, encoder.vectors(feature[None])[0], parts).tolist()
     return shares
+
+
+def explain_points(service: CollectionService, query: Vector, item: Item) -> "ExplainedSurface | None":
+    """Which parts of an item's surface made the score of its points; none if its mesh is not kept here."""
+    from multifold.analysis import surface  # few bundles read points
+    from renderers.cameras import rig
+
+    encoder, observer = service.encoder, service.observer
+    mesh = find_stored_mesh(service.collection.blobs, service.home, item)
+    if mesh is None:
+        return None
+    sample, drawn = (observer.sample(mesh, count).rows() for count in (None, surface.DRAWN))
+    (other,) = apply_signs(query[None], encoder.query_signs)
+    shares = surface.explain_surface(
+        sample, other, lambda samples: encoder.vectors(encoder.points(samples)), encoder.metric
+    )
+    cameras = rig(encoder.bundle.views.rig)
+    return shares, shares.maps(drawn[:, surface.POSITION], cameras.poses, cameras.fov_degrees)
 
 
 def explain_match(

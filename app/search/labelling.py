@@ -195,4 +195,5 @@ def as_candidate(part: QueryPart, encoded: EncodedPart | None) -> str | OutsideT
         return part.id
     assert encoded is not None
     assert part.side is not None
-    return OutsideThing(part.side, encoded.vector, part.text if isinstance(part, TextQueryPart) else None)
+    text = part.text if isinstance(part, TextQueryPart) else None
+    return OutsideThing(part.side, encoded.vector, text, encoded.forms)

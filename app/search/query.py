@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,6 +32,7 @@ from multifold.types import (
     Examples,
     Feature,
     Hit,
+    Leg,
     LexicalQuery,
     Mix,
     Pixels,
@@ -83,6 +84,7 @@ class EncodedPart:
     feature: Feature
     vector: Vector
     warnings: tuple[str, ...] = ()
+    forms: Mapping[Leg, Vector] = field(default_factory=dict)  # of a mesh: more than the mean of its views
 
 
 class QueryEncoder:
@@ -97,6 +99,10 @@ class QueryEncoder:
         watch = telemetry.watch
         self._texts = Batcher(self._encode_texts, most=most, room=room, watch=watch("text"))
         self._pictures = Batcher(self._encode_pictures, most=most, room=room, watch=watch("image"))
+        # each picture on its own: a large one holds up no other
+        self._files = Batcher(
+            self._decode, most=1, room=room, threads=settings.decoders, watch=watch("decode")
+        )
         self._decode_pool = ThreadPool("decode", settings.decoders, room, watch("decode"))
         self._render_pool = render_pool
 
@@ -112,7 +118,7 @@ class QueryEncoder:
         key = hashlib.sha256(data).digest()
         encoded = self._cache.get(key)
         if encoded is None:
-            picture = await self._decode_pool.run(lambda: self._observer.look(data))
+            picture = await self._files.ask(data)
             encoded = await self._pictures.ask(picture, admitted=True)
             self._cache.put(key, encoded)
         return encoded
@@ -127,8 +133,9 @@ class QueryEncoder:
             views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
             parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
             features = [part.feature for part in parts]
-            pooled = await self._decode_pool.run(lambda: observer.shape_feature(features, drawn.points))
-            encoded = replace(self.from_feature(pooled), warnings=drawn.notes)
+            pooled, legs = await self._decode_pool.run(lambda: observer.shape(features, views, drawn.points))
+            forms = {leg: self.from_feature(one).vector for leg, one in legs.items()}
+            encoded = replace(self.from_feature(pooled), warnings=drawn.notes, forms=forms)
             self._cache.put(key, encoded)
         return encoded
 
@@ -155,13 +162,17 @@ class QueryEncoder:
         return {
             "text": self._texts.waiting,
             "image": self._pictures.waiting,
-            "decode": self._decode_pool.waiting,
+            "decode": self._files.waiting + self._decode_pool.waiting,
         }
 
     def close(self) -> None:
         self._decode_pool.close()
+        self._files.close()
         self._texts.close()
         self._pictures.close()
+
+    def _decode(self, files: Sequence[bytes]) -> list[Pixels]:
+        return [self._observer.look(data) for data in files]
 
     def _encode_texts(self, texts: list[str]) -> list[EncodedPart]:
         encoder = self._observer.encoder
@@ -294,7 +305,9 @@ def search_request(
     if options.target == "item":
         request = SearchRequest(query, where, options.exact, side=evidence_side(parts), evidence=evidence)
         return replace(request, examples=_examples(options), diversity=options.diversity)
-    return SearchRequest(query, where, options.exact, calibration_of(curves, side_of(parts), options.pool))
+    calibration, side = calibration_of(curves, side_of(parts), options.pool), evidence_side(parts)
+    request = SearchRequest(query, where, options.exact, calibration, side, shapes=evidence.of_shapes(side))
+    return replace(request, text=" ".join(_texts_of(parts)) or None)
 
 
 def check_examples(options: SearchOptions, settings: Settings, item: Callable[[str], object]) -> None:
@@ -325,7 +338,7 @@ def evidence_side(parts: WeightedParts) -> Side:
 
 def _lexical_query(parts: WeightedParts, mode: LexicalMode, weight_of_words: float) -> LexicalQuery | None:
     """The texts of a query, but for those with a negative weight."""
-    texts = [part.text for part, weight in parts if isinstance(part, TextQueryPart) and weight > 0]
+    texts = _texts_of(parts)
     if mode == "only" and not texts:
         raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
     if mode == "off" or not texts:
@@ -333,11 +346,16 @@ def _lexical_query(parts: WeightedParts, mode: LexicalMode, weight_of_words: flo
     return LexicalQuery(" ".join(texts), weight_of_words, mode == "only")
 
 
+def _texts_of(parts: WeightedParts) -> list[str]:
+    """The texts that a query asks for."""
+    return [part.text for part, weight in parts if isinstance(part, TextQueryPart) and weight > 0]
+
+
 def check_confidence(
-    curves: Mapping[str, CalibrationCurve], parts: WeightedParts, options: SearchOptions
+    curves: Mapping[str, CalibrationCurve], parts: WeightedParts, options: SearchOptions, *, weighs: bool
 ) -> None:
-    """Refuse a threshold on confidence where no calibration covers the query."""
-    if options.min_confidence is None or (options.target == "item" and side_of(parts) is not None):
+    """Refuse a threshold on confidence where no calibration covers the query; evidence needs none."""
+    if options.min_confidence is None or (weighs and side_of(parts) is not None):
         return
     targets = (options.target,) if options.target in SIDES else SIDES
     query_side = side_of(parts)

@@ -13,9 +13,9 @@ from benches.index import engines, generated_vectors
 from benches.index.engines import ComparedEngine, Thresholds, build_engine
 from benches.index.generated_vectors import VectorSet
 from benches.reporting import head, row
-from index.contracts import AUTO, CPU_LADDER, Ids, IndexPlan, Memory
+from index.contracts import AUTO, CPU_LADDER, Ids, IndexPlan, Memory, Stored
 from index.engines import exact_engine, faiss_library
-from index.engines.exact_engine import RowView, view_of
+from index.engines.exact_engine import RowView, exact_scores_at, view_of
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import FaissIndex, SearchSetting
 from index.engines.faiss_library import L2Reduction, faiss
@@ -74,41 +74,55 @@ def measure_filters(args: argparse.Namespace, vectors: VectorSet) -> Iterator[st
     engine.close()
 
 
-TIERS: tuple[Memory, ...] = ("resident", "codes")
+TIERS: dict[str, tuple[Memory, Stored]] = {
+    "resident": ("resident", "float32"),
+    "codes": ("codes", "float32"),
+    "codes, float16": ("codes", "float16"),
+}
 
 
 def measure_memory(args: argparse.Namespace, vectors: VectorSet) -> Iterator[str]:
-    """Everything in memory beside codes alone, and how searches begin when no vector was read before."""
+    """Everything in memory beside codes alone, and how searches begin when no vector was read before.
+
+    Recall is that of rows which score enough as float32. What is exact scores all rows as they are stored.
+    """
     count = len(vectors.rows)
     with tempfile.TemporaryDirectory() as folder:
-        plans = [IndexPlan(AUTO, "cpu", 0.99, seal_at=count, memory=memory) for memory in TIERS]
+        plans = [IndexPlan(AUTO, "cpu", 0.99, count, memory=one, stored=kind) for one, kind in TIERS.values()]
         home = Path(folder) / "sealed"
-        both = [FaissEngine(args.dim, "ip", one, ask=lambda _: vectors.probes, home=home) for one in plans]
-        for engine in both:
+        built = [FaissEngine(args.dim, "ip", one, ask=lambda _: vectors.probes, home=home) for one in plans]
+        for engine in built:
             engine.add(np.arange(count), vectors.rows)
             engine.settle()
             engine.served.wait(np.inf)  # no answer is checked beside
             yield f"{engine.reports()[0]}\n"
-        yield head("k", "memory", "recall", "one query, p50", "p99", "in batches of 16", "rows read a query")
+        figures = "recall", "exact", "one query, p50", "p99", "in batches of 16", "rows read a query"
+        yield head("k", "memory", *figures)
         for limit in (10, 100):
             least = true_thresholds(vectors, limit)
-            racers = [engines.our_engine(engine) for engine in both]
+            racers = [engines.our_engine(engine) for engine in built]
             ones, many = (
                 engines.time_in_turns(racers, vectors.queries, limit, *how) for how in ((1, 300), (16, 60))
             )
-            for memory, engine, one, batch in zip(TIERS, both, ones, many, strict=True):
+            for memory, engine, one, batch in zip(TIERS, built, ones, many, strict=True):
                 before = engine.read_count.rows
-                recall = np.mean(engine.search(vectors.queries, limit)[0] >= least)
+                found = engine.search(vectors.queries, limit)[1]
                 read = (engine.read_count.rows - before) / len(vectors.queries)
                 middle, late = np.percentile(one, [50, 99]) * 1e3
                 times = f"{middle:.2f} ms", f"{late:.2f} ms", f"{np.median(batch) * 1e3:.2f} ms"
-                yield row(limit, memory, f"{recall:.3f}", *times, f"{read:.0f}")
+                every = engine.search(vectors.queries, limit, exact=True)[1]
+                recalls = (f"{_recall(vectors, ids, least):.3f}" for ids in (found, every))
+                yield row(limit, memory, *recalls, *times, f"{read:.0f}")
         saved = Path(folder) / "rows"
-        both[-1].save(saved)
-        for engine in both:
+        built[1].save(saved)
+        for engine in built:
             engine.close()
         yield "\n" + head("wall time", "p50", "p95", "from the disk a query")
-        yield from _cold(saved, FaissEngine(args.dim, "ip", plans[-1]), vectors)
+        yield from _cold(saved, FaissEngine(args.dim, "ip", plans[1]), vectors)
+
+
+def _recall(vectors: VectorSet, ids: Ids, least: Thresholds) -> float:
+    return float(np.mean(exact_scores_at("ip", vectors.queries, vectors.rows, ids) >= least))
 
 
 def _cold(saved: Path, engine: FaissEngine, vectors: VectorSet) -> Iterator[str]:

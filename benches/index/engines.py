@@ -4,8 +4,9 @@ import importlib.util
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from benches.index.generated_vectors import VectorSet
+from benches.race.libraries import LINKS, EmbeddedLibrary, Hnswlib, MilvusLite, Usearch, folder_bytes
 from index.contracts import IndexPlan
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import search_effort
@@ -22,8 +24,6 @@ from multifold.types import Metric, Vectors
 Thresholds: TypeAlias = Float32[np.ndarray, "q 1"]  # what the true last row scores
 Places: TypeAlias = Int64[np.ndarray, "q k"]
 Clock: TypeAlias = Callable[[], float]
-LINKS = 32  # of a row in a graph
-BUILDING = 128  # candidates for the links of a row, in every graph
 PIECE = 4096  # rows in one call
 APART = 5  # batches between those of two engines
 
@@ -139,38 +139,22 @@ def _fill(rows: Vectors, insert: Callable[[int, Vectors], object], clock: Clock 
 
 
 @contextmanager
-def usearch(rows: Vectors) -> Iterator[ComparedEngine]:
-    from usearch.index import Index
+def _library(name: str, kind: type[EmbeddedLibrary], rows: Vectors) -> Iterator[ComparedEngine]:
+    """A library of the race, filled; nothing is filtered by here."""
+    clock = time.process_time if kind is MilvusLite else time.thread_time
+    with tempfile.TemporaryDirectory() as folder:
+        library = kind(Path(folder), rows.shape[1])
 
-    index = Index(ndim=rows.shape[1], metric="ip", dtype="f32", connectivity=LINKS, expansion_add=BUILDING)
-    seconds = _fill(rows, lambda first, some: index.add(np.arange(first, first + len(some)), some, threads=1))
+        def insert(first: int, some: Vectors) -> None:
+            library.add(np.arange(first, first + len(some)), some, np.zeros(len(some), np.int64))
 
-    def search(queries: Vectors, limit: int) -> Places:
-        keys = index.search(queries, limit, threads=1).keys
-        return np.asarray(keys, np.int64).reshape(len(queries), -1)
-
-    def set_effort(width: int) -> None:
-        index.expansion_search = width
-
-    size = index.memory_usage / len(rows)
-    yield ComparedEngine(f"usearch, {LINKS} links, float32", search, seconds, size, set_effort)
-
-
-@contextmanager
-def hnswlib(rows: Vectors) -> Iterator[ComparedEngine]:
-    """hnswlib's graph; its M counts half the links of the lowest layer, as FAISS's does."""
-    import hnswlib as library
-
-    index = library.Index(space="ip", dim=rows.shape[1])
-    index.init_index(max_elements=len(rows), ef_construction=BUILDING, M=LINKS)
-    index.set_num_threads(1)
-    seconds = _fill(rows, lambda first, some: index.add_items(some, np.arange(first, first + len(some))))
-
-    def search(queries: Vectors, limit: int) -> Places:
-        return np.asarray(index.knn_query(queries, limit, num_threads=1)[0], np.int64)
-
-    size = index.index_file_size() / len(rows)
-    yield ComparedEngine(f"hnswlib, M {LINKS}, float32", search, seconds, size, index.set_ef)
+        seconds, start = _fill(rows, insert, clock), clock()
+        library.build()
+        seconds += clock() - start
+        library.save()
+        size = folder_bytes(Path(folder)) / len(rows)
+        yield ComparedEngine(name, library.search, seconds, size, library.set_effort, clock)
+        library.close()
 
 
 @contextmanager
@@ -194,38 +178,10 @@ def qdrant(rows: Vectors) -> Iterator[ComparedEngine]:
     client.close()
 
 
-@contextmanager
-def milvus(rows: Vectors) -> Iterator[ComparedEngine]:
-    """milvus-lite, asked for its HNSW index, whatever it makes of that."""
-    from pymilvus import DataType, MilvusClient
-
-    with tempfile.TemporaryDirectory() as folder:
-        client = MilvusClient(str(Path(folder) / "rows.db"))
-        schema, index = client.create_schema(), client.prepare_index_params()
-        schema.add_field("id", DataType.INT64, is_primary=True)
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=rows.shape[1])
-        built = {"M": LINKS, "efConstruction": BUILDING}
-        index.add_index("vector", index_type="HNSW", metric_type="IP", params=built)
-        client.create_collection("rows", schema=schema, index_params=index)
-
-        def insert(first: int, some: Vectors) -> None:
-            client.insert("rows", [{"id": first + n, "vector": row} for n, row in enumerate(some)])
-
-        width, seconds = [LINKS], _fill(rows, insert, time.process_time)
-        client.load_collection("rows")
-
-        def search(queries: Vectors, limit: int) -> Places:
-            params = {"params": {"ef": max(limit, width[0])}}
-            found = client.search("rows", list(queries), limit=limit, search_params=params)
-            return np.array([[hit["id"] for hit in hits] for hits in found], np.int64)
-
-        def set_effort(wider: int) -> None:
-            width[0] = wider
-
-        size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / len(rows)
-        yield ComparedEngine("milvus-lite, HNSW", search, seconds, size, set_effort, time.process_time)
-        client.close()
-
-
 PACKAGES = {"usearch": "usearch", "hnswlib": "hnswlib", "qdrant": "qdrant_client", "milvus": "milvus_lite"}
-MAKERS = {"usearch": usearch, "hnswlib": hnswlib, "qdrant": qdrant, "milvus": milvus}
+MAKERS: dict[str, Callable[[Vectors], AbstractContextManager[ComparedEngine]]] = {
+    "usearch": partial(_library, f"usearch, {LINKS} links, float32", Usearch),
+    "hnswlib": partial(_library, f"hnswlib, M {LINKS}, float32", Hnswlib),
+    "qdrant": qdrant,
+    "milvus": partial(_library, "milvus-lite, HNSW", MilvusLite),
+}

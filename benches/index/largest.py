@@ -223,13 +223,15 @@ class MemoryLimitError(MultifoldError):
 def measure_rows(args: argparse.Namespace, folder: Path) -> Iterator[str]:
     """Fill, open, search, kill and open again, each in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _limited(args.megabytes):
+    with _limited(args.megabytes) as most:
         yield f"{args.rows} rows of {args.dim}, in {args.megabytes or 'all'} MB.\n"
         if not (folder / "rows").exists():
             yield from _apart(_fill_rows, args, folder)
+            yield row("most memory while filling, with pages of files", most())
         _forget_pages(folder)
         yield from _apart(_use_rows, args, folder)
         yield from _apart(_open_again, args, folder)
+        yield row("most memory, with pages of files", most())
 
 
 def _apart(work: Callable[..., None], args: argparse.Namespace, folder: Path) -> Iterator[str]:
@@ -356,6 +358,10 @@ def _status(name: str) -> str:
     return f"{int(size) / 1024:,.0f} MB"
 
 
+def _told_megabytes(file: Path) -> str:
+    return f"{int(file.read_text(encoding='ascii')) / (1 << 20):,.0f} MB"
+
+
 def _forget_pages(folder: Path) -> None:
     """Nothing of these files is left in memory."""
     for path in folder.iterdir():
@@ -365,10 +371,13 @@ def _forget_pages(folder: Path) -> None:
 
 
 @contextmanager
-def _limited(megabytes: int | None) -> Iterator[None]:
-    """Processes that are started in the block may use so much memory together, with their pages of files."""
+def _limited(megabytes: int | None) -> Iterator[Callable[[], str]]:
+    """Processes that are started in the block may use so much memory together, with their pages of files.
+
+    What is yielded tells the most that they used.
+    """
     if megabytes is None:
-        yield
+        yield lambda: "not counted"
         return
     own, limit = (GROUP / f"multifold-{os.getpid()}", megabytes << 20)
     try:
@@ -380,7 +389,7 @@ def _limited(megabytes: int | None) -> Iterator[None]:
             f"{own} cannot be made: a limit needs root and cgroups of version 1."
         ) from error
     try:
-        yield
+        yield lambda: _told_megabytes(own / "memory.max_usage_in_bytes")
     finally:
         for process in (own / "cgroup.procs").read_text(encoding="ascii").split():
             (GROUP / "cgroup.procs").write_text(process, encoding="ascii")

@@ -11,7 +11,7 @@ from PIL import Image
 from benches.service import load
 from index.collection import Collection
 from multifold.bundle.encoder import Encoder
-from multifold.types import Feature, Features, Item, Observation
+from multifold.types import Feature, Features, Item, Observation, Target
 
 CHUNK = 2000
 QUERIES = 512
@@ -35,6 +35,8 @@ def fill_collection(folder: Path, encoder: Encoder, count: int, views: int) -> N
             numbers = range(start, min(count, start + CHUNK))
             collection.upsert([_item(number, features, spread, views, rng) for number in numbers])
         collection.settle()
+        if collection.evidence() is None:  # else the service fits it while it is measured
+            collection.fit_evidence(lambda texts: encoder.texts(texts).features)
 
 
 def _item(number: int, features: Features, spread: Feature, count: int, rng: np.random.Generator) -> Item:
@@ -45,22 +47,23 @@ def _item(number: int, features: Features, spread: Feature, count: int, rng: np.
     return Item(f"item-{number}", (*views, caption), {"number": number})
 
 
-def text_queries() -> list[BenchQuery]:
+def text_queries(target: Target = "item") -> list[BenchQuery]:
     colours, things = ("red", "blue", "oak", "black"), ("chair", "table", "sofa", "shelf")
     texts = [
         f"a {colours[n % 4]} {things[n // 4 % 4]} with {2 + n % 5} {colours[n // 16 % 4]} legs, number {n}"
         for n in range(QUERIES)
     ]
-    bodies = [json.dumps({"text": text}).encode() for text in texts]
+    bodies = [json.dumps({"text": text, "target": target}).encode() for text in texts]
     wires = [load.post_request("/v1/search", body, "application/json") for body in bodies]
     return list(map(BenchQuery, texts, wires))
 
 
-def photo_queries(encoder: Encoder) -> list[BenchQuery]:
+def photo_queries(encoder: Encoder, target: Target) -> list[BenchQuery]:
     """Photos of twice the size of the encoder's input."""
     rng = np.random.default_rng(1)
     photos = [noise_photo(rng, 2 * encoder.bundle.image.size) for _ in range(QUERIES // 4)]
-    part = b'--b\r\ncontent-disposition: form-data; name="image"; filename="q.jpg"\r\n\r\n'
+    field = f'--b\r\ncontent-disposition: form-data; name="target"\r\n\r\n{target}\r\n'.encode()
+    part = field + b'--b\r\ncontent-disposition: form-data; name="image"; filename="q.jpg"\r\n\r\n'
     bodies = [part + photo + b"\r\n--b--\r\n" for photo in photos]
     wires = [load.post_request("/v1/search", body, "multipart/form-data; boundary=b") for body in bodies]
     return list(map(BenchQuery, photos, wires))

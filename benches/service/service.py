@@ -4,7 +4,7 @@
 
 A collection is made in a temporary folder, and a service of its own serves it in another process; the
 clients are in a third one. Bare is the library: encode a batch of as many queries as there are clients, then
-search for all of it as the service does: words are looked for, and hits have their confidence.
+make of them the requests that the service makes of them, and search for all of them together.
 The two take turns, so that they meet the same machine. Vectors of queries are not remembered.
 """
 
@@ -16,23 +16,27 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from app.collections import confidence
 from app.encoding.observations import open_drawing_encoder
+from app.http.schemas.search import SearchOptions
+from app.search.query import ImageQueryPart, TextQueryPart, search_request
 from app.settings import Settings
 from benches.reporting import head, row
 from benches.service import load
 from benches.service.running_service import RunningService, run_service
 from benches.service.sample_collection import BenchQuery, fill_collection, photo_queries, text_queries
 from index.collection import Collection
-from index.search.search import SearchRequest
+from index.search.evidence_model import UNFITTED, EvidenceModel
+from index.search.search import TARGETS, SearchRequest
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
 from multifold.errors import MultifoldError
-from multifold.types import LexicalQuery, Query, Side, Vector, Vectors
+from multifold.types import Target, Vector, Vectors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--items", type=int, default=2000, help="items of a few views and a caption")
     parser.add_argument("--views", type=int, default=6, help="of each item")
     parser.add_argument("--kinds", nargs="+", default=["text", "image"], choices=["text", "image"])
+    parser.add_argument("--targets", nargs="+", default=["item", "shape"], choices=TARGETS)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
     parser.add_argument("--turns", type=int, default=5, help="of each of the two")
@@ -59,13 +64,14 @@ def run(args: argparse.Namespace) -> int:
             print(f"{collection.count()} items, {collection.observations()['view']} views; ", end="")
             print(f"{args.turns} turns of {args.seconds:g} s\n")
             print(head(*COLUMNS))
-            bare, served = BareLibrary(encoder, collection), ServedClients(service, clients)
-            for kind in args.kinds:
-                queries = text_queries() if kind == "text" else photo_queries(encoder)
+            served = ServedClients(service, clients)
+            for kind, target in product(args.kinds, args.targets):
+                bare = BareLibrary(encoder, collection, settings, target)
+                queries = text_queries(target) if kind == "text" else photo_queries(encoder, target)
                 for count in args.clients:
                     work = queries, count, args.seconds
                     turns = [(bare.turn(*work), served.turn(*work)) for _ in range(args.turns)]
-                    print(_row(kind, count, turns), flush=True)
+                    print(_row(f"{kind} → {target}", count, turns), flush=True)
     return 0
 
 
@@ -90,6 +96,12 @@ class ServiceTurn:
 class BareLibrary:
     encoder: Encoder
     collection: Collection
+    settings: Settings
+    target: Target
+
+    @cached_property
+    def evidence(self) -> EvidenceModel:
+        return self.collection.evidence() or UNFITTED
 
     def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """Batches of so many, one after the other."""
@@ -104,10 +116,14 @@ class BareLibrary:
         return ServiceTurn(done / took, 1e3 * cpu / done, middle, middle)
 
     def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
-        side: Side = "text" if isinstance(content, str) else "image"
-        words = LexicalQuery(content) if isinstance(content, str) else None
-        calibration = confidence.calibration_of(self.encoder.curves, side, "mean")
-        return SearchRequest(Query(vector, "shape", words=words), calibration=calibration)
+        """What the service makes of the same query."""
+        part = TextQueryPart(content) if isinstance(content, str) else ImageQueryPart(content)
+        options, parts, curves = (
+            SearchOptions.model_validate({"target": self.target}),
+            ((part, 1.0),),
+            self.encoder.curves,
+        )
+        return search_request(parts, [vector], options, None, curves, self.evidence, self.settings)
 
     def _encode(self, queries: Sequence[str | bytes]) -> Vectors:
         if texts := [query for query in queries if isinstance(query, str)]:

@@ -125,7 +125,7 @@ class ItemReader:
         if self.sees:
             found.append(self.encoder.shapes(np.asarray(prepare.views(self.recipe, entries, self.cache))))
         if self.recipe.points is not None:
-            found.append(self.encoder.points(prepare.points(self.recipe, entries, self.cache)))
+            found.append(self.encoder.grouped_points(prepare.points(self.recipe, entries, self.cache)))
         return found
 
     def pictures(self, entries: Sequence[ManifestEntry]) -> Features | None:

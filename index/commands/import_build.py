@@ -1,6 +1,7 @@
 """`multifold index import` and `build`."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing
@@ -19,24 +20,28 @@ from index.commands.common import (
     space_of,
 )
 from index.commands.inspect_collection import print_reports
-from index.contracts import AUTO, DEVICES, MEMORIES, CollectionLocation, IndexPlan, Space
+from index.contracts import AUTO, DEVICES, MEMORIES, STORED, CollectionLocation, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
+from index.engines.saved_engines import is_saved
 from index.plain_space import PLAIN_METRICS, PlainSpace
 from index.registry import stored_vector_id
 from index.store import browse
+from index.store.folder_locks import WriterLock
 from index.store.item_rows import check_vectors
 from index.store.store import Store, check_items
-from multifold.types import Item, Side
+from multifold.bundle.encoder import Encoder
+from multifold.types import Aspect, Item, Kind
 
 SECOND = 1.0  # between two looks at how far it is
 
 
 class StoreImport:
-    """Writes to a shared store without an index of its own, which would fill this process's memory."""
+    """Writes to a store without an index: services make that of a shared one; else it is made afterwards."""
 
     def __init__(self, place: CollectionLocation, space: Space) -> None:
+        self._lock = None if place.database else WriterLock(place.folder, f"an import, process {os.getpid()}")
         self._space, self._store = space, Store(place.items, space.vector_id)
-        self.differing, self.close = self._store.differing, self._store.close
+        self.differing = self._store.differing
 
     def upsert(self, items: Sequence[Item]) -> int:
         """Store all items or none; returns the collection's new version."""
@@ -54,6 +59,12 @@ class StoreImport:
         """The number of the last change."""
         return self._store.version()
 
+    def close(self) -> None:
+        """Let others write."""
+        self._store.close()
+        if self._lock is not None:
+            self._lock.release()
+
 
 def import_(args: argparse.Namespace) -> int:
     """Take in features computed in bulk, or embeddings of one's own."""
@@ -70,10 +81,14 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
             f"{args.source} holds features of {embeddings.vector_id!r}, the collection has "
             f"{space[0].vector_id!r}: they do not compare."
         )
+    _check_forms(args.source, space[0], embeddings)
     print(f"importing {embeddings.count} rows from {args.source} into {args.place.shown}", flush=True)
-    shared = args.place.database is not None and cluster_from_environment() is None  # services make the index
     opened: AbstractContextManager[Collection | StoreImport]
-    opened = closing(StoreImport(args.place, space[0])) if shared else open_collection(args, space)
+    shared = args.place.database is not None
+    anew = cluster_from_environment() is None and (shared or not is_saved(args.place.folder / "index"))
+    if anew and not shared and stored_vector_id(args.place) is None:
+        open_collection(args, space).close()  # so it is made
+    opened = closing(StoreImport(args.place, space[0])) if anew else open_collection(args, space)
     with opened as target, progress_bar(total=embeddings.count, unit="row") as bar:
         written = 0
         for items in embeddings.items():
@@ -86,11 +101,27 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
             _seal(target)
         print(f"{written} items written; those that were there already were left as they are")
         print(f"the collection holds {target.count()} items, version {target.version}")
+    if anew and not shared:
+        with open_collection(args, space) as collection:  # its index is derived as a whole
+            _seal(collection)
     return 0
 
 
+def _check_forms(source: Path, space: Space, embeddings: EmbeddingRows) -> None:
+    """Refuse shapes that lack what the encoder knows of them: they would rank behind those that have it."""
+    if not isinstance(space, Encoder):
+        return
+    reads: dict[Kind, bool] = {"points": space.bundle.points is not None, "together": space.reads_together}
+    for kind, wanted in reads.items():
+        if wanted and (item := embeddings.lacking(kind)) is not None:
+            raise ImportFileError(
+                f"{source} has views and no {kind} of the item {item!r}, and the encoder "
+                f"{space.bundle.name} knows shapes by these too. Compute both: `multifold features`."
+            )
+
+
 def _seal(collection: Collection) -> None:
-    """Wait until the index of all rows is built, and show how far it is."""
+    """Wait until the indexes of all rows and texts are built, and show how far the first is."""
     with ThreadPoolExecutor(1) as worker, progress_bar(desc="indexing", unit="row") as bar:
         settled = worker.submit(collection.settle)
         while not settled.done():
@@ -98,6 +129,7 @@ def _seal(collection: Collection) -> None:
             bar.update(sealed - bar.n)
             wait([settled], SECOND)
     settled.result()
+    collection.texts.settle()
 
 
 def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> ProbedSpace:
@@ -111,7 +143,7 @@ def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> ProbedSpace:
 
 def build(args: argparse.Namespace) -> int:
     """Build the index to a type and recall, which the collection asks for from then on."""
-    plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory)
+    plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory, stored=args.stored)
     print(f"building the index of {args.place.shown}: {plan.type} at recall {plan.recall}", flush=True)
     with open_collection(args, plan=plan) as collection:
         reports = collection.settle()
@@ -123,7 +155,7 @@ def build(args: argparse.Namespace) -> int:
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, help="a folder of shards, or a .npy or .parquet file")
     parser.add_argument("--ids", type=Path, help="for .npy: a text with an id a line, or JSONL")
-    parser.add_argument("--side", choices=get_args(Side), default="image", help="what the rows are of")
+    parser.add_argument("--side", choices=get_args(Aspect), default="image", help="what the rows are of")
     parser.add_argument("--manifest", type=Path, help="a manifest, whose `meta` becomes the payload")
     parser.add_argument("--metric", choices=PLAIN_METRICS, help="make a collection of plain embeddings")
     add_bundle(parser)
@@ -134,6 +166,7 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recall", type=float, default=IndexPlan().recall)
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--memory", choices=MEMORIES, default="auto", help="codes: vectors stay in files")
+    parser.add_argument("--stored", choices=STORED, default="float32", help="the numbers of vectors")
     add_bundle(parser)
 
 

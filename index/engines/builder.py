@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from index.contracts import FLAT, EngineKey, Ids, IndexEngine, IndexPlan, RowRankings, Space
-from index.engines import exact_engine, faiss_index, faiss_library, file_search
+from index.engines import exact_engine, faiss_library, file_search, index_build
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import (
     FLOAT_BYTES,
@@ -85,6 +85,11 @@ def held_bytes(rows: RowView) -> float:
     return float(ID_BYTES + FLOAT_BYTES + (FLOAT_BYTES * dim if rows.file is None else SUM_BYTES))
 
 
+def file_bytes(rows: RowView) -> float:
+    """What a row takes in a file of vectors."""
+    return 0.0 if rows.file is None else float(rows.vectors.shape[1] * rows.vectors.itemsize)
+
+
 def standard_error(shares: Float64[np.ndarray, " q"]) -> float:
     """Of the mean of these shares."""
     return float(shares.std() / np.sqrt(len(shares)))
@@ -105,6 +110,7 @@ def unlike_queries(rows: RowView, count: int) -> dict[str, Vectors]:
     noise = rng.standard_normal(some.shape).astype(np.float32)
     noise *= (exact_engine.lengths(some) / exact_engine.lengths(noise))[:, None]
     mixed = rows.vectors[rng.integers(len(rows), size=some.shape), np.arange(some.shape[1])]
+    mixed = mixed.astype(np.float32)
     kinds = {"rows with noise": some + noise, "means of two rows": (some + others) / 2, "noise": noise}
     return kinds | {"numbers of many rows": mixed}
 
@@ -258,14 +264,14 @@ class SegmentBuilder:
             held_bytes(rows) + (0 if best is None else best.bytes() / max(1, len(rows))),
             time.perf_counter() - begun,
             tuple(missed),
-            float(FLOAT_BYTES * rows.vectors.shape[1]) if codes else 0.0,
+            file_bytes(rows),
         )
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Segment(rows, best, report)
 
     def wait(self, rows: RowView) -> Segment:
         """Rows that were filled in, each of which is scored until their index is built."""
-        size, apart = held_bytes(rows), float(FLOAT_BYTES * rows.vectors.shape[1])
+        size, apart = held_bytes(rows), file_bytes(rows)
         return Segment(
             rows, None, SegmentReport(FLAT, len(rows), UNBUILT, 0, "nothing", (), size, 0.0, (), apart)
         )
@@ -314,7 +320,7 @@ class SegmentBuilder:
 
     def _extended(self, start: IndexStart, truths: list[tuple[ProbeTruth, ...]]) -> FaissIndex | None:
         """An index in known cells, with settings for every limit; None where the target is not reached."""
-        known = faiss_index.extend_index(start, truths[0][0].rows, self.stopped)
+        known = index_build.extend_index(start, truths[0][0].rows, self.stopped)
         ann = known and self._tuned(known, truths, known=True)
         return ann if ann and ann.recall >= self.plan.recall else None
 
@@ -324,7 +330,7 @@ class SegmentBuilder:
         """An index of this type with settings for every limit, which may miss the target."""
         rows = truths[0][0].rows
         reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
-        ann = faiss_index.build_index(name, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
+        ann = index_build.build_index(name, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
         return self._tuned(ann, truths, most)
 
     def _tuned(

@@ -1,7 +1,8 @@
 """One FAISS index over the rows of a segment, and the cells that several indexes share.
 
-FAISS numbers rows by position and never changes: no id map, no removal, no selector and no refinement of its
-own takes part, each of which gives wrong answers silently with some type. Segments do all that.
+FAISS numbers rows by position and never changes: no id map, no removal and no refinement of its own takes
+part, each of which gives wrong answers silently with some type, and no selector but in cells that several
+indexes can share. Segments do all that.
 """
 
 import math
@@ -11,11 +12,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Int64, UInt8
 
-from index.contracts import ROWS_PER_CELL, IndexPlan, IndexPlanError
+from index.contracts import IndexPlan, IndexPlanError
 from index.engines import faiss_library
 from index.engines.exact_engine import RowView
 from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
@@ -37,6 +39,9 @@ class NearestCells:
     factors: Float32[np.ndarray, " q"] | None
     distances: Float32[np.ndarray, "q e"]
     cells: Int64[np.ndarray, "q e"]
+
+
+Selection: TypeAlias = UInt8[np.ndarray, " _"]  # a bit for each row, that of the first lowest
 
 
 class _Last(threading.local):
@@ -135,8 +140,7 @@ def _cloned(index: Index) -> Index:
     return copy
 
 
-PIECE = 2048  # rows added between two checks whether to stop
-TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
+CHECKED = 65_536  # rows for which the types of a plan are checked
 LEAST_EF, MOST_EF = 16, 2048
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
 COSINE_STEPS = 1.4 ** np.arange(8)  # chance brings about the first, in so many dimensions
@@ -169,12 +173,17 @@ class SearchSetting:
         """Good candidates that are enough to answer from."""
         return self.enough or min(self.limit, self.candidates)
 
-    def within(self, share: float) -> "SearchSetting":
-        """The setting when only this share of the rows counts: those that do are farther apart."""
+    def within(self, share: float, *, selected: bool = False) -> "SearchSetting":
+        """The setting when only this share of the rows counts: those that do are farther apart.
+
+        Where they are selected, all candidates are such rows.
+        """
         if share == 1:
             return self
-        reach = int(1.2 * self.candidates / share) + 8
         effort = int(np.ceil((2 - share) * self.effort / share))
+        if selected:
+            return replace(self, effort=effort)
+        reach = int(1.2 * self.candidates / share) + 8
         enough = max(self.limit, self.candidates * 3 // 4)
         return replace(self, candidates=reach, effort=effort, enough=enough)
 
@@ -209,11 +218,16 @@ class FaissIndex:
         enough = (setting for setting in self.settings if setting.limit >= limit)
         return next(enough, self.settings[-1]).scaled(limit)
 
-    def candidates(self, queries: Vectors, count: int, effort: int) -> Int64[np.ndarray, "q c"]:
-        """Positions of probable neighbours, nearest first, padded with -1."""
+    def candidates(
+        self, queries: Vectors, count: int, effort: int, selected: Selection | None = None
+    ) -> Int64[np.ndarray, "q c"]:
+        """Positions of probable neighbours, nearest first, padded with -1; in cells perhaps of some rows."""
         parameters = self._asking(effort, count)
         if self.cells is not None:
             nearest = self.cells.nearest(queries, effort + 1)  # one more, to know how sure the answer is
+            if selected is not None:
+                selector = faiss.IDSelectorBitmap(selected)
+                parameters = faiss.SearchParametersIVF(nprobe=parameters.nprobe, sel=selector)
             return search_cells(self.index, nearest, effort, count, parameters)
         reduced = self.reduction.queries(queries)
         with self.turn if faiss_library.is_on_gpu(self.index) else nullcontext():
@@ -300,55 +314,11 @@ class IndexStart:
 
 def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
     """Refuse a type by name that cannot be built, before there are rows."""
-    for name in plan.ladder(TRAINING, gpu=on_gpu):
+    for name in plan.ladder(CHECKED, gpu=on_gpu):
         if name == faiss_library.CAGRA and not on_gpu:
             raise IndexPlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")
         if name != faiss_library.CAGRA:
-            _empty(name, L2Reduction(dim, None, lifted=False).width)
-
-
-def build_index(
-    type: str,  # noqa: A002 (what it is called here)
-    view: RowView,
-    reduction: L2Reduction,
-    *,
-    on_gpu: bool,
-    stopped: Callable[[], bool],
-) -> FaissIndex:
-    """Train and fill an index of this type."""
-    if type == faiss_library.CAGRA:
-        return FaissIndex(type, reduction, faiss_library.build_cagra(reduction.gallery(view.vectors)))
-    index = _empty(type, reduction.width)
-    cells = faiss.try_extract_index_ivf(index)
-    learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
-    sample = np.sort(np.random.default_rng(0).permutation(len(view.ids))[:learned])
-    reduced = np.empty((len(sample), reduction.width), np.float32)
-    for start in range(0, len(sample), PIECE):  # no second copy of it all
-        reduced[start : start + PIECE] = reduction.gallery(view.take(sample[start : start + PIECE]))
-    index.train(reduced)
-    del reduced
-    shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
-    _fill(index, reduction, view, stopped)
-    index = faiss_library.to_gpu(index) if on_gpu else index
-    return FaissIndex(type, reduction, index, (), shared, 0.0 if shared is None else shared.radius(view))
-
-
-def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) -> FaissIndex | None:
-    """An index of these rows in cells that are known; None where the rows do not fit there."""
-    known = start.known
-    if known.cells is None or not known.reduction.fits(view.lengths):
-        return None
-    index = known.cells.index()
-    known.index.copy_subset_to(index, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, start.rows)
-    _fill(index, known.reduction, view, stopped)
-    return replace(known, index=index, radius=known.cells.radius(view))
-
-
-def _fill(index: Index, reduction: L2Reduction, view: RowView, stopped: Callable[[], bool]) -> None:
-    for start in range(index.ntotal, len(view.ids), PIECE):
-        if stopped():
-            raise BuildStopped
-        index.add(reduction.gallery(view.take(slice(start, start + PIECE))))
+            empty_index(name, L2Reduction(dim, None, lifted=False).width)
 
 
 def _check_sizes(type: str) -> None:  # noqa: A002
@@ -361,7 +331,8 @@ def _check_sizes(type: str) -> None:  # noqa: A002
             )
 
 
-def _empty(type: str, width: int) -> Index:  # noqa: A002
+def empty_index(type: str, width: int) -> Index:  # noqa: A002
+    """An index of a type that has learned nothing; one that FAISS cannot make is refused."""
     _check_sizes(type)
     try:
         index = faiss.index_factory(width, type)

@@ -53,6 +53,23 @@ def rows_within(
     return every[order], names[order]
 
 
+def scores_at(
+    metric: Metric, view: RowView, queries: Vectors, places: Int64[np.ndarray, "q c"]
+) -> Float32[np.ndarray, "q c"]:
+    """Each query against places of its own; so many rows at a time as memory surely has room for."""
+    scores = np.empty(places.shape, np.float32)
+    step = max(1, BLOCK_ROWS // max(1, places.shape[1]))
+    for start in range(0, len(queries), step):
+        some = slice(start, start + step)
+        gallery, where = view.vectors, places[some]
+        with view.reading(where):
+            if gallery.dtype != np.float32:
+                gallery = gallery[where.reshape(-1)].astype(np.float32)
+                where = np.arange(where.size).reshape(where.shape)
+            scores[some] = exact_scores_at(metric, queries[some], gallery, where)
+    return scores
+
+
 def _blocks(
     metric: Metric, view: RowView, queries: Vectors, allowed: Ids | None
 ) -> Iterator[tuple[Ids, Vectors, Float32[np.ndarray, "q b"]]]:

@@ -10,6 +10,7 @@ numbers; a sum for each row is kept beside the ids, and compared when the row is
 import hashlib
 import json
 import mmap
+import os
 import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,16 +21,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64, UInt32
+from jaxtyping import Bool, Float16, Float32, Int64, UInt32
 
-from index.contracts import IndexEngineError, PairedIds, RowsLostError
+from index.contracts import IndexEngineError, PairedIds, RowsLostError, Stored
 from multifold.durable import replace_file
 from multifold.types import Metric, Vectors
 
 Header: TypeAlias = dict[str, Any]
 DIGEST = hashlib.sha256().digest_size
 ALIGNED = 64
-IDS, FLOATS, BYTES, SUMS = "<i8", "<f4", "u1", "<u4"
+IDS, FLOATS, HALVES, BYTES, SUMS = "<i8", "<f4", "<f2", "u1", "<u4"
 Emit: TypeAlias = Callable[[Any], object]  # takes some bytes
 StreamedBytes: TypeAlias = Callable[[Emit], None]  # too many to hold at once; gives the same each time
 
@@ -103,26 +104,43 @@ def _mapped(path: Path) -> memoryview:
 
 
 RowSums: TypeAlias = UInt32[np.ndarray, " g"]
+StoredVectors: TypeAlias = Float32[np.ndarray, "g d"] | Float16[np.ndarray, "g d"]
 NEAR = 4  # pages between two rows that are read together
 EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
+FLUSHED = 1 << 26  # bytes that are written before the disk has to have them: till then they take memory
 COMPARED = 4096  # rows that are copied at once to compare them with their sums
 AVERAGED = 64  # reads, about, that `waiting` is a mean of
 ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
 
 
-def write_vectors(out: BinaryIO, blocks: Iterable[Vectors]) -> RowSums:
-    """Write blocks of vectors; returns the sum of each row."""
+def as_stored(stored: Stored, vectors: Vectors) -> Vectors:
+    """The vectors, with the numbers that they are stored as: so a row scores the same before it is sealed."""
+    if stored == "float32":
+        return vectors
+    with np.errstate(over="ignore"):
+        halves = vectors.astype(np.float16)
+    if np.isinf(halves).any():
+        raise IndexEngineError("float16 holds numbers up to 65,504 only: store these vectors as float32")
+    return halves.astype(np.float32)
+
+
+def write_vectors(out: BinaryIO, blocks: Iterable[Vectors], kind: str = FLOATS) -> RowSums:
+    """Write blocks of vectors as numbers of a kind; returns the sum of each row."""
     sums = [np.empty(0, np.uint32)]
     for block in blocks:
-        little = np.ascontiguousarray(block, FLOATS)
+        little = np.ascontiguousarray(block, kind)
+        before = out.tell()
         out.write(little.reshape(-1).view(np.uint8).data)
+        if before // FLUSHED < out.tell() // FLUSHED:
+            out.flush()
+            os.fsync(out.fileno())
         sums.append(row_sums(little))
     return np.concatenate(sums)
 
 
-def row_sums(vectors: Vectors) -> RowSums:
+def row_sums(vectors: StoredVectors) -> RowSums:
     """A sum of the bits of each row, in which every place has a weight of its own."""
-    words = np.ascontiguousarray(vectors).view(np.uint32)
+    words = np.ascontiguousarray(vectors).view(f"<u{vectors.itemsize}")
     weights = (2 * np.arange(words.shape[1], dtype=np.uint64) + 1) * ODD
     return np.asarray(words @ weights.astype(np.uint32))  # modulo 2³²
 
@@ -152,7 +170,7 @@ class VectorFile:
 
     path: Path | None  # None: a file without a name, which ends with the process
     data: mmap.mmap
-    vectors: Float32[np.ndarray, "g d"]
+    vectors: StoredVectors
     sums: RowSums
     count: ReadCount
     seen: Bool[np.ndarray, " g"]  # rows that were read and compared with their sums
@@ -196,15 +214,17 @@ class VectorFile:
             self.data.madvise(mmap.MADV_WILLNEED, start, min(end, len(self.data)) - start)
 
 
-def open_vectors(file: BinaryIO, path: Path | None, dim: int, sums: RowSums, count: ReadCount) -> VectorFile:
+def open_vectors(
+    file: BinaryIO, path: Path | None, dim: int, sums: RowSums, count: ReadCount, kind: str = FLOATS
+) -> VectorFile:
     """The vectors of a file that `write_vectors` wrote, of which nothing is read yet."""
     size = file.seek(0, 2)
-    if size != 4 * dim * len(sums):
+    if size != np.dtype(kind).itemsize * dim * len(sums):
         raise IndexEngineError(f"{path} holds {size} bytes, not {len(sums)} vectors of {dim}")
     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if hasattr(data, "madvise"):
         data.madvise(mmap.MADV_RANDOM)  # no more than what is asked for
-    vectors = np.frombuffer(data, FLOATS).reshape(-1, dim)
+    vectors = np.frombuffer(data, kind).reshape(-1, dim)
     return VectorFile(path, data, vectors, sums, count, np.zeros(len(sums), np.bool_))
 
 

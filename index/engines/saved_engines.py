@@ -21,7 +21,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from index.contracts import AUTO, Device, EngineKey, IndexEngine, IndexEngineError, IndexPlan, PairedIds
+from index.contracts import (
+    AUTO,
+    Device,
+    EngineKey,
+    IndexEngine,
+    IndexEngineError,
+    IndexPlan,
+    PairedIds,
+    Stored,
+)
 from index.engines import faiss_library, segments
 from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows, lengths
 from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
@@ -29,6 +38,7 @@ from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
     BYTES,
     FLOATS,
+    HALVES,
     IDS,
     SUMS,
     Emit,
@@ -87,15 +97,17 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
         ann = {"type": found.type, "reduction": reduction, "settings": settings, "radius": found.radius}
         index = partial(_give_index, faiss_library.to_cpu(found.index))
     header = {"report": part.seal.as_json(), "ann": ann}
-    ids, vectors, sizes = part.rows.arrays
+    ids, vectors, sizes = part.rows.ids, part.rows.vectors, part.rows.lengths
     if (file := part.rows.file) is None:
         write_rows(path, metric, ids, vectors, sizes, index, **header)
     else:
         beside = path.with_suffix(VECTORS)
         if file.path is None or not _linked(file.path, beside):
             with replace_file(beside) as out:
-                write_vectors(out, (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids))))
-        write_rows(path, metric, ids, vectors[:0], sizes, index, file.sums, apart=True, **header)
+                blocks = (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids)))
+                write_vectors(out, blocks, vectors.dtype.str)
+        none, kind = np.empty((0, vectors.shape[1]), np.float32), vectors.dtype.str
+        write_rows(path, metric, ids, none, sizes, index, file.sums, apart=True, numbers=kind, **header)
 
 
 def _give_index(index: Index | None, emit: Emit) -> None:
@@ -106,8 +118,8 @@ def _give_index(index: Index | None, emit: Emit) -> None:
 class SpooledRows:
     """Rows that are filled in: their vectors go to a file as they come, and the rest stays in memory."""
 
-    def __init__(self, path: Path | None, dim: int, count: ReadCount) -> None:
-        self._path, self._dim, self._count = path, dim, count
+    def __init__(self, path: Path | None, dim: int, count: ReadCount, kind: str) -> None:
+        self._path, self._dim, self._count, self._kind = path, dim, count, kind
         self._file = tempfile.TemporaryFile() if path is None else open(path, "w+b")  # noqa: SIM115
         self._ids, self._lengths, self._sums = list[PairedIds](), list[np.ndarray](), list[np.ndarray]()
 
@@ -116,7 +128,7 @@ class SpooledRows:
         last = self._ids[-1][-1:] if self._ids else ids[:0]
         if not (np.diff(ids, prepend=last) > 0).all():
             raise IndexEngineError("rows that are filled in need rising ids: each once, in order")
-        self._sums.append(write_vectors(self._file, [vectors]))
+        self._sums.append(write_vectors(self._file, [vectors], self._kind))
         self._ids.append(ids)
         self._lengths.append(lengths(vectors))
 
@@ -126,21 +138,24 @@ class SpooledRows:
         os.fsync(self._file.fileno())
         ids, sizes, sums = map(np.concatenate, (self._ids, self._lengths, self._sums))
         with self._file as file:
-            held = open_vectors(file, self._path, self._dim, sums, self._count)
+            held = open_vectors(file, self._path, self._dim, sums, self._count, self._kind)
         return RowView(ids, held.vectors, sizes, file=held)
 
 
 class SegmentFiles:
     """Writes and reads the parts of one engine; `home` is the folder of sealed parts."""
 
-    def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
+    def __init__(
+        self, metric: Metric, dim: int, device: Device, home: Path | None, stored: Stored = "float32"
+    ) -> None:
         self._metric, self._dim, self._device, self._home = metric, dim, device, home
+        self._kind = FLOATS if stored == "float32" else HALVES
         self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
         self.count = ReadCount()
 
     def spool(self) -> SpooledRows:
         """Rows to fill in, in a new file."""
-        return SpooledRows(self._new_vectors(), self._dim, self.count)
+        return SpooledRows(self._new_vectors(), self._dim, self.count, self._kind)
 
     def _new_vectors(self) -> Path | None:
         if self._home is None:
@@ -159,13 +174,13 @@ class SegmentFiles:
         path = self._new_vectors()
         if path is None:
             with tempfile.TemporaryFile() as out:
-                sums = write_vectors(out, order.blocks())
+                sums = write_vectors(out, order.blocks(), self._kind)
                 out.flush()
-                return order.view(open_vectors(out, None, self._dim, sums, self.count))
+                return order.view(open_vectors(out, None, self._dim, sums, self.count, self._kind))
         with replace_file(path) as out:
-            sums = write_vectors(out, order.blocks())
+            sums = write_vectors(out, order.blocks(), self._kind)
         with open(path, "rb") as file:
-            return order.view(open_vectors(file, path, self._dim, sums, self.count))
+            return order.view(open_vectors(file, path, self._dim, sums, self.count, self._kind))
 
     def keep(self, part: Segment) -> Segment:
         """A sealed part as written at home, memory-mapped; without a home it stays as it is."""
@@ -226,7 +241,8 @@ class SegmentFiles:
             ids, sizes, apart = (np.array(array) for array in (ids, sizes, *sums))  # all that stays in memory
             beside = path.with_suffix(VECTORS)
             with open(beside, "rb") as vectors_file:
-                file = open_vectors(vectors_file, beside, self._dim, apart, self.count)
+                kind = header.get("numbers", FLOATS)
+                file = open_vectors(vectors_file, beside, self._dim, apart, self.count, kind)
             rows = RowView(ids, file.vectors, sizes, file=file)
         found = None if ann is None else _read_index(ann, index, rows, self._device)
         return Segment(rows, found, segments.report_from_json(header["report"]))
@@ -302,6 +318,8 @@ class SavedEngines:
         wanted = asdict(plan)
         if plan.memory == AUTO:  # what is saved fits wherever it was kept
             del wanted["memory"]
+        if plan.stored == "float32":  # which earlier versions did not name
+            del wanted["stored"]
         self._stamp = {"format": FORMAT, "vector_id": vector_id, "plan": wanted, "session": session}
         self._fits = {**self._stamp, "session": former}
 
@@ -349,6 +367,11 @@ class SavedEngines:
                 engine.close()
             return None
         return save["version"], engines
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether engines were saved in this folder."""
+    return (folder / CURRENT).exists()
 
 
 def remove_unlinked_segments(folder: Path) -> None:

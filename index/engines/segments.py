@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from index.contracts import NO_ROW, Ids, RowRankings
 from index.engines import exact_engine, file_search
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting
+from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting, Selection
 from multifold.types import Metric, Vectors
 
 UNBUILT = 0.0  # the target of rows that wait for their index
@@ -82,6 +82,8 @@ def report_from_json(raw: dict[str, Any]) -> SegmentReport:
 
 
 SCAN = 16  # a candidate costs as much as scoring so many rows
+READ = 8  # and so many where vectors have to be read from a file,
+SELECTED = 1 / 8  # of which codes are scored of allowed rows alone, where no larger share is allowed
 WIDER = 4  # how much further a search that found too few reaches
 
 
@@ -110,11 +112,15 @@ class Segment:
         """The best rows of each query by the index, best first, padded; `allowed` ids rise."""
         assert self.ann is not None
         chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
-        how = how or self.ann.setting(limit).within(max(chosen / len(self.rows.ids), 1e-9))
-        if how.candidates * SCAN >= chosen or how.candidates > self.ann.most:
+        share = max(chosen / len(self.rows.ids), 1e-9)
+        apart = self.rows.file is not None
+        select = apart and share <= SELECTED and self.ann.cells is not None
+        how = how or self.ann.setting(limit).within(share, selected=select)
+        if how.candidates * (READ if apart else SCAN) >= chosen or how.candidates > self.ann.most:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
-        positions = self.ann.candidates(queries, how.candidates, how.effort)
-        good = self._good(positions, allowed)
+        selected = self._selection(allowed) if select else None
+        positions = self.ann.candidates(queries, how.candidates, how.effort, selected)
+        good = self._good(positions, None if select else allowed)
         scores, ids = rescore(metric, self.rows, queries, positions, good, limit)
         short = None if good is None else good.sum(axis=1) < how.needed
         if short is not None and short.any():
@@ -137,13 +143,24 @@ class Segment:
         allowed: Ids | None,
         how: SearchSetting,
     ) -> RowRankings:
-        """Search all cells that could well hold a row that scores more than the last one that was found."""
+        """Search all cells that could well hold a row that scores more than the last one that was found.
+
+        Where these are many, all rows are scored; of rows in a file the codes, which are in memory.
+        """
         assert self.ann is not None
         effort = self.ann.effort_within(queries, last, how.cosine)
+        if effort is None and how.cosine is not None and self.rows.file is not None:
+            effort = self.ann.efforts()[1]
         if effort is None:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         wide = replace(how, effort=max(effort, how.effort), doubt=None)
         return self.search(metric, queries, limit, allowed, wide)
+
+    def _selection(self, allowed: Ids | None) -> Selection:
+        """The living (and allowed) rows."""
+        chosen = np.zeros(len(self.rows.ids), np.bool_)
+        chosen[self.rows.positions(allowed)] = True
+        return np.packbits(chosen, bitorder="little")
 
     def _good(
         self, positions: Int64[np.ndarray, "q c"], allowed: Ids | None
@@ -176,9 +193,11 @@ def rescore(
     limit: int,
 ) -> RowRankings:
     """The best of the good candidates (None: all) by their exact scores; ties go to the smaller id."""
-    wanted = positions if good is None or rows.file is None else np.where(good, positions, NO_ROW)
-    with rows.reading(wanted):
-        scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, wanted)
+    if rows.file is None:
+        scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
+    else:
+        wanted = positions if good is None else np.where(good, positions, NO_ROW)
+        scores = file_search.scores_at(metric, rows, queries, wanted)
     if good is not None:
         scores[~good] = -np.inf
     scores, places = best_scores(scores, positions, limit)
@@ -269,8 +288,9 @@ def replace_segments(now: Sequence[Segment], chosen: Sequence[Segment], new: Seg
     """The parts after a merge; what was removed from the old parts meanwhile is dead in the new one."""
     sources = {id(part.rows.ids) for part in chosen}  # a part keeps its ids when rows of it die
     old = [part for part in now if id(part.rows.ids) in sources]
-    living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living()[0] for part in old)])
-    alive = np.isin(new.rows.ids, living)
-    rows = new.rows if alive.all() else replace(new.rows, alive=alive)
+    rows = new.rows
+    if sum(len(part.rows) for part in old) < len(rows):
+        living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living()[0] for part in old)])
+        rows = replace(rows, alive=np.isin(rows.ids, living))
     others = [part for part in now if id(part.rows.ids) not in sources]
     return [*others, replace(new, rows=rows)] if len(rows) else others

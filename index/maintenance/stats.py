@@ -45,7 +45,7 @@ def collect_stats(place: CollectionLocation) -> CollectionStats:
             count_rows(now, items),
             count_observations(now),
             count_rows(now, changes),
-            "default" if plan is None else f"{plan.type}, recall {plan.recall}, memory {plan.memory}",
+            "default" if plan is None else str(plan),
             {
                 "store": store.size(),
                 "blobs": pictures,

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from index.contracts import EngineKey, IndexEngine, Space
+from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
 from index.engines.exact_engine import lengths
+from index.engines.row_file import as_stored
 from index.maintenance.snapshot import named_blob_keys
 from index.search.engine_set import BATCH, NEVER
 from index.store.blobs import BlobError, Blobs
@@ -119,11 +120,11 @@ class RowFingerprints:
 
 
 def find_index_problems(
-    engines: Mapping[EngineKey, IndexEngine], store: Store, space: Space, recall: float
+    engines: Mapping[EngineKey, IndexEngine], store: Store, space: Space, plan: IndexPlan
 ) -> Iterator[str]:
     """One sentence for each index that is not what the store of this moment makes of it."""
     direction = np.random.default_rng().standard_normal(space.dim) / space.dim**0.5
-    expected = _expected(store, space, direction)
+    expected = _expected(store, space, plan, direction)
     for segment in sorted(expected.keys() | engines.keys()):
         wanted, stored = expected.get(segment, RowFingerprints(direction)), RowFingerprints(direction)
         engine = engines.get(segment)
@@ -131,17 +132,20 @@ def find_index_problems(
             stored.add(rows, vectors)
         problem = _difference(wanted, stored)
         if problem is None and engine is not None and engine.count():
-            problem = _missed(engine, wanted.sample, recall)
+            problem = _missed(engine, wanted.sample, plan.recall)
         if problem is not None:
             yield f"The index of {' '.join(segment)} rows {problem}."
 
 
-def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineKey, RowFingerprints]:
+def _expected(
+    store: Store, space: Space, plan: IndexPlan, direction: np.ndarray
+) -> dict[EngineKey, RowFingerprints]:
     fingerprints: dict[EngineKey, RowFingerprints] = {}
     with store.moment() as now:
         for batch in ChangesSince(now, NEVER, BATCH).batches():
             for new in derive_usable_rows(batch, space):
-                fingerprints.setdefault(new.segment, RowFingerprints(direction)).add(new.rows, new.vectors)
+                marks = fingerprints.setdefault(new.segment, RowFingerprints(direction))
+                marks.add(new.rows, as_stored(plan.stored, new.vectors))
     return fingerprints
 
 

@@ -11,7 +11,7 @@ strangers, by which scores are standardised. Deeper pages come from a wider ring
 behind the former ones, so pages continue one another.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -33,14 +33,14 @@ from index.search.evidence_model import (
     Weights,
     find_rivals,
     standardise,
-    weights_for_query,
 )
 from index.search.examples import ExampleScorer
+from index.search.side_rankings import ConfidenceOf, RankedItem
 from index.store.browse import sample_editions
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
-from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Leg, Pooling, Side
+from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, SIDES, Leg, Pooling, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -115,9 +115,9 @@ class EvidenceTable:
     length: float = 0.0  # of the query
     heard: float = 1.0  # the largest share of its rarity that an edition has
 
-    def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
+    def by_leg(self, model: SideModel) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
-        weights = weights_for_query(weights, self.heard, int(self.strangers.sum()))
+        weights = model.weights_for(self.heard, int(self.strangers.sum()))
         raw = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
         others = np.flatnonzero(self.strangers)
         if len(others):  # the first of them may be what is meant, which is no stranger
@@ -158,7 +158,7 @@ class RankedRing:
         cls, table: EvidenceTable, rows: Ids, model: SideModel, examples: ExampleScorer | None = None
     ) -> "RankedRing":
         """These rows of a table by their evidence; ties go to the smaller edition."""
-        ratios, learned = table.by_leg(model.weights), np.zeros(len(table.editions))
+        ratios, learned = table.by_leg(model), np.zeros(len(table.editions))
         judged = np.zeros(len(learned), np.bool_)
         if examples is not None:
             learned = examples.evidence(table.editions, table.strangers)
@@ -221,6 +221,12 @@ class EvidenceScorer:
     strangers: Ids  # editions, rising
     words: WordIndex | None = None
     reader: TextIndex | None = None
+    legs: tuple[Leg, ...] = LEGS  # that are asked
+
+    @property
+    def size(self) -> int:
+        """How many items there are to find, about: those that have the commonest of the legs."""
+        return max(self.engines.choice(aspect) for aspect in ASPECTS if aspect in self.legs)
 
     def rank(
         self,
@@ -234,11 +240,11 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, least, rivals, heard = RING, self.engines.size(), 1.0, None, None
+        reach, items, least, rivals, heard = RING, self.size, 1.0, None, None
         if among is not None:
             items = min(items, len(among))
         while len(ranked) < page.stop:
-            new = self.candidates(query, reach, among, model.weights)
+            new = self.candidates(query, reach, among, model)
             if examples is not None:
                 new = np.union1d(new, examples.candidates(reach, among))
             if len(ranked):
@@ -247,7 +253,7 @@ class EvidenceScorer:
                 break
             table, rows = self.table(query, new, sizes)
             if heard is None:  # further rings change nothing that was said before
-                heard = table.heard if self._heard(model.weights).depend_on_words else 1.0
+                heard = table.heard if self._heard(model).depend_on_words else 1.0
             ring = RankedRing.of(replace(table, heard=heard), rows, model, examples)
             rivals = rivals or ring.rivals(items, table.length)
             gain = rivals.everything - float(np.log(max(items, 1)))
@@ -274,18 +280,18 @@ class EvidenceScorer:
         query: EvidenceQuery,
         reach: int,
         among: Candidates | None = None,
-        weights: Weights | None = None,
+        model: SideModel | None = None,
     ) -> Ids:
-        """The best editions of every leg, rising; with weights, of the legs that say anything."""
+        """The best editions of every leg, rising; with a model, of the legs that say anything."""
         allowed = None if among is None else among.editions
-        heard = self._heard(weights)
+        heard = self._heard(model)
         legs = heard.legs
         said: Ids = np.empty(0, np.int64)
         if self.words is not None and query.text is not None and heard.depend_on_words:
             said = self.words.near(query.text, reach, allowed)
-            if weights is not None and heard.of_strange != legs:
+            if model is not None and heard.of_strange != legs:
                 share = float(self.words.weigh(query.text, said)[1].max(initial=0))
-                legs = self._heard_with(weights_for_query(weights, share, len(self.strangers)))
+                legs = self._heard_with(model.weights_for(share, len(self.strangers)))
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in ASPECTS
@@ -297,25 +303,29 @@ class EvidenceScorer:
             best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
-    def _heard(self, weights: Weights | None) -> HeardLegs:
-        """All legs without weights."""
-        if weights is None:
-            return HeardLegs(LEGS, LEGS)
-        strange = weights_for_query(weights, 0.0, len(self.strangers))
-        return HeardLegs(self._heard_with(weights), self._heard_with(strange))
+    def _heard(self, model: SideModel | None) -> HeardLegs:
+        """All legs without a model."""
+        if model is None:
+            return HeardLegs(self.legs, self.legs)
+        usual, strange = (
+            self._heard_with(model.weights_for(heard, len(self.strangers))) for heard in (1.0, 0.0)
+        )
+        return HeardLegs(usual, strange)
 
     def _heard_with(self, weights: Weights) -> tuple[Leg, ...]:
         """The legs that weigh anything; all, if these might not reach every item."""
         choices: dict[Leg, int] = {aspect: self.engines.choice(aspect) for aspect in ASPECTS}
-        heard = tuple(leg for leg in LEGS if weights[PLACES[leg]].any() and choices.get(leg) != 0)
-        items = max(1, self.engines.size(), 0 if self.words is None else self.words.count())
-        return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else LEGS
+        heard = tuple(leg for leg in self.legs if weights[PLACES[leg]].any() and choices.get(leg) != 0)
+        items = max(1, self.size, 0 if self.words is None else self.words.count())
+        return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else self.legs
 
     def scores(self, query: EvidenceQuery, editions: Ids, sizes: Ids) -> LegScores:
         """The scores of these editions, which rise, and how many observations each has."""
         among = Candidates(editions, sizes)
         asked, pool = query.query, query.pool
-        scores: dict[Leg, Values] = {side: self.engines.scores(asked, side, pool, among) for side in ASPECTS}
+        scores: dict[Leg, Values] = {
+            side: self.engines.scores(asked, side, pool, among) for side in ASPECTS if side in self.legs
+        }
         coverage, most = np.zeros(len(editions), np.float32), 0.0
         if query.text is not None and self.words is not None:
             scores["words"], coverage = self.words.weigh(query.text, editions)
@@ -325,3 +335,32 @@ class EvidenceScorer:
             scores["reader"] = np.where(read == 0, np.float32(np.nan), read)
         length = 0.0 if query.text is None else min(1.0, len(query.text.split()) / SENTENCE)
         return LegScores(editions, scores, coverage, most, length)
+
+
+@dataclass(frozen=True)
+class RankedPage:
+    """What one query ranked, before anything of it is read."""
+
+    query: EngineQuery
+    places: Sequence[RankedItem]
+    sure: ConfidenceOf
+
+    def confidence(self) -> Mapping[int, float | None]:
+        """How sure each place is."""
+        by_place = {one.id: one.confidence for one in self.places if one.legs is not None}
+        for side, places in _by_side([one for one in self.places if one.legs is None]):
+            values = self.sure(side, [one.score for one in places])
+            by_place |= {one.id: value for one, value in zip(places, values, strict=True)}
+        return by_place
+
+    def captions(self) -> dict[tuple[int, Leg], int]:
+        """The number of the caption that a text leg matched, by edition and leg."""
+        every = ((one.id, leg, text) for one in self.places for leg, text in one.texts.items())
+        return {(edition, leg): text for edition, leg, text in every if isinstance(text, int)}
+
+
+def _by_side(places: Sequence[RankedItem]) -> Iterator[tuple[Side, list[RankedItem]]]:
+    for side in SIDES:
+        mine = [place for place in places if place.side == side]
+        if mine:
+            yield side, mine

@@ -5,6 +5,9 @@ of the best strangers of every leg. The weights of all legs are fitted together 
 item among these candidates (a conditional logistic model, no weight below 0), drawn towards the weights that
 hold without any fit. A text that people asked with counts as several of those that the fit makes up.
 
+Queries whose words no item has get weights of their own: from words that only the hidden caption has, and
+from captions of items whose texts are all hidden.
+
 Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
 collection rest on. A leg without which the held-out items are found as well is switched off.
 """
@@ -12,7 +15,7 @@ collection rest on. A leg without which the held-out items are found as well is 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,16 +26,20 @@ from index.search.evidence import EvidenceQuery, EvidenceScorer, EvidenceTable, 
 from index.search.evidence_model import (
     COLUMNS,
     CONFIDENCE_PRIOR,
+    FORMS,
+    LEAST_WORDLESS,
     LEGS,
     NAMES,
     PLACES,
     PRIOR_SPREAD,
+    WORDLESS,
     EvidenceModel,
     LegQuality,
     SideModel,
     Weights,
     confidence_facts,
     find_rivals,
+    in_order,
     prior_weights,
 )
 from index.search.evidence_questions import (
@@ -69,6 +76,7 @@ QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not 
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 RISING = np.arange(len(CONFIDENCE_PRIOR)) < 4  # facts of a confidence of which more never makes less sure
 TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the owner answers
+UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
 SOUND = 0.002  # nats a query that a leg must be worth
 
 
@@ -89,6 +97,11 @@ class Trial:
         """Whether it teaches anything: something speaks for what is right, and most things are not."""
         few = 2 * self.right.sum() <= self.candidates.sum()
         return bool(few and np.abs(self.table.values[self.right]).any())
+
+    @property
+    def has_words(self) -> bool:
+        """Whether what is right has any word of the question."""
+        return bool(self.table.values[self.right, PLACES["words"].start].any())
 
     @property
     def weight(self) -> float:
@@ -200,10 +213,7 @@ def fit_collection(
     most: int,
     alone: Callable[[], AbstractContextManager[None]] | None,
 ) -> EvidenceModel:
-    """Fit the model of a collection, on at most so many items, and store it where we may write.
-
-    In `alone` nothing else changes the collection, nor closes it: a fit that ends later stores nothing.
-    """
+    """Fit the model of a collection, on so many items, and store it `alone`, if it is not closed by then."""
     with store.moment() as now:
         items, version = read_known_items(now, most), last_change(now)
         judged = judged_questions(now, encode)
@@ -217,22 +227,45 @@ def fit_collection(
 
 def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
     """The models of the sides of which there are trials enough."""
-    enough = {side: some for side, some in trials.items() if len(some) >= FEWEST_TRIALS}
-    return EvidenceModel({side: _fit_side(side, some) for side, some in enough.items()}, items, version)
+    sides = {}
+    for side, some in trials.items():
+        usual = [trial for trial in some if trial.kind != "other words"]
+        if len(usual) >= FEWEST_TRIALS:
+            fitted = _fit_side(prior_weights(side), usual)
+            sides[side] = replace(fitted, wordless=_fit_wordless(fitted.weights, usual, some))
+    shapes: dict[Side, SideModel] = {}
+    if any(trial.table.present[:, FORMS].any() for some in trials.values() for trial in some):
+        from index.search.shape_ranking import fit_shapes  # most collections do without
+
+        shapes = fit_shapes(trials, _fit_side, FEWEST_TRIALS)
+    return EvidenceModel(sides, items, version, shapes)
 
 
-def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
-    heard = [leg for leg in LEGS if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
+def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial]) -> Weights:
+    """The weights of queries whose words no item has: near the usual ones where words say nothing anyway.
+
+    A reader that cannot read the texts of these items, by itself, knows no other words for them either.
+    """
+    prior = in_order(WORDLESS) if usual[PLACES["words"]].any() else usual
+    read = fit_weights(prior, teaching(trials), ["reader"])
+    prior = np.where(np.isin(NAMES, COLUMNS["reader"]), read, prior)
+    unheard = [trial for trial in every if trial.kind in UNHEARD_KINDS and not trial.has_words]
+    fitted = fit_weights(prior, unheard, [leg for leg in LEGS if prior[PLACES[leg]].any()])
+    return np.where(np.isin(NAMES, LEAST_WORDLESS), np.maximum(fitted, in_order(WORDLESS)), fitted)
+
+
+def _fit_side(prior: Weights, trials: Sequence[Trial], among: Sequence[Leg] = LEGS) -> SideModel:
+    heard = [leg for leg in among if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
     votes = sum(trial.votes for trial in trials)
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
     if len(trials) < FEWEST_JUDGED or not all(halves):
-        return SideModel(fit_weights(side, teaching(trials), heard), queries=len(trials), judgements=votes)
+        return SideModel(fit_weights(prior, teaching(trials), heard), queries=len(trials), judgements=votes)
 
     def held_out(legs: Sequence[Leg]) -> tuple[EachEvidence, list[Trial]]:
         """The evidence for the candidates of every trial, by the weights that the other half gave."""
         evidence, asked = [], []
         for half, others in (halves, halves[::-1]):
-            fitted = fit_weights(side, teaching(others), legs)
+            fitted = SideModel(fit_weights(prior, teaching(others), legs))
             evidence += [trial.table.by_leg(fitted).sum(axis=1) for trial in half]
             asked += half
         return evidence, asked
@@ -248,7 +281,7 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
         quality[leg] = LegQuality(_recall(*alone, 1), _recall(*without, 1), off.get(leg))
     if off:
         whole = held_out(legs)
-    weights = fit_weights(side, teaching(trials), legs)
+    weights = fit_weights(prior, teaching(trials), legs)
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
     return SideModel(weights, fit_confidence(*whole), len(trials), recall, quality, votes)
 
@@ -278,15 +311,13 @@ def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvi
     return [evidence[place] for place in places], [trials[place] for place in places]
 
 
-def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
+def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
     """The weights under which the right items are likeliest, near those that hold without a fit."""
-    prior = prior_weights(side)
     heard = np.isin(NAMES, [name for leg in legs for name in COLUMNS[leg]])
     weights = np.where(heard, prior, 0.0)
     if not trials:
         return weights
-    values, there, right = _stacked(trials)
-    counts = _counts(trials)
+    (values, there, right), counts = _stacked(trials), _counts(trials)
     for _ in range(STEPS):
         evidence = np.where(there, values @ weights, -np.inf)
         likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))

@@ -4,9 +4,9 @@ A *standard score* is a score of any unit as standard deviations from what stran
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
@@ -22,6 +22,8 @@ CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, b
 GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
+SHAPE_LEGS: tuple[Leg, ...] = ("shape", "points", "together")  # what is known of a shape
+FORMS = [LEGS.index(leg) for leg in SHAPE_LEGS[1:]]  # places of those beside single views
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
 # short" falls with them; "words all" is what they say together, where an item has nearly all of them.
 COLUMNS: Mapping[Leg, tuple[str, ...]] = {
@@ -37,7 +39,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 4  # another number fits every stored model again
+RULES = 6  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already.
@@ -52,12 +54,16 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
-# Nothing is learned of queries whose words no item has much of, such as those in another language than the
-# captions. Pictures have at least these weights for them, and words a tenth of theirs.
-STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
+# Weights for queries of whose words no item has much: they are in another language than the captions, or
+# have other words for the same things. A reader knows such words. A fit on names and captions hardly tells:
+# what asks in it mostly has the words of its item. So pictures keep at least what they have here.
+WORDLESS: Mapping[str, float] = {
+    "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
+    "points": 0.1, "points long": 0.2,
+    "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 1.6,
+}  # fmt: skip
+LEAST_WORDLESS = ("image", "image long", "shape", "shape long")
 UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
-LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
-LOST = np.where(np.isin(NAMES, COLUMNS["words"]), 0.9, 0.0)  # the share of a weight
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,17 @@ class LegQuality:
     off: str | None = None
 
 
+def in_order(weights: Mapping[str, float]) -> Weights:
+    """Weights by their names as an array; 0 where none is stated."""
+    return np.array([weights.get(name, 0.0) for name in NAMES])
+
+
+def prior_weights(side: Side, legs: Sequence[Leg] = LEGS) -> Weights:
+    """The weights of a side before anything is fitted; of other legs than these, none."""
+    named = {name for leg in legs for name in COLUMNS[leg]}
+    return in_order({name: weight for name, weight in PRIOR[side].items() if name in named})
+
+
 @dataclass(frozen=True)
 class SideModel:
     """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
@@ -116,6 +133,13 @@ class SideModel:
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
+    wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
+
+    def weights_for(self, heard: float, strangers: int) -> Weights:
+        """Those of a query of whose rarity an item has this share, at most, among so many strangers."""
+        strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
+        strange *= min(1.0, strangers / ENOUGH_STRANGERS)
+        return (1 - strange) * self.weights + strange * self.wordless
 
     def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
         """The confidence of each item."""
@@ -123,17 +147,22 @@ class SideModel:
         chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
         return chances
 
+    def fields(self) -> dict[str, Any]:
+        """The model as it is stored."""
+        return asdict(self) | {"weights": _by_name(self.weights), "wordless": _by_name(self.wordless)}
 
-def prior_weights(side: Side) -> Weights:
-    """The weights of a side before anything is fitted."""
-    return np.array([PRIOR[side].get(name, 0.0) for name in NAMES])
-
-
-def weights_for_query(weights: Weights, heard: float, strangers: int) -> Weights:
-    """Those of a query of which an item has this share of the rarity, at most, among so many strangers."""
-    strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
-    strange *= min(1.0, strangers / ENOUGH_STRANGERS)
-    return np.maximum(weights * (1 - strange * LOST), strange * LEAST)
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> "SideModel":
+        """A stored model."""
+        return cls(
+            in_order(fields["weights"]),  # older ones know fewer legs
+            tuple(fields["confidence"]),
+            fields["queries"],
+            fields["recall"],
+            {leg: LegQuality(**quality) for leg, quality in fields["legs"].items()},
+            fields["judgements"],
+            in_order(fields["wordless"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -143,18 +172,23 @@ class EvidenceModel:
     sides: Mapping[Side, SideModel] = field(default_factory=dict)
     items: int = 0  # that it was fitted on
     version: int = 0  # of the collection then
+    shapes: Mapping[Side, SideModel] = field(default_factory=dict)  # of the legs of a shape alone
 
     def of(self, side: Side) -> SideModel:
         """The model of queries of this side."""
         return self.sides.get(side) or SideModel(prior_weights(side))
 
+    def of_shapes(self, side: Side) -> SideModel:
+        """The model of queries of this side that ask for shapes alone."""
+        return self.shapes.get(side) or SideModel(prior_weights(side, SHAPE_LEGS))
+
     def to_json(self) -> str:
         """The model as it is stored."""
-        sides = {
-            side: asdict(one) | {"weights": dict(zip(NAMES, one.weights.tolist(), strict=True))}
-            for side, one in self.sides.items()
-        }
-        return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
+        sides, shapes = (
+            {side: one.fields() for side, one in models.items()} for models in (self.sides, self.shapes)
+        )
+        facts = {"rules": RULES, "items": self.items, "version": self.version}
+        return json.dumps(facts | {"sides": sides, "shapes": shapes})
 
     @classmethod
     def from_json(cls, note: str) -> "EvidenceModel | None":
@@ -162,21 +196,18 @@ class EvidenceModel:
         fields = json.loads(note)
         if fields.get("rules") != RULES:
             return None
-        sides = {
-            side: SideModel(
-                np.array([one["weights"].get(name, 0.0) for name in NAMES]),  # older ones know fewer legs
-                tuple(one["confidence"]),
-                one["queries"],
-                one["recall"],
-                {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
-                one["judgements"],
-            )
-            for side, one in fields["sides"].items()
-        }
-        return cls(sides, fields["items"], fields["version"])
+        sides, shapes = (
+            {side: SideModel.of(one) for side, one in models.items()}
+            for models in (fields["sides"], fields.get("shapes", {}))  # older ones have no "shapes"
+        )
+        return cls(sides, fields["items"], fields["version"], shapes)
 
 
 UNFITTED = EvidenceModel()
+
+
+def _by_name(weights: Weights) -> dict[str, float]:
+    return dict(zip(NAMES, weights.tolist(), strict=True))
 
 
 def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:

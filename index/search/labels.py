@@ -118,11 +118,7 @@ class LabelScorer:
             each = []
             for vector in label.vectors:
                 query = engine_query(self._space, vector)
-                own = np.full(len(outside), np.nan, np.float32)
-                of_side = [place for place, one in enumerate(outside) if one.side == leg]
-                if of_side:
-                    vectors = np.stack([outside[place].vector for place in of_side])
-                    own[of_side] = score_outside(self._space, vector, vectors)
+                own = score_outside(self._space, vector, outside, leg)
                 each.append(np.concatenate([self._scorer.engines.scores(query, leg, "mean", among), own]))
             columns.append(np.mean(each, axis=0))
         return np.stack(columns, axis=1)

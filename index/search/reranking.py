@@ -5,8 +5,8 @@ same legs and weights, standardised by the same strangers of the collection. Whe
 that a candidate has, the candidates stand for its strangers.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from index.search.evidence import EvidenceQuery, EvidenceScorer, LegScores, no_s
 from index.search.evidence_model import LEGS, SideModel, find_rivals
 from index.texts.contracts import ItemTexts
 from multifold.scores import VectorScorer, similarities
-from multifold.types import Leg, Mix, Side, Vector, Vectors
+from multifold.types import Leg, Mix, Side, Vector
 
 FEW = 8  # strangers that have a side, below which candidates stand for them
 
@@ -29,6 +29,11 @@ class OutsideThing:
     side: Side
     vector: Vector
     text: str | None = None
+    forms: Mapping[Leg, Vector] = field(default_factory=dict)  # of a mesh, by the legs of shapes
+
+    def vector_of(self, leg: Leg) -> Vector | None:
+        """What is compared with a query on one leg; nothing if it lacks that."""
+        return self.forms.get(leg, self.vector if self.side == leg else None)
 
     def texts(self, edition: int) -> ItemTexts:
         """What is written of it."""
@@ -71,7 +76,7 @@ def rerank(
     )
     strangers = np.isin(np.arange(len(scores.editions)), np.flatnonzero(np.isin(editions, scorer.strangers)))
     table = scores.table(comparable(scores, strangers, rows))
-    ratios = table.by_leg(model.weights)[rows]
+    ratios = table.by_leg(model)[rows]
     evidence = ratios.sum(axis=1)
     rivals = find_rivals(evidence, len(rows), table.length)
     chances = model.chances(evidence, table.whole[rows], rivals)
@@ -114,14 +119,11 @@ def _with_outside(
         return scores
     first = int(scores.editions[-1]) + 1 if len(scores.editions) else 0
     editions = np.concatenate([scores.editions, np.arange(first, first + len(outside))])
-    compared = score_outside(space, vector, np.stack([one.vector for one in outside]))
     legs: dict[Leg, Float32[np.ndarray, " n"]] = {}
     texts = [one.texts(place) for place, one in enumerate(outside)]
     coverage = np.zeros(len(outside), np.float32)
     for leg, values in scores.scores.items():
-        new = np.array(
-            [score if one.side == leg else np.nan for score, one in zip(compared, outside, strict=True)]
-        )
+        new = score_outside(space, vector, outside, leg)
         if leg == "words" and scorer.words is not None and query.text is not None:
             new, coverage = scorer.words.weigh_texts(query.text, texts)
         elif leg == "reader" and scorer.reader is not None and query.text is not None:
@@ -133,11 +135,18 @@ def _with_outside(
     )
 
 
-def score_outside(space: Space, vector: Vector | Mix, vectors: Vectors) -> Float32[np.ndarray, " n"]:
-    """What a search would say of index vectors that are not in the index."""
+def score_outside(
+    space: Space, vector: Vector | Mix, outside: Sequence[OutsideThing], leg: Leg
+) -> Float32[np.ndarray, " n"]:
+    """What a search would say, on one leg, of things that are not in the index; NaN where they lack it."""
+    scores = np.full(len(outside), np.nan, np.float32)
+    every = [one.vector_of(leg) for one in outside]
+    there = [place for place, one in enumerate(every) if one is not None]
+    if not there:
+        return scores
     assert isinstance(space, VectorScorer)
-    parts = vector.parts if isinstance(vector, Mix) else ((vector, 1.0),)
-    total = np.zeros(len(vectors), np.float32)
-    for part, weight in parts:
-        total += np.float32(weight) * similarities(space, part[None], vectors)[0]
-    return total
+    vectors = np.stack([one for one in every if one is not None])
+    scores[there] = 0.0
+    for part, weight in vector.parts if isinstance(vector, Mix) else ((vector, 1.0),):
+        scores[there] += np.float32(weight) * similarities(space, part[None], vectors)[0]
+    return scores

@@ -4,11 +4,11 @@ With the target `item` the ranking is that of the evidence of all legs (see evid
 ranked by a side or by words (see side_rankings.py).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,18 @@ from index.contracts import NO_ROW, Ids, QueryError, Space
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
-from index.search.evidence import EvidenceHit, EvidenceQuery, EvidenceScorer, StrangerSample, no_sizes
-from index.search.evidence_model import UNFITTED, EvidenceModel
+from index.search.evidence import (
+    EvidenceHit,
+    EvidenceQuery,
+    EvidenceScorer,
+    RankedPage,
+    StrangerSample,
+    no_sizes,
+)
+from index.search.evidence_model import FORMS, SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
-from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
+from index.search.side_rankings import Calibration, LexicalSearch, RankedItem, rank_by_sides
 from index.store.browse import find_editions
 from index.store.filters import Filter
 from index.store.item_rows import (
@@ -38,7 +45,9 @@ from multifold.errors import needs_extra
 from multifold.scores import VectorScorer
 from multifold.types import (
     ASPECTS,
+    KIND_OF_ASPECT,
     NO_EXAMPLES,
+    SIDE_OF,
     SIDES,
     Examples,
     Hit,
@@ -55,6 +64,8 @@ from multifold.types import (
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
+if TYPE_CHECKING:
+    from index.search.shape_ranking import ShapeRanking
 
 MAX_WEIGHT = 1e3
 MAX_PARTS = 64  # of a mixed query
@@ -118,33 +129,11 @@ class SearchRequest:
     evidence: EvidenceModel = UNFITTED
     examples: Examples = NO_EXAMPLES  # of the target item; those that are not there say nothing
     diversity: float = 0.0  # of the target item: 0 to 1, how far look-alikes give way
+    shapes: SideModel | None = None  # how the legs of a shape are weighed; else it is the mean of its views
+    text: str | None = None  # of the query, whether its words are looked for or not
 
 
 MatchedRows: TypeAlias = dict[tuple[int, Leg], int]  # by edition and leg
-
-
-@dataclass(frozen=True)
-class RankedPage:
-    """What one query ranked, before anything of it is read."""
-
-    query: EngineQuery
-    places: Sequence[RankedItem]
-    sure: ConfidenceOf
-
-    def confidence(self) -> Mapping[int, float | None]:
-        """How sure each place is."""
-        if self.places and self.places[0].legs is not None:
-            return {one.id: one.confidence for one in self.places}
-        by_place: dict[int, float | None] = {}
-        for side, places in _by_side(self.places):
-            values = self.sure(side, [one.score for one in places])
-            by_place |= {one.id: value for one, value in zip(places, values, strict=True)}
-        return by_place
-
-    def captions(self) -> dict[tuple[int, Leg], int]:
-        """The number of the caption that a text leg matched, by edition and leg."""
-        every = ((one.id, leg, text) for one in self.places for leg, text in one.texts.items())
-        return {(edition, leg): text for edition, leg, text in every if isinstance(text, int)}
 
 
 @dataclass(frozen=True)
@@ -179,13 +168,40 @@ class Searcher:
         wanted = engine_query(self.space, query.vector)
         if query.target == "item" and not (query.words is not None and query.words.only):
             return self._by_evidence(ask, wanted, among, now)
-        nearest = partial(self.derived.nearest, wanted, pool=query.pool, among=among, exact=ask.exact)
-        by_words = LexicalSearch(self.derived, self.texts.current.words, now, wanted).places(query, among)
+        shapes = self._shapes(ask, wanted, among, now)
+
+        def nearest(side: Side, reach: int) -> Sequence[RankedItem]:
+            if side == "shape" and shapes is not None:
+                return shapes.best(reach)
+            found = self.derived.nearest(wanted, side, reach, query.pool, among, exact=ask.exact)
+            return [RankedItem(edition, side, score) for edition, score in found]
+
+        of_shapes = None if shapes is None else shapes.of_editions
+        words = LexicalSearch(self.derived, self.texts.current.words, now, wanted, of_shapes)
+        by_words = words.places(query, among)
         if by_words is None:
             return None
         sure = partial(self._sure, ask.calibration, among)
         ranking = rank_by_sides(query, nearest, by_words, sure)
         return RankedPage(wanted, ranking[query.offset : query.offset + query.limit], sure)
+
+    def _shapes(
+        self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
+    ) -> "ShapeRanking | None":
+        """What ranks shapes by the legs that they have beside their views, if they have any."""
+        model, known = ask.shapes, any(self.derived.choice(ASPECTS[place]) for place in FORMS)
+        if model is None or ask.query.target not in ("shape", "any") or not known:
+            return None
+        from index.search.shape_ranking import ShapeRanking  # most collections do without
+
+        return ShapeRanking.of(
+            self.derived,
+            self.scorer(now).strangers,
+            EvidenceQuery(wanted, ask.side, ask.text, ask.query.pool, ask.exact),
+            model,
+            among,
+            _sizes_of(now) if ask.query.pool == "max" else no_sizes,
+        )
 
     def _by_evidence(
         self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
@@ -193,18 +209,13 @@ class Searcher:
         """The page of items whose evidence of all legs is best."""
         query = ask.query
         text = None if query.words is None else query.words.text
-
-        def sizes(editions: Ids) -> Ids:
-            summaries = read_summaries(now, editions.tolist())
-            return np.array([summaries[one].size if one in summaries else 0 for one in editions.tolist()])
-
         page, examples = range(query.offset, query.offset + query.limit), self._examples(ask.examples, now)
         hits = self.scorer(now).rank(
             EvidenceQuery(wanted, ask.side, text, query.pool, ask.exact),
             ask.evidence.of(ask.side),
             range(max(page.stop, MOVED)) if ask.diversity else page,
             among,
-            sizes if query.pool == "max" else no_sizes,
+            _sizes_of(now) if query.pool == "max" else no_sizes,
             examples,
         )
         if ask.diversity:
@@ -280,7 +291,8 @@ class Searcher:
         quoted = page.captions()
         quoting = {edition for edition, _ in quoted}
         for aspect in ASPECTS:
-            heard = {one.id for one in page.places if aspect == one.side or aspect in (one.legs or ())}
+            shown = SIDE_OF[KIND_OF_ASPECT[aspect]] if self.derived.choice(aspect) else aspect
+            heard = {one.id for one in page.places if one.side == shown or aspect in (one.legs or ())}
             wanted = heard | quoting if aspect == "text" else heard
             sizes = {one: summaries[one].size for one in sorted(wanted) if one in summaries}
             if not sizes:
@@ -335,6 +347,10 @@ class Searcher:
     ) -> list[Hit] | None:
         """All of a page, or None if one of its items is there no more."""
         matched = {key: observations[row] for key, row in best.items() if row in observations}
+        for one in page.places:  # a shape without views is shown by what else is known of it
+            others = [leg for leg in SHAPE_LEGS if one.side == "shape" and (one.id, leg) in matched]
+            if others:
+                matched.setdefault((one.id, one.side), matched[one.id, others[0]])
         if not all(one.id in summaries and (one.id, one.side) in matched for one in page.places):
             return None
         sure = page.confidence()
@@ -354,6 +370,16 @@ class Searcher:
         ]
 
 
+def _sizes_of(now: Connection) -> Callable[[Ids], Ids]:
+    """What tells how many observations editions have."""
+
+    def sizes(editions: Ids) -> Ids:
+        summaries = read_summaries(now, editions.tolist())
+        return np.array([summaries[one].size if one in summaries else 0 for one in editions.tolist()])
+
+    return sizes
+
+
 def _evidence_of(one: RankedItem, matched: Mapping[tuple[int, Leg], Observation]) -> tuple[LegEvidence, ...]:
     """What each leg says of a hit, the strongest first."""
     fields = {leg: text for leg, text in one.texts.items() if isinstance(text, str)}
@@ -362,10 +388,3 @@ def _evidence_of(one: RankedItem, matched: Mapping[tuple[int, Leg], Observation]
         for leg, value in (one.legs or {}).items()
     ]
     return tuple(sorted(every, key=lambda leg: -leg.value))
-
-
-def _by_side(places: Sequence[RankedItem]) -> Iterator[tuple[Side, list[RankedItem]]]:
-    for side in SIDES:
-        mine = [place for place in places if place.side == side]
-        if mine:
-            yield side, mine

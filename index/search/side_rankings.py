@@ -121,6 +121,7 @@ class LexicalSearch:
     words: WordIndex
     now: Connection
     query: EngineQuery
+    shapes: Callable[[Ids], Mapping[int, RankedItem]] | None = None  # ranks them by more than their views
 
     def places(self, query: Query, among: Candidates | None) -> list[RankedItem] | None:
         """The items that the words of the query name and that have its target side, best first; None: ask
@@ -160,6 +161,11 @@ class LexicalSearch:
 
     def _of_side(self, side: Side, matches: dict[int, LexicalMatch], query: Query) -> dict[int, RankedItem]:
         """Those that have this side, as many of the best as may be needed."""
+        if side == "shape" and self.shapes is not None:
+            shapes = self.shapes(_sorted(matches))
+            chosen = [edition for edition in matches if edition in shapes]
+            chosen = chosen[: max(query.offset + query.limit, FUSED_DEPTH)]
+            return {one: replace(shapes[one], words=matches[one].chunks) for one in chosen}
         scores = self._scores(side, Candidates(_sorted(matches), NO_ROWS), "mean")
         best = [edition for edition in matches if edition in scores]
         best = best[: max(query.offset + query.limit, FUSED_DEPTH)]
@@ -183,7 +189,7 @@ def _sorted(editions: Iterable[int]) -> Ids:
 
 def rank_by_sides(
     query: Query,
-    nearest: Callable[[Side, int], list[tuple[int, float]]],
+    nearest: Callable[[Side, int], Sequence[RankedItem]],
     named: Sequence[RankedItem],
     sure: ConfidenceOf,
 ) -> Sequence[RankedItem]:
@@ -195,13 +201,13 @@ def rank_by_sides(
     if query.target not in SIDES:  # confidence tells which side an item is found by
         near = merge_sides({side: _sure_places(side, nearest(side, reach), sure) for side in SIDES})
     else:
-        near = [RankedItem(edition, query.target, score) for edition, score in nearest(query.target, reach)]
+        near = [*nearest(query.target, reach)]
     return fuse_rankings(near, named, query.words.weight) if query.words is not None and named else near
 
 
-def _sure_places(side: Side, nearest: Sequence[tuple[int, float]], sure: ConfidenceOf) -> list[RankedItem]:
-    values = sure(side, [score for _, score in nearest])
-    return [
-        RankedItem(edition, side, score, confidence)
-        for (edition, score), confidence in zip(nearest, values, strict=True)
-    ]
+def _sure_places(side: Side, nearest: Sequence[RankedItem], sure: ConfidenceOf) -> Sequence[RankedItem]:
+    """Places with their confidence; where evidence was added up they have it."""
+    if any(one.legs is not None for one in nearest):
+        return nearest
+    values = sure(side, [one.score for one in nearest])
+    return [replace(one, confidence=value) for one, value in zip(nearest, values, strict=True)]

@@ -11,7 +11,6 @@ from jaxtyping import Float32
 from index.contracts import Ids
 from multifold.errors import MultifoldError
 
-STRIDE = 128  # scores that are represented by their best in a first pass
 Scores: TypeAlias = Float32[np.ndarray, " _"]
 
 
@@ -70,12 +69,3 @@ class TextIndex(Protocol):
 
     def load(self, path: Path) -> None:
         """Replace all of it by what was saved; a damaged or foreign save is a TextIndexError."""
-
-
-def places_of_best(scores: Scores, limit: int) -> Ids:
-    """Places of at least the best `limit` scores, rising; all that tie with the last one are among them."""
-    whole = len(scores) // STRIDE * STRIDE
-    few = scores if whole < limit * STRIDE else scores[:whole].reshape(-1, STRIDE).max(axis=1)
-    if not 0 < limit < len(few):
-        return np.arange(len(scores))
-    return np.flatnonzero(scores >= np.partition(few, len(few) - limit)[len(few) - limit])

@@ -19,7 +19,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int8, Int16, Int32, Int64
 
 from index.contracts import Ids
-from index.texts.contracts import ItemTexts, Scores, TextIndexError, places_of_best
+from index.texts.contracts import ItemTexts, Scores, TextIndexError
+from index.texts.word_arrays import places_of_best
 from multifold.bundle.bundle import file_hash
 from multifold.bundle.tensor_file import TensorFileError, read_tables, write_tables
 from multifold.bundle.text_reader import TextReader

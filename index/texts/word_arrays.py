@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8, UInt16
 
 from index.contracts import Ids
+from index.texts.contracts import Scores
 from index.texts.word_kernels import kernels
 
 PACK_AT, PACK_SHARE = 1 << 18, 4  # new words, or a part of all words, that are packed
@@ -215,6 +216,16 @@ class WordSegment:
         first = self.first_rows[self.row_items[row]]
         return int(np.count_nonzero(self.row_fields[first:row] == CAPTION))
 
+    def with_phrase(self, phrase: Sequence[int]) -> Bool[np.ndarray, " i"]:
+        """Which items have a text with these words in this order."""
+        mask, numbers = np.zeros(len(self.editions), np.bool_), np.array(phrase, np.int32)
+        places = self.word_places(numbers)
+        if (places >= 0).all():
+            rarest = places[np.argmin(self.having[places])]
+            rows = self.rows[self.starts[rarest] : self.starts[rarest + 1]]
+            kernels().find_phrase(numbers, rows, self.tokens, self.row_starts, self.row_items, mask)
+        return mask
+
     def remove(self, editions: Ids) -> int:
         """End the life of these items; returns how many were alive here."""
         ended = np.unique(self.places(editions))
@@ -334,3 +345,15 @@ def _spans(starts: Int64[np.ndarray, " m"], chosen: Ids) -> Ids:
     ends = np.cumsum(sizes)
     within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
     return np.asarray(np.repeat(starts[chosen], sizes) + within)
+
+
+STRIDE = 128  # scores that are represented by their best in a first pass
+
+
+def places_of_best(scores: Scores, limit: int) -> Ids:
+    """Places of at least the best `limit` scores, rising; all that tie with the last one are among them."""
+    whole = len(scores) // STRIDE * STRIDE
+    few = scores if whole < limit * STRIDE else scores[:whole].reshape(-1, STRIDE).max(axis=1)
+    if not 0 < limit < len(few):
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(few, len(few) - limit)[len(few) - limit])

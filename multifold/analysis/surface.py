@@ -23,6 +23,7 @@ EncodePoints: TypeAlias = Callable[[Sequence[PointRows]], Vectors]  # index vect
 
 REGIONS = 24
 CELLS = 28  # along a side of a heat map
+DRAWN = 20_000  # points that heat maps are drawn from
 DEEP = 0.1  # points so far behind the first one of a cell are hidden; a shape has radius one
 
 

@@ -54,7 +54,7 @@ def compute_answers(encoder: Encoder, texts: list[str], pictures: list[np.ndarra
     return replace(
         plain,
         point_features=None if spec is None else encoder.points(made_clouds(spec.points)),
-        together_features=encoder.together(image_features)[None] if encoder.reads_together else None,
+        together_features=encoder.together(image_features, squares)[None] if encoder.reads_together else None,
     )
 
 

@@ -21,11 +21,12 @@ class AdminMethods(CollectionAddress):
         device: str = "auto",
         recall: float | None = None,
         memory: str | None = None,
+        stored: str | None = None,
     ) -> Call[wire.CollectionStatus]:
-        """Make an empty collection. Without `index`, `recall` and `memory` it chooses its index itself."""
+        """Make an empty collection. Without `index`, `recall`, `memory` and `stored` it chooses its index."""
         body: dict[str, Any] = {"name": name, "bundle": bundle}
-        if any(one is not None for one in (index, recall, memory)):
-            body["index"] = given(type=index, device=device, recall=recall, memory=memory)
+        if any(one is not None for one in (index, recall, memory, stored)):
+            body["index"] = given(type=index, device=device, recall=recall, memory=memory, stored=stored)
         return ask(wire.CollectionStatus, "POST", "/v1/collections", json=body)
 
     @ServiceMethod
@@ -42,10 +43,11 @@ class AdminMethods(CollectionAddress):
         device: str = "auto",
         recall: float | None = None,
         memory: str | None = None,
+        stored: str | None = None,
     ) -> Call[wire.JobStatus]:
         """Build another index of a collection; nothing is encoded again, and searches go on meanwhile."""
         path = f"/v1/collections/{path_segment(name)}/reindex"
-        body = given(type=index, device=device, recall=recall, memory=memory)
+        body = given(type=index, device=device, recall=recall, memory=memory, stored=stored)
         return ask(wire.JobAnswer, "POST", path, json=body).then(lambda answer: answer.job)
 
     @ServiceMethod

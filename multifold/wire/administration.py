@@ -14,6 +14,7 @@ class IndexSettings(Answer):
     device: str
     recall: float = described("target, measured when the index is built")
     memory: str = described("auto, resident, or codes: vectors are read from files")
+    stored: str = described("float32 or float16: the numbers of vectors")
 
 
 class CollectionStatus(Answer, kw_only=True):

@@ -62,11 +62,27 @@ class TextShares(Answer):
     words: tuple[WordShare, ...]
 
 
+class RegionShare(Answer):
+    """A part of a surface, around a place in the unit ball of the upright mesh, and its share."""
+
+    middle: tuple[float, float, float]
+    share: float
+
+
+class MeshShares(Answer):
+    """The share of each part of a surface, the highest first, and a heat map for each view of the mesh."""
+
+    method: ExplanationMethod
+    regions: tuple[RegionShare, ...]
+    views: tuple[PictureShares, ...] = described("in the order of the item's views")
+
+
 class MatchExplanation(Answer):
-    """What in a picture or in a text made the match; null where there is no such thing."""
+    """What in a picture, a text or a surface made the match; null where there is no such thing."""
 
     heat_map: PictureShares | None = None
     words: TextShares | None = None
+    surface: MeshShares | None = None
 
 
 class ObservationExplanation(MatchExplanation, kw_only=True):

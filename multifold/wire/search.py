@@ -27,7 +27,7 @@ class SearchHit(Answer, kw_only=True):
     """An item found, and the observation of it that matched best."""
 
     id: str
-    score: float = described("index score: higher is closer; comparable within one answer and side")
+    score: float = described("index score, or evidence: higher is closer; for one answer and side")
     confidence: float | None = described("the probability that this was meant, if calibrated", default=None)
     chance: float | None = described("without a confidence: how rarely strangers score so high", default=None)
     modality: Side
@@ -36,7 +36,7 @@ class SearchHit(Answer, kw_only=True):
     sides: dict[Side, float] | None = described("with `explain`: the index score of each side", default=None)
     words: tuple[str, ...] = described("words of the query that name this item", default=())
     evidence: tuple[EvidenceShare, ...] = described(
-        "with the target 'item': what each leg says, strongest first", default=()
+        "with the target 'item', or of shapes with points: what each leg says", default=()
     )
     duplicates: tuple[DuplicateItem, ...] = described("others that show the same, if folded", default=())
 

@@ -71,9 +71,14 @@ def test_a_collection_says_what_its_index_keeps_in_memory(client: Client) -> Non
     assert [one.index and one.index.memory for one in made] == ["codes", "resident"]
     with pytest.raises(ServiceError, match="memory"):
         client.create_collection("wrong", memory="disk")
-    assert client.wait(client.reindex("codes", memory="resident").id, 0.05).state == "done"
-    told = {one.name: one.index and one.index.memory for one in client.collections()}
-    assert told["codes"] == "resident"
+    with pytest.raises(ServiceError, match="stored"):
+        client.create_collection("wrong", stored="float8")
+    job = client.reindex("codes", memory="resident", stored="float16")
+    assert client.wait(job.id, 0.05).state == "done"
+    (told,) = [one.index for one in client.collections() if one.name == "codes" and one.index]
+    assert (told.memory, told.stored) == ("resident", "float16")
+    with pytest.raises(ServiceError, match="float32 only"):
+        client.reindex("codes", index="exact", stored="float16")
 
 
 def test_each_collection_has_its_own_items(client: Client) -> None:
@@ -224,7 +229,8 @@ def test_collections_are_there_after_a_restart(
         assert client.get("b").id == "b"
         assert client.collection("main").get("a").id == "a"
         told = shop.client.get("/v1/collections/mine").json()
-        assert told["index"] == {"type": "exact", "device": "auto", "recall": 0.5, "memory": "auto"}
+        chosen = {"type": "exact", "device": "auto", "recall": 0.5}
+        assert told["index"] == {**chosen, "memory": "auto", "stored": "float32"}
     with house(tmp_path, bundle, database=database) as shop, Client(shop.url) as client:
         troubled = {one.name: one.trouble for one in client.collections()}["others"]
         assert troubled is not None

@@ -1,9 +1,12 @@
 """Points and views read together, from a mesh to an answer: stored, asked, rebuilt, and without harm."""
 
+import sqlite3
 import subprocess
 import sys
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,10 @@ import numpy as np
 import pytest
 import trimesh
 
+from app.operations.probes import probe_collection
 from app.runtime import rebuild
+from index.store.item_rows import ItemError
+from multifold.analysis.surface import CELLS
 from multifold.client.client import Client
 from multifold.types import Observation, pool_side
 from renderers.mesh.load import load_model
@@ -145,3 +151,125 @@ def test_without_points_their_module_is_not_imported(bundles: Path, tmp_path: Pa
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_shapes_alone_are_ranked_by_all_that_is_known_of_them(shop: House) -> None:
+    for form, said in (("ball", "a ball"), ("cube", "a box")):
+        answer = shop.search(text=said, limit=6, lexical="off").json()
+        order = [hit["id"] for hit in answer["hits"]]
+        other = "cube" if form == "ball" else "ball"
+        assert order.index(form) < order.index(other)
+        hit = answer["hits"][order.index(form)]
+        assert hit["score"] == pytest.approx(sum(leg["value"] for leg in hit["evidence"]), abs=1e-4)
+        assert {leg["leg"] for leg in hit["evidence"]} <= {"shape", "points", "together"}
+        assert 0 <= hit["confidence"] <= 1
+        assert hit["chance"] is None
+        assert answer["calibrated_by"] in ("prior", "collection")
+    sure = shop.search(text="a ball", min_confidence=0.0, limit=6).json()["hits"]
+    assert len(sure) == 6
+    mixed = shop.search(mix=[{"text": "a ball"}, {"text": "red", "weight": 0.5}], limit=6).json()
+    assert {hit["confidence"] for hit in mixed["hits"]} == {None}
+    assert mixed["calibrated_by"] is None
+    refused = shop.search(mix=[{"text": "a ball"}, {"text": "red"}], min_confidence=0.1)
+    assert refused.json()["error"]["code"] == "no_calibration"
+
+
+def test_pages_of_shapes_continue_one_another(shop: House) -> None:
+    whole = [hit["id"] for hit in shop.search(text="a ball", limit=6).json()["hits"]]
+    first = shop.search(text="a ball", limit=4).json()
+    rest = shop.search(text="a ball", limit=4, after=first["next"]).json()
+    assert [hit["id"] for hit in first["hits"] + rest["hits"]] == whole
+    among = shop.search(text="a ball", limit=6, filter={"is": "red"}).json()["hits"]
+    assert [hit["id"] for hit in among] == ["red-box"]
+
+
+def test_similar_items_and_a_mesh_are_ranked_by_all_forms(shop: House) -> None:
+    answer = shop.client.post("/v1/items/ball/similar", json={"target": "shape", "limit": 6}).json()
+    assert {leg["leg"] for hit in answer["hits"] for leg in hit["evidence"]} >= {"shape", "points"}
+    files = {"mesh": ("q.stl", stl("ball"), "model/stl")}
+    hits = shop.client.post("/v1/search", files=files, data={"target": "shape"}).json()["hits"]
+    assert hits[0]["id"] == "ball"
+
+
+def test_meshes_that_are_no_items_are_reranked_by_their_points(shop: House) -> None:
+    candidates = [
+        {"mesh": f"data:model/stl;base64,{b64encode(stl(form)).decode()}", "mesh_format": "stl"}
+        for form in ("cube", "ball")
+    ]
+    for said, best in (("a ball", 1), ("a box", 0)):
+        answer = shop.client.post("/v1/rerank", json={"text": said, "candidates": candidates})
+        ranked = answer.json()["candidates"]
+        assert [one["index"] for one in ranked] == [best, 1 - best]
+        assert "points" in {leg["leg"] for leg in ranked[0]["evidence"]}
+
+
+def test_the_service_is_ready_with_points(shop: House) -> None:
+    assert shop.client.get("/readyz").status_code == 200
+
+
+def damage(opened: House, *kinds: str) -> None:
+    """Change the bytes of the features of these kinds, of the ball alone."""
+    with closing(sqlite3.connect(opened.service.home / "store.sqlite")) as store, store:
+        wanted = ", ".join("?" * len(kinds))
+        store.execute(
+            f"UPDATE observations SET feature = zeroblob(length(feature)) WHERE kind IN ({wanted})"
+            " AND edition = (SELECT edition FROM items WHERE id = 'ball')",
+            kinds,
+        )
+
+
+def test_damaged_points_are_made_anew_from_the_mesh_and_its_views(shop: House) -> None:
+    before = shop.service.item("ball").observations
+    damage(shop, "points", "together", "view")
+    assert kinds(shop, "ball") == {}
+    found = probe_collection(shop.service)
+    assert (found.damaged, found.repaired) == (8, 8)
+    after = shop.service.item("ball")
+    assert after.damaged == ()
+    assert [(one.kind, one.index) for one in after.observations] == [(one.kind, one.index) for one in before]
+    for old, new in zip(before, after.observations, strict=True):
+        # views are kept with a little loss, points are sampled from the mesh as they were
+        np.testing.assert_allclose(new.feature, old.feature, atol=0 if old.kind == "points" else 0.02)
+    assert shop.service.collection.disagreements() == []
+
+
+def test_damaged_points_without_a_mesh_are_told(tmp_path: Path, bundles: Path) -> None:
+    with house(tmp_path / "data", bundles / "points", keep_files=False) as opened:
+        assert put_stl(opened, "ball").is_success
+        damage(opened, "points", "together")
+        found = probe_collection(opened.service)
+        assert (found.damaged, found.repaired) == (2, 0)
+        with pytest.raises(ItemError, match="points 0 is damaged: write the item again"):
+            opened.service.repair("ball")
+        assert put_stl(opened, "ball").is_success
+        assert kinds(opened, "ball") == {"view": 6, "points": 1, "together": 1}
+
+
+def test_points_are_explained_on_the_views_of_the_mesh(shop: House) -> None:
+    asked = {"text": "a ball", "item": "cube", "kind": "points"}
+    answer = shop.client.post("/v1/explain", json=asked).json()
+    explained = answer["explained"]
+    assert explained["observation"]["kind"] == "points"
+    assert explained["heat_map"] is None
+    surface = explained["surface"]
+    assert surface["method"] == "occlusion"
+    assert [len(one["grid"]) for one in surface["views"]] == [CELLS] * 6
+    shares = [one["share"] for one in surface["regions"]]
+    assert shares == sorted(shares, reverse=True)
+    # this tower knows a ball by points that lie far out: of a cube, its corners
+    far = [np.linalg.norm(one["middle"]) for one in surface["regions"]]
+    assert np.mean(far[:8]) > np.mean(far[-8:])
+    view = shop.client.post("/v1/explain", json={**asked, "kind": "view"}).json()["explained"]
+    assert view["surface"] is None
+    assert view["heat_map"] is not None
+    scores = shop.client.post("/v1/explain", json={**asked, "maps": False}).json()["explained"]
+    assert scores["surface"] is None
+
+
+def test_points_of_a_mesh_that_is_not_kept_have_no_map(tmp_path: Path, bundles: Path) -> None:
+    with house(tmp_path / "data", bundles / "points", keep_files=False) as opened:
+        assert put_stl(opened, "ball").is_success
+        asked = {"text": "a ball", "item": "ball", "kind": "points"}
+        answer = opened.client.post("/v1/explain", json=asked).json()
+        assert answer["explained"]["surface"] is None
+        assert answer["warnings"] == ["the mesh of this item is not kept here, so its points cannot be drawn"]

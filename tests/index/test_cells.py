@@ -14,8 +14,9 @@ from index.contracts import IndexPlan
 from index.engines import faiss_engine, segments
 from index.engines.exact_engine import ExactEngine, RowView, join_rows, view_of
 from index.engines.faiss_engine import FaissEngine
-from index.engines.faiss_index import LINE, FaissIndex, IndexStart, build_index, extend_index
+from index.engines.faiss_index import LINE, FaissIndex, IndexStart
 from index.engines.faiss_library import Index, faiss, reduction_for
+from index.engines.index_build import build_index, extend_index
 from index.engines.segments import Segment
 from multifold.types import Metric, Vectors
 

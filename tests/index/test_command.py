@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 from index.collection import Collection
 from index.contracts import IndexPlan
 from index.engines.builder import SegmentBuilder
+from index.engines.faiss_engine import FaissEngine
 from index.engines.segments import Segment
 from index.plain_space import PlainSpace, PlainSpaceError, parse_plain_space
 from index.search import engine_set
@@ -187,6 +189,26 @@ def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest
     kinds: Any = shell.stats()["reports"]
     for reports in kinds.values():
         assert sum(one["rows"] for one in reports) > 20_000 - IndexPlan().seal_at
+
+
+def test_a_first_import_fills_indexes_as_a_whole(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    filling, filled = FaissEngine.filling, list[FaissEngine]()
+
+    def noted(engine: FaissEngine) -> AbstractContextManager[None]:
+        filled.append(engine)
+        return filling(engine)
+
+    monkeypatch.setattr(FaissEngine, "filling", noted)
+    np.save(tmp_path / "some.npy", np.random.default_rng(2).standard_normal((300, 4)).astype(np.float32))
+    for times, count in ((2, 300), (2, 200), (2, 300)):  # how many engines were filled by then, and of what
+        (tmp_path / "ids.txt").write_text("".join(f"{n % count}\n" for n in range(300)))
+        assert shell("import", tmp_path / "some.npy", "--ids", tmp_path / "ids.txt", "--metric", "l2") == 0
+        assert len(filled) == times
+        assert shell("verify") == 0
+    assert shell.stats()["items"] == 300
 
 
 def test_an_index_is_built_and_stays(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,20 +12,14 @@ from index.collection import Collection
 from index.contracts import IndexEngineError, IndexPlan, RowsLostError
 from index.engine_factory import EngineFactory
 from index.engines import row_file
-from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.engines.row_file import ReadCount, open_vectors, row_sums, write_vectors
 from index.engines.saved_engines import SEALED, remove_unlinked_segments
 from multifold.machine import memory_limit
 from multifold.types import Item
+from tests.index.clustered_rows import COUNT, DIM, QUERIES, RNG, ROWS, reference, share_found
 from tests.index.spaces import Sphere
 from tests.index.things import query, view
-
-DIM, COUNT = 32, 3000
-RNG = np.random.default_rng(5)
-CENTRES = RNG.standard_normal((40, DIM))
-ROWS = (CENTRES[RNG.integers(40, size=COUNT)] + 0.4 * RNG.standard_normal((COUNT, DIM))).astype(np.float32)
-QUERIES = (CENTRES + 0.5 * RNG.standard_normal((40, DIM))).astype(np.float32)
 
 
 def engine(home: Path | None, seal_at: int = COUNT) -> FaissEngine:
@@ -37,16 +31,6 @@ def filled(home: Path | None) -> FaissEngine:
     live.add(np.arange(COUNT), ROWS)
     live.settle()
     return live
-
-
-def reference() -> ExactEngine:
-    exact = ExactEngine(DIM, "l2")
-    exact.add(np.arange(COUNT), ROWS)
-    return exact
-
-
-def share_found(live: FaissEngine, exact: ExactEngine) -> float:
-    return float(np.mean(live.search(QUERIES, 10)[0] >= exact.search(QUERIES, 10)[0][:, -1:]))
 
 
 @pytest.mark.parametrize("at_home", [True, False])
@@ -138,6 +122,25 @@ def test_a_filter_reads_only_rows_that_it_allows(tmp_path: Path) -> None:
     assert before.any()
     assert file.seen.any()
     assert not file.seen[np.setdiff1d(np.arange(COUNT), allowed)].any()
+    live.close()
+
+
+@pytest.mark.parametrize("dead", [0, 400])
+def test_a_filter_of_few_rows_scores_their_codes_first(tmp_path: Path, dead: int) -> None:
+    live, exact = filled(tmp_path), reference()
+    for one in (live, exact):
+        one.remove(np.arange(dead))
+    allowed = np.sort(RNG.permutation(COUNT)[: COUNT // 8])
+    file = live.parts[0].rows.file
+    assert file is not None
+    file.seen[:] = False
+    live.search(QUERIES[:1], 3, allowed)
+    seen = np.flatnonzero(file.seen)
+    assert 3 <= len(seen) < len(allowed) / 2
+    assert np.isin(seen, allowed[allowed >= dead]).all()
+    found, wanted = live.search(QUERIES, 3, allowed), exact.search(QUERIES, 3, allowed)
+    assert np.mean(found[0] >= wanted[0][:, -1:]) >= 0.95
+    assert np.isin(found[1], allowed[allowed >= dead]).all()
     live.close()
 
 

@@ -99,7 +99,7 @@ def test_views_points_and_captions_learn_as_one_group(tmp_path: Path) -> None:
     encoder = TorchEncoder(trained.model, prepare.reader(wanted, tokenizer))
     views, _ = small.pictures()
     assert items.points is not None
-    by_points = functional.normalize(torch.from_numpy(encoder.points(items.points)), dim=1)
+    by_points = functional.normalize(torch.from_numpy(encoder.grouped_points(items.points)), dim=1)
     by_views = functional.normalize(torch.from_numpy(encoder.pixels(views[:, 0])), dim=1)
     found = (by_points @ by_views.T).argmax(1)
     assert (found == torch.arange(16)).float().mean() > 0.8

@@ -12,10 +12,13 @@ import trimesh
 from jaxtyping import Bool
 
 from multifold.analysis.surface import PointRows, explain_surface
+from multifold.bundle.canary import open_encoder
 from multifold.bundle.point_groups import group_points
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.types import Vectors
+from renderers.sandbox import Sandbox
+from tests import tiny
 from tests.training import small
 from tests.training.test_points import ALONE, recipe
 from training import loop, prepare
@@ -59,7 +62,7 @@ def test_the_mark_that_a_text_names_is_found(trained: Path) -> None:
     encoder = TorchEncoder(checkpoint.model, prepare.reader(checkpoint.recipe, checkpoint.tokenizer))
 
     def encode(samples: Sequence[PointRows]) -> Vectors:
-        return encoder.vectors(encoder.points(np.stack([group_points(one, SPEC) for one in samples])))
+        return encoder.vectors(encoder.grouped_points(np.stack([group_points(one, SPEC) for one in samples])))
 
     _, captions = small.pictures()
     weights = []
@@ -88,11 +91,32 @@ def test_the_command_draws_a_mesh(trained: Path, tmp_path: Path, capsys: pytest.
     assert Path(out[1]).read_text(encoding="utf-8").count("data:image/webp") == views
 
 
+def test_a_bundle_explains_a_mesh_by_occlusion_too(tmp_path: Path) -> None:
+    tiny.build_with_points(tmp_path / "bundle")
+    trimesh.creation.icosphere(3).export(tmp_path / "ball.stl")
+    found = explain_mesh(tmp_path / "bundle", tmp_path / "ball.stl", "a ball")
+    encoder = open_encoder(tmp_path / "bundle")
+    with Sandbox(1) as sandbox:
+        sampled = sandbox.sample(tmp_path / "ball.stl", None, tiny.POINTS.points, tiny.POINTS.seed)
+    words = encoder.vectors(encoder.texts(["a ball"]).features)[0]
+
+    def encode(samples: Sequence[PointRows]) -> Vectors:
+        return encoder.vectors(encoder.points(samples))
+
+    wanted = explain_surface(sampled.points.rows(), words, encode, encoder.metric)
+    np.testing.assert_array_equal(found.surface.shares, wanted.shares)
+    assert len(found.views) == len(found.maps) == 6
+    assert all(np.abs(one.grid).max() > 0 for one in found.maps)
+
+
 def test_what_cannot_explain_a_mesh_is_named(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(MultifoldError, match="a checkpoint with a point tower"):
-        explain_mesh(tmp_path, tmp_path / "ball.stl", "red")
+    with pytest.raises(MultifoldError, match="a bundle or a checkpoint"):
+        explain_mesh(tmp_path / "nothing", tmp_path / "ball.stl", "red")
+    tiny.build(tmp_path / "plain")
+    with pytest.raises(MultifoldError, match="has no point tower"):
+        explain_mesh(tmp_path / "plain", tmp_path / "ball.stl", "red")
     plain = small.recipe(steps=2)
     path = loop.train(plain, *small.groups(plain), tmp_path)
     with pytest.raises(MultifoldError, match="has no point tower"):

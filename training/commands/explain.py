@@ -1,11 +1,11 @@
 """Say which parts of a picture and which words made them match, or which parts of a mesh match a text.
 
     multifold explain bundles/furniture --image photo.jpg --text "a red chair" --html why.html --json why.json
-    multifold explain runs/points/checkpoint.pt --mesh chair.glb --text "a red chair" --html why.html
+    multifold explain bundles/points --mesh chair.glb --text "a red chair" --html why.html
 
 The method is the best that the bundle knows, unless --method names one: points, grad-cam or occlusion. A
-mesh is explained by a checkpoint with a point tower: how much the score falls when the points of a region are
-left out.
+mesh is explained by a bundle or a checkpoint with a point tower: how much the score falls when the points of
+a region are left out.
 """
 
 import argparse
@@ -24,7 +24,7 @@ METHODS = get_args(ExplanationMethod)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", type=Path, help="with --mesh a checkpoint")
+    parser.add_argument("bundle", type=Path, help="with --mesh also a checkpoint")
     explained = parser.add_mutually_exclusive_group(required=True)
     explained.add_argument("--image", type=Path)
     explained.add_argument("--mesh", type=Path)

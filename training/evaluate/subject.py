@@ -1,7 +1,7 @@
 """What is evaluated, a bundle or a checkpoint, and the test set as it encodes it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,16 @@ from multifold.bundle.preprocess import ImageSpec
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Features
+from training.data.points import SurfaceSpec, load_points
 from training.data.views import ItemViews, load_views, open_picture
-from training.retrieval.directions import RetrievalEncoder
-from training.retrieval.features import NO_FEATURES, HeldOutFeatures, make_bank, make_text_bank
+from training.retrieval.directions import FormReader, RetrievalEncoder, with_joint
+from training.retrieval.features import (
+    NO_FEATURES,
+    FeatureBank,
+    HeldOutFeatures,
+    make_bank,
+    make_text_bank,
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,7 @@ class EvaluatedEncoder:
     views: ViewSpec
     geometry: str
     about: Mapping[str, Any]  # where it comes from, for the report
+    surface: SurfaceSpec | None = None  # how it reads the points of a mesh
 
 
 def open_evaluated(path: Path) -> EvaluatedEncoder:
@@ -37,13 +45,15 @@ def open_evaluated(path: Path) -> EvaluatedEncoder:
         raise MultifoldError(f"there is neither a bundle nor a checkpoint at {path}")
     from training import checkpoint, prepare
     from training.retrieval.encoder import TorchEncoder
+    from training.towers import surface_spec
 
     trained = checkpoint.load_checkpoint(path)
     recipe = trained.recipe
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
     image, views = prepare.image_spec(recipe), prepare.view_spec(recipe)
-    return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about)
+    surface = None if recipe.points is None else surface_spec(recipe.points)
+    return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about, surface)
 
 
 def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
@@ -51,7 +61,7 @@ def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
     encoder = open_encoder(folder)
     bundle = encoder.bundle
     about = {"bundle": bundle.name, "bundle_id": bundle.bundle_id, "vector_id": bundle.vector_id}
-    return EvaluatedEncoder(encoder, bundle.image, bundle.views, bundle.geometry.name, about)
+    return EvaluatedEncoder(encoder, bundle.image, bundle.views, bundle.geometry.name, about, bundle.points)
 
 
 AT_ONCE = 64
@@ -79,7 +89,28 @@ def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry],
     texts = make_text_bank(
         subject.encoder.texts([text for some in captions for text in some]).features, captions
     )
-    return TestSet(entries, HeldOutFeatures(captions, texts, photos, shapes), views)
+    observed = HeldOutFeatures(captions, texts, photos, shapes)
+    return TestSet(
+        entries, observed if views is None else _with_forms(subject, observed, meshed, views, cache), views
+    )
+
+
+def _with_forms(
+    subject: EvaluatedEncoder,
+    observed: HeldOutFeatures,
+    meshed: Sequence[ManifestEntry],
+    views: ItemViews,
+    cache: Path,
+) -> HeldOutFeatures:
+    """With the points of items with a mesh, and their views together, as far as the encoder reads them."""
+    encoder = subject.encoder
+    observed = with_joint(encoder, observed, views)
+    if subject.surface is None:
+        return observed
+    assert isinstance(encoder, FormReader)
+    groups = load_points(meshed, subject.surface, subject.views.up, cache)
+    owners = observed.shape.owners[observed.shape.starts]
+    return replace(observed, points=FeatureBank(encoder.grouped_points(groups), owners))
 
 
 def _encode(subject: EvaluatedEncoder, pictures: Sequence[Path] | np.ndarray, name: str) -> Features:

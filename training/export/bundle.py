@@ -14,18 +14,15 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, stage_bundle
 from multifold.bundle.encoder import Encoder
-from multifold.bundle.point_groups import PointSpec
 from multifold.errors import MultifoldError
 from training import prepare
 from training.checkpoint import Checkpoint
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
 from training.export.graphs import check_parity, write_graphs
-from training.recipes.schema import Recipe, VoxelsSection
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
-from training.retrieval.features import HeldOutFeatures, make_bank
-from training.towers import point_spec
+from training.retrieval.features import HeldOutFeatures
 
 CANARY_COUNT = 8
 PROBE_COUNT = 256
@@ -38,16 +35,8 @@ ODD_TEXTS = ("", "  Çhair &amp; table\t—\n\u200b\U0001f6cb\ufe0f ", "word " *
 
 def _refuse_unserved(checkpoint: Checkpoint) -> None:
     """Raise where a bundle would search by what was not trained."""
-    if checkpoint.recipe.together.last:
-        raise MultifoldError("a bundle reads views together from their features, and not by [together] last")
     if not checkpoint.recipe.loss.sees:
         raise MultifoldError("this model knows shapes by their points alone, and a bundle sees views")
-
-
-def points_of(recipe: Recipe) -> PointSpec | None:
-    """The points that a bundle of this recipe reads; a tower over voxels is left out."""
-    section = recipe.points
-    return None if section is None or isinstance(section, VoxelsSection) else point_spec(section)
 
 
 def export_bundle(
@@ -74,16 +63,18 @@ def export_bundle(
         draft = replace(draft, files=bundles.hash_files(aside))
         encoder = Encoder(draft)
         check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
-        observed = directions.encode(encoder, views, captions)
+        by_points = None if groups is None else encoder.grouped_points(groups)
+        observed = directions.encode(encoder, views, captions, by_points)
+        observed = directions.with_joint(encoder, observed, views)
         _write_canaries(encoder, views, captions)
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
         lengths = directions.report_prefixes(encoder, observed, draft.prefixes)
-        numbers = {**numbers, **other_forms(encoder, observed, groups)}
+        numbers = {**numbers, **other_forms(encoder, observed)}
         report = bundle_report(draft, numbers, lengths)
         if rival is not None:
             differences = comparison.compare_recalls(
-                directions.directions(encoder, observed), rival.directions
+                directions.served_directions(encoder, observed), rival.directions
             )
             comparison.refuse_worse(differences, rival.name, force)
             described = comparison.describe_comparison(differences, rival, force)
@@ -123,26 +114,16 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},
         prefixes=recipe.loss.nested,
-        points=points_of(recipe),
+        points=prepare.points_of(recipe),
     )
 
 
-def other_forms(
-    encoder: Encoder, observed: HeldOutFeatures, groups: ItemPoints | None
-) -> dict[str, Mapping[str, Any]]:
-    """What finds shapes by their points, and by views that are read together, as far as the encoder can."""
-    forms: dict[str, np.ndarray] = {}
-    if groups is not None:
-        forms["text_to_points"] = encoder.grouped_points(groups)
-    if encoder.reads_together:
-        views = np.split(observed.shape.features, observed.shape.starts[1:])
-        forms["text_to_views_together"] = np.stack([encoder.together(of_item) for of_item in views])
-    banks = {name: make_bank(features, [1] * len(features)) for name, features in forms.items()}
+def other_forms(encoder: Encoder, observed: HeldOutFeatures) -> dict[str, Mapping[str, Any]]:
+    """What finds shapes by their points, by views that are read together, and by all, as far as it can."""
     return {
-        name: directions.numbers(
-            directions.direction(encoder, replace(observed, shape=bank), "text_to_shape", "mean")
-        )
-        for name, bank in banks.items()
+        name: directions.numbers(directions.direction(encoder, observed, name, "mean"))
+        for name in directions.FORMS
+        if all(map(len, directions.parties(observed, name)))
     }
 
 

@@ -23,6 +23,7 @@ from training.export.explain_graphs import share_weights
 from training.geometries.base import EntailmentGeometry, Geometry, RescoringGeometry
 from training.geometries.pointcloud import LinearCloud
 from training.towers import TwoTowerModel
+from training.towers.image import PatchTower
 
 PARITY = 1e-4
 OPSET = 20
@@ -44,6 +45,17 @@ class _Method(nn.Module):
     def forward(self, *tensors: Tensor) -> Tensor:
         result: Tensor = getattr(self.module, self.method)(*tensors)
         return result
+
+
+class _LastBlocks(nn.Module):
+    """The image tower whose last blocks attend over the patches of all views of an item."""
+
+    def __init__(self, tower: PatchTower, last: int) -> None:
+        super().__init__()
+        self.tower, self.last = tower, last
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.tower.read_items(pixels, self.last)
 
 
 def write_graphs(
@@ -76,6 +88,13 @@ def write_graphs(
         views = {"views": torch.zeros(2, 3, model.geometry.feature_dim)}
         sizes = [rows | {1: _dim("views", 64)}]
         write_graph(model.together, "of_items", views, sizes, folder / TOGETHER_FILE)
+    elif model.last:
+        assert isinstance(model.image, PatchTower)
+        shown = {"pixels": pixels["pixels"][:, None].repeat(1, 3, 1, 1, 1)}
+        sizes = [{0: _dim("items", 2**8), 1: _dim("views", 64)}]
+        write_graph(_LastBlocks(model.image, model.last), "forward", shown, sizes, folder / TOGETHER_FILE)
+        shared = share_weights(onnx.load(folder / TOGETHER_FILE), folder / "image.onnx")
+        (folder / TOGETHER_FILE).write_bytes(shared.SerializeToString())
     write_geometry(model.geometry, folder)
 
 
@@ -139,11 +158,13 @@ def check_parity(model: TwoTowerModel, encoder: Encoder, pixels: np.ndarray, tex
     ]
     if model.points is not None and encoder.bundle.points is not None:
         differences.append(check_points(model.points, encoder))
-    if model.together is not None:
+    if model.together is not None or model.last:
+        seen, of = np.array(pixels), torch.zeros(len(pixels), dtype=torch.int64)
         with torch.inference_mode():
-            together = model.together.of_items(images[None])[0]
-        theirs = encoder.together(encoder.pixels(pixels))
-        differences.append(_difference(TOGETHER_FILE, together, theirs))
+            together = model.views_together(torch.from_numpy(seen), images, of)
+        assert together is not None
+        theirs = encoder.together(encoder.pixels(seen), seen)
+        differences.append(_difference(TOGETHER_FILE, together[0], theirs))
     if encoder.bundle.has("points_image.onnx"):
         explainer = Explainer(encoder)
         differences.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))

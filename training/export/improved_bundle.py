@@ -100,7 +100,11 @@ def _write_bundle(
         "feedback": {"kept_apart": kept_apart, "recalls": comparison.recalls(outcome.gain)},
     }
     views, captions = prepare.views(trained.recipe, items, args.cache), [entry.texts for entry in items]
-    bundle = export_bundle(trained, np.asarray(views), captions, args.to, provenance, points=explained)
+    points = prepare.points_of(trained.recipe)
+    groups = None if points is None else prepare.points(trained.recipe, items, args.cache)
+    bundle = export_bundle(
+        trained, np.asarray(views), captions, args.to, provenance, points=explained, groups=groups
+    )
     bundle = equip_bundle(bundle, (), explained)
     if current.reader_folder is not None:
         bundle = bundles.add_reader(bundle.folder, current.reader_folder)

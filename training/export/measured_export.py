@@ -9,10 +9,11 @@ from multifold.bundle.canary import open_encoder
 from multifold.manifest import ManifestEntry
 from training import checkpoint, prepare
 from training.data import caption_pools
+from training.data.points import load_points
 from training.data.views import load_views
 from training.evaluate import calibrate
 from training.export import open_weights, variants
-from training.export.bundle import export_bundle, points_of
+from training.export.bundle import export_bundle
 from training.export.explain_graphs import equip_bundle
 from training.recipes import schema
 from training.recipes.schema import DataSection, Recipe
@@ -52,7 +53,7 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
-    groups = None if points_of(recipe) is None else prepare.points(recipe, items, args.cache)
+    groups = None if prepare.points_of(recipe) is None else prepare.points(recipe, items, args.cache)
     bundle = export_bundle(
         trained, views, captions, args.bundle, provenance, rival, args.force, explained, groups
     )
@@ -76,5 +77,8 @@ def _load_rival(folder: Path, items: list[ManifestEntry], cache: Path) -> RivalE
     encoder = open_encoder(folder)
     bundle = encoder.bundle
     views = load_views(items, bundle.views, bundle.image, cache)
-    observed = directions.encode(encoder, views, [entry.texts for entry in items])
-    return RivalEncoder(bundle.name, bundle.bundle_id, directions.directions(encoder, observed))
+    points = None
+    if bundle.points is not None:
+        points = encoder.grouped_points(load_points(items, bundle.points, bundle.views.up, cache))
+    observed = directions.encode(encoder, views, [entry.texts for entry in items], points)
+    return RivalEncoder(bundle.name, bundle.bundle_id, directions.served_directions(encoder, observed))

@@ -1,7 +1,7 @@
 """Retrieval numbers of an encoder, direction by direction, by the vectors that an index would hold."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -10,9 +10,17 @@ from jaxtyping import Bool, Float32, Int64
 from multifold.bundle.encoder import EncodedTexts
 from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
 from multifold.scores import VectorScorer, shorten, similarities
-from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
+from multifold.types import Feature, Features, Metric, PixelBatch, Vector, Vectors
+from training.data.points import ItemPoints
 from training.data.views import ItemViews
-from training.retrieval.features import NO_FEATURES, FeatureBank, HeldOutFeatures, make_bank, make_text_bank
+from training.retrieval.features import (
+    NO_BANK,
+    NO_FEATURES,
+    FeatureBank,
+    HeldOutFeatures,
+    make_bank,
+    make_text_bank,
+)
 
 CUTS = (1, 5, 10)
 Pooling: TypeAlias = Literal["each", "mean", "max", "hero"]
@@ -27,9 +35,27 @@ POOLS: Mapping[str, tuple[Pooling, ...]] = {
     "agg_text_to_image": OBSERVATIONS,
     "image_to_shape": SHAPES,
     "shape_to_shape": SHAPES,
+    "text_to_points": ("mean",),
+    "text_to_views_together": ("mean",),
+    "text_to_shape_by_all": ("mean",),
 }
+BY_ALL = "text_to_shape_by_all"  # views and points added up
+FORMS = ("text_to_points", "text_to_views_together", BY_ALL)  # by which shapes are known beside single views
+VIEW_SHARE, POINT_SHARE = 2.0, 1.0  # of standard scores, as a service weighs them before a fit
 # What training watches and a bundle reports.
 STANDARD: tuple[Key, ...] = (("text_to_shape", "mean"), ("shape_to_text", "each"), ("text_to_image", "each"))
+
+
+@runtime_checkable
+class FormReader(Protocol):
+    """What may read shapes by their points, and views together."""
+
+    @property
+    def reads_together(self) -> bool: ...
+
+    def grouped_points(self, groups: ItemPoints) -> Features: ...
+
+    def together(self, views: Features, pixels: PixelBatch | None = None) -> Feature: ...
 
 
 @runtime_checkable
@@ -59,12 +85,41 @@ class RetrievalDirection:
         return self.only(np.asarray(self.relevant.any(axis=1)))
 
 
-def encode(encoder: RetrievalEncoder, views: ItemViews, captions: Sequence[Sequence[str]]) -> HeldOutFeatures:
+def encode(
+    encoder: RetrievalEncoder,
+    views: ItemViews,
+    captions: Sequence[Sequence[str]],
+    points: Features | None = None,
+) -> HeldOutFeatures:
+    """The features of a test set, of which those of points are known already, if there are any."""
     pixels = np.concatenate([encoder.pixels(item) for item in views])
     texts = encoder.texts([text for some in captions for text in some]).features
     photos = make_bank(NO_FEATURES, [0] * len(captions))
     shapes = make_bank(pixels, [views.shape[1]] * len(views))
-    return HeldOutFeatures(captions, make_text_bank(texts, captions), photos, shapes)
+    observed = HeldOutFeatures(captions, make_text_bank(texts, captions), photos, shapes)
+    if points is not None:
+        observed = replace(observed, points=make_bank(points, [1] * len(points)))
+    return observed
+
+
+def with_joint(encoder: RetrievalEncoder, observed: HeldOutFeatures, views: ItemViews) -> HeldOutFeatures:
+    """With the features of the views together of the items that have some, if the encoder reads them so."""
+    if not isinstance(encoder, FormReader) or not encoder.reads_together:
+        return observed
+    each = zip(np.split(observed.shape.features, observed.shape.starts[1:]), views, strict=True)
+    joint = np.stack([encoder.together(features, np.asarray(pixels)) for features, pixels in each])
+    return replace(observed, together=FeatureBank(joint, observed.shape.owners[observed.shape.starts]))
+
+
+def served_directions(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> dict[str, RetrievalDirection]:
+    """The same as `directions`, as a service ranks: shapes with points are found and ask by all of them."""
+    found = directions(encoder, observed)
+    if len(observed.points):
+        found["text_to_shape"] = direction(encoder, observed, BY_ALL, "mean")
+    if len(observed.points) or len(observed.together):
+        asking = replace(observed, shape=observed.whole_shapes)
+        found["shape_to_text"] = direction(encoder, asking, "shape_to_text", "each")
+    return found
 
 
 def directions(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> dict[str, RetrievalDirection]:
@@ -83,6 +138,9 @@ def direction(
     """One direction; with `equal_texts` items with the same text as the query's are relevant, too."""
     queries, gallery = parties(observed, name)
     scores, columns = score_gallery(encoder, queries, gallery, pool)
+    if name == BY_ALL:
+        by_points, _ = score_gallery(encoder, queries, observed.points, pool)
+        scores = VIEW_SHARE * _standard(scores) + POINT_SHARE * _standard(by_points)
     relevant = relevant_columns(observed, queries, columns, equal_texts)
     return RetrievalDirection(scores, relevant, queries.owners).answerable()
 
@@ -98,7 +156,18 @@ def parties(observed: HeldOutFeatures, name: str) -> tuple[FeatureBank, FeatureB
     return _bank(observed, side), _bank(observed, target, gallery=True)
 
 
+def _standard(scores: Float32[np.ndarray, "q g"]) -> Float32[np.ndarray, "q g"]:
+    """How many standard deviations of a query's scores each lies above their mean."""
+    spread = np.maximum(scores.std(axis=1, keepdims=True), 1e-9)
+    standard: Float32[np.ndarray, "q g"] = (scores - scores.mean(axis=1, keepdims=True)) / spread
+    return standard
+
+
 def _bank(observed: HeldOutFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
+    if kind in ("points", "views_together"):
+        return observed.points if kind == "points" else observed.together
+    if kind == "shape_by_all":
+        return observed.shape if len(observed.points) else NO_BANK
     if kind == "agg_text":
         return observed.text.pooled()
     if kind == "shape":

@@ -54,6 +54,9 @@ class FeatureBank:
         return places
 
 
+NO_BANK = FeatureBank(NO_FEATURES, np.empty(0, np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOutFeatures:
     """Items of a test set, each side a bank; an item may lack a side."""
@@ -62,6 +65,8 @@ class HeldOutFeatures:
     text: FeatureBank
     image: FeatureBank  # photos
     shape: FeatureBank  # rendered views
+    points: FeatureBank = NO_BANK  # one for each item that has views, where the encoder reads points
+    together: FeatureBank = NO_BANK  # the same where it reads views together
 
     @property
     def pictures(self) -> FeatureBank:
@@ -71,6 +76,21 @@ class HeldOutFeatures:
     def side(self, side: Side) -> FeatureBank:
         """All observations of a side; views stand in for missing photos."""
         return self.pictures if side == "image" else self.text if side == "text" else self.shape
+
+    @property
+    def whole_shapes(self) -> FeatureBank:
+        """One feature of each shape, as a service asks with it: the mean of its views, mixed with its points
+        and its views together, both made as long as that mean.
+        """
+        means = self.shape.pooled()
+        lengths = np.linalg.norm(means.features, axis=1, keepdims=True)
+        alike = [
+            one.features * (lengths / np.maximum(np.linalg.norm(one.features, axis=1, keepdims=True), 1e-12))
+            for one in (self.points, self.together)
+            if len(one)
+        ]
+        mixed = np.mean([means.features, *alike], axis=0, dtype=np.float64).astype(np.float32)
+        return FeatureBank(mixed, means.owners)
 
     @cached_property
     def text_items(self) -> Bool[np.ndarray, "t i"]:

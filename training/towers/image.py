@@ -74,10 +74,23 @@ class PatchTower(ImageTower):
         for items in alike:
             count = int(sizes[items[0]])
             rows = order[starts[items][:, None] + torch.arange(count, device=of.device)]
-            mixed = self.norm(self.blocks.part(x[rows].flatten(1, 2), slice(self.depth - last, None)))
-            views = self._read(mixed.unflatten(1, (count, -1)).flatten(0, 1))
-            read.append(views.unflatten(0, (-1, count)).mean(1))
-        tokens = torch.cat(read)[torch.cat(alike).argsort()]
+            read.append(self._mixed(x[rows], last))
+        return self._feature(torch.cat(read)[torch.cat(alike).argsort()])
+
+    def read_items(self, observed: UInt8[Tensor, "i v h w 3"], last: int) -> Float[Tensor, "i n"]:
+        """The same for items of as many views each."""
+        items, count = observed.shape[:2]
+        x = self.blocks.part(self._patches(observed.flatten(0, 1)), slice(0, self.depth - last))
+        return self._feature(self._mixed(x.unflatten(0, (items, count)), last))
+
+    def _mixed(self, x: Float[Tensor, "i v p c"], last: int) -> Float[Tensor, "i t c"]:
+        """What is read of the views of each item, averaged, after the last blocks have seen them together."""
+        count = x.shape[1]
+        mixed = self.norm(self.blocks.part(x.flatten(1, 2), slice(self.depth - last, None)))
+        views = self._read(mixed.unflatten(1, (count, -1)).flatten(0, 1))
+        return views.unflatten(0, (-1, count)).mean(1)
+
+    def _feature(self, tokens: Float[Tensor, "i t c"]) -> Float[Tensor, "i n"]:
         features: Tensor = self.project(tokens, torch.ones_like(tokens[:, :, 0], dtype=torch.bool))
         return features if self.scale is None else self.scale(features)
 

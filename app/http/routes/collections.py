@@ -86,7 +86,7 @@ async def reindex_collection(runtime: ServiceDep, name: str, body: IndexBody) ->
     The present index is searched until the new one finds what is asked of it.
     """
     source, plan = (await runtime.collection(name)).service, IndexPlan(**body.model_dump())
-    check_plan(plan, source.encoder.dim)
+    check_plan(plan, source.encoder)
     runtime.audit.record("reindex", source.name, [], 1, source.collection.version)
     return job_answer(await runtime.jobs.add(REINDEX_JOB, source.name, asdict(plan)))
 
@@ -183,6 +183,6 @@ def _status(service: CollectionService, listing: CollectionListing) -> Collectio
         items=collection.count(),
         observations=dict(collection.observations()),
         version=collection.version,
-        index=wire.IndexSettings(plan.type, plan.device, plan.recall, plan.memory),
+        index=wire.IndexSettings(plan.type, plan.device, plan.recall, plan.memory, plan.stored),
         trouble=None,
     )

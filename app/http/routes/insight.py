@@ -12,13 +12,15 @@ from app.http.openapi import body_route
 from app.http.schemas.search import ExplainBody, TraverseBody
 from app.runtime.runtime import CollectionRuntime
 from app.search import insight
-from app.search.insight import MatchEvidence
+from app.search.insight import ExplainedSurface, MatchEvidence
 from app.search.query import EncodedPart, ImageQueryPart, QueryPart, TextQueryPart, VectorQueryPart
+from multifold.analysis.explanation import HeatMap
 from multifold.analysis.traversal import PathCaption
 from multifold.types import Observation
 from multifold.wire import insight as wire
 
 router = APIRouter(tags=["insight"])
+NO_MESH = "the mesh of this item is not kept here, so its points cannot be drawn"
 Scored: TypeAlias = tuple[float, Observation]
 
 
@@ -66,6 +68,11 @@ def _explain(
     score, observation = _choose_observation(body, ranked)
     nothing: MatchEvidence = (None, None)
     item_evidence = query_evidence = nothing
+    surface, warnings = None, tuple(encoded.warnings)
+    if body.maps and observation.kind == "points":
+        found = insight.explain_points(runtime.service, encoded.vector, item)
+        surface = None if found is None else _serialize_surface(runtime, found)
+        warnings += (NO_MESH,) if found is None else ()
     if body.maps:
         pixels = runtime.service.observer.look(part.data) if isinstance(part, ImageQueryPart) else None
         text = part.text if isinstance(part, TextQueryPart) else None
@@ -84,12 +91,13 @@ def _explain(
         explained=wire.ObservationExplanation(
             explanation.heat_map,
             explanation.words,
+            surface,
             observation=scored(score, observation),
             tokens=tuple(insight.token_shares(encoder, encoded.vector, observation.feature)),
         ),
         query=_serialize(runtime, query_evidence),
         bundle=encoder.bundle.name,
-        warnings=tuple(encoded.warnings),
+        warnings=warnings,
     )
 
 
@@ -107,10 +115,26 @@ def _choose_observation(body: ExplainBody, ranked: Sequence[Scored]) -> Scored:
 def _serialize(runtime: CollectionRuntime, evidence: MatchEvidence) -> wire.MatchExplanation:
     heat_map = words = None
     if evidence[0] is not None:
-        grid = tuple(tuple(round(share, 6) for share in row) for row in evidence[0].grid.tolist())
-        cut = runtime.service.encoder.bundle.image.resize == "shortest"
-        heat_map = wire.PictureShares(evidence[0].method, grid, cut)
+        heat_map = _serialize_map(runtime, evidence[0])
     if evidence[1] is not None:
         shares = tuple(wire.WordShare(word, round(share, 6)) for word, share in evidence[1].words)
         words = wire.TextShares(evidence[1].method, shares)
     return wire.MatchExplanation(heat_map, words)
+
+
+def _serialize_map(runtime: CollectionRuntime, heat: HeatMap) -> wire.PictureShares:
+    grid = tuple(tuple(round(share, 6) for share in row) for row in heat.grid.tolist())
+    return wire.PictureShares(heat.method, grid, runtime.service.encoder.bundle.image.resize == "shortest")
+
+
+def _serialize_surface(runtime: CollectionRuntime, found: ExplainedSurface) -> wire.MeshShares:
+    shares, maps = found
+    regions = zip(shares.shares.tolist(), shares.middles.round(4).tolist(), strict=True)
+    return wire.MeshShares(
+        maps[0].method,
+        tuple(
+            wire.RegionShare(middle=(x, y, z), share=round(share, 6))
+            for share, (x, y, z) in sorted(regions, reverse=True)
+        ),
+        tuple(_serialize_map(runtime, heat) for heat in maps),
+    )

@@ -1,15 +1,18 @@
 """POST /v1/search, /v1/search/batch and /v1/facets: find items, and count the values of what is found."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from app.errors import ApiError
 from app.http.conversion import (
     FORM_OBJECTS,
     CollectionDep,
+    collection_runtime,
     media_type,
     parse_filter,
     parse_parts,
@@ -58,15 +61,34 @@ def _form() -> dict[str, Any]:
     }
 
 
-SEARCH_ROUTE = body_route(SearchBody, 400, 404, **{"multipart/form-data": _form()})
+class DirectRoute(APIRoute):
+    """A route whose function reads the request itself; FastAPI describes it only."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        async def handle(request: Request) -> Response:
+            response: Response = await self.endpoint(request, await collection_runtime(request))
+            return response
+
+        return handle
 
 
-@router.post("/search", tags=["search"], response_model=SearchAnswer, **SEARCH_ROUTE)
 async def search(request: Request, runtime: CollectionDep) -> Response:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
     found = await runtime.search(*await _parse_search(request, runtime))
     answer = serialize_answer(found, runtime)
     return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
+
+
+SEARCH_ROUTE = body_route(SearchBody, 400, 404, **{"multipart/form-data": _form()})
+router.add_api_route(
+    "/search",
+    search,
+    methods=["POST"],
+    tags=["search"],
+    response_model=SearchAnswer,
+    route_class_override=DirectRoute,
+    **SEARCH_ROUTE,
+)
 
 
 @router.post("/search/batch", tags=["search"], **body_route(BatchSearchBody))

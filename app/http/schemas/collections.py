@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.http.schemas.request import RequestBody, example, optional
-from index.contracts import AUTO, Device, IndexPlan, Memory
+from index.contracts import AUTO, Device, IndexPlan, Memory, Stored
 
 
 class IndexBody(RequestBody):
@@ -19,6 +19,7 @@ class IndexBody(RequestBody):
         IndexPlan().recall
     )
     memory: Memory = Field("auto", description="all of it (resident), or codes with vectors in files")
+    stored: Stored = Field("float32", description="the numbers of vectors, as they are scored and in files")
 
 
 class CollectionBody(RequestBody):

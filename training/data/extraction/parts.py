@@ -13,6 +13,7 @@ from multifold.errors import MultifoldError
 from multifold.files.feature_shards import FeatureRow, FeatureShard
 from multifold.manifest import ManifestEntry
 from multifold.types import Features, Pixels
+from renderers.points import PointSample
 from renderers.sandbox import Sandbox
 
 BATCH = 64  # pictures that are encoded at once
@@ -52,16 +53,21 @@ class FeatureExtractor:
             if waiting:
                 rows.extend(row for row, _ in waiting)
                 features.append(self.encoder.pixels(np.stack([picture for _, picture in waiting])))
+                if self.encoder.reads_together:
+                    rows.extend(self._together(waiting, features))
                 waiting.clear()
 
         for entry in part.entries:
             try:
-                pictures = self._load_pictures(entry)
+                pictures, points = self._load(entry)
             except (MultifoldError, OSError) as error:
                 problems.append((entry.id, str(error)))
                 continue
             rows += [FeatureRow(entry.id, "caption", place, text) for place, text in enumerate(entry.texts)]
             features.append(self.encoder.texts(entry.texts).features)
+            if points is not None:
+                rows.append(FeatureRow(entry.id, "points", 0))
+                features.append(self.encoder.points([points.rows()]))
             waiting += pictures
             if len(waiting) >= BATCH:
                 encode_waiting()
@@ -72,13 +78,30 @@ class FeatureExtractor:
     def close(self) -> None:
         self.sandbox.close()
 
-    def _load_pictures(self, entry: ManifestEntry) -> list[tuple[FeatureRow, Pixels]]:
-        spec, image = self.encoder.bundle.views, self.encoder.bundle.image
+    def _together(
+        self, seen: Sequence[tuple[FeatureRow, Pixels]], features: list[Features]
+    ) -> list[FeatureRow]:
+        """The views together of the items that were seen; their features follow those of single views."""
+        rows, of_views = list[FeatureRow](), features[-1]
+        for name in dict.fromkeys(row.id for row, _ in seen if row.kind == "view"):
+            places = [place for place, (row, _) in enumerate(seen) if (row.id, row.kind) == (name, "view")]
+            joint = self.encoder.together(of_views[places], np.stack([seen[place][1] for place in places]))
+            features.append(joint[None])
+            rows.append(FeatureRow(name, "together", 0))
+        return rows
+
+    def _load(self, entry: ManifestEntry) -> tuple[list[tuple[FeatureRow, Pixels]], PointSample | None]:
+        """The pictures of an item, and the points of its mesh if the bundle reads points."""
+        spec, image, reads = self.encoder.bundle.views, self.encoder.bundle.image, self.encoder.bundle.points
         photos = [decode(path.read_bytes()) for path in entry.images]
         views: list[Image.Image] = []
+        points = None
         if entry.mesh is not None:
-            drawn = self.sandbox.render(entry.mesh, None, spec.rig, spec.size, spec.background, spec.up)
-            views = [Image.fromarray(view) for view in drawn]
+            style = spec.rig, spec.size, spec.background, spec.up
+            count, seed = (0, 0) if reads is None else (reads.points, reads.seed)
+            drawn = self.sandbox.draw(entry.mesh, None, *style, points=count, seed=seed)
+            views, points = [Image.fromarray(view) for view in drawn.views], drawn.points
         rows = [FeatureRow(entry.id, "photo", place) for place in range(len(photos))]
         rows += [FeatureRow(entry.id, "view", place) for place in range(len(views))]
-        return list(zip(rows, [pixels(picture, image) for picture in (*photos, *views)], strict=True))
+        squares = [pixels(picture, image) for picture in (*photos, *views)]
+        return list(zip(rows, squares, strict=True)), points

@@ -1,0 +1,1 @@
+"""Multifold beside the embedded libraries that others would pick, in one run."""

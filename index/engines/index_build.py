@@ -1,0 +1,126 @@
+"""Trains and fills an index, in little more memory than it takes in the end.
+
+Inverted lists double their room when they are full, which would be up to twice what they need in the end. So
+the cell of each row is found first, each list gets the room that it needs, and the rows are added after that.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Int64
+
+from index.contracts import ROWS_PER_CELL
+from index.engines import faiss_library
+from index.engines.exact_engine import RowView
+from index.engines.faiss_index import (
+    BuildStopped,
+    FaissIndex,
+    IndexStart,
+    align_centroids,
+    empty_index,
+    shared_cells_of,
+)
+from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
+from multifold.machine import release_memory
+
+PIECE = 2048  # rows added between two checks whether to stop
+TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
+
+
+def build_index(
+    type: str,  # noqa: A002 (what it is called here)
+    view: RowView,
+    reduction: L2Reduction,
+    *,
+    on_gpu: bool,
+    stopped: Callable[[], bool],
+) -> FaissIndex:
+    """Train and fill an index of this type."""
+    if type == faiss_library.CAGRA:
+        return FaissIndex(type, reduction, faiss_library.build_cagra(reduction.gallery(view.vectors)))
+    index = empty_index(type, reduction.width)
+    cells = faiss.try_extract_index_ivf(index)
+    learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
+    sample = np.sort(np.random.default_rng(0).permutation(len(view.ids))[:learned])
+    reduced = np.empty((len(sample), reduction.width), np.float32)
+    for some in _pieces(0, len(sample)):  # no second copy of it all
+        reduced[some] = reduction.gallery(view.take(sample[some]))
+    _train(index, reduced)
+    del reduced
+    release_memory()
+    shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
+    _fill(index, reduction, view, stopped)
+    index = faiss_library.to_gpu(index) if on_gpu else index
+    return FaissIndex(type, reduction, index, (), shared, 0.0 if shared is None else shared.radius(view))
+
+
+def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) -> FaissIndex | None:
+    """An index of these rows in cells that are known; None where the rows do not fit there."""
+    known = start.known
+    if known.cells is None or not known.reduction.fits(view.lengths):
+        return None
+    index = known.cells.index()
+    _fill(index, known.reduction, view, stopped, known.index if start.rows else None)
+    return replace(known, index=index, radius=known.cells.radius(view))
+
+
+def _train(index: Index, sample: ReducedVectors) -> None:
+    """Learn cells and codes from a sample, which is used up: what codes are learned from takes its place."""
+    if not (isinstance(index, faiss.IndexIVFScalarQuantizer) and index.by_residual):
+        index.train(sample)
+        return
+    index.train_q1(len(sample), faiss.swig_ptr(sample), False, index.metric_type)
+    for some in _pieces(0, len(sample)):
+        sample[some] -= index.quantizer.reconstruct_batch(_cells_of(index, sample[some]))
+    index.train_encoder(len(sample), faiss.swig_ptr(sample), None)
+    index.is_trained = True
+
+
+def _fill(
+    index: Index,
+    reduction: L2Reduction,
+    view: RowView,
+    stopped: Callable[[], bool],
+    known: Index | None = None,
+) -> None:
+    """Add the rows, of which the first are known to an index of the same cells."""
+    begun = 0 if known is None else int(known.ntotal)
+    lists = faiss.downcast_InvertedLists(index.invlists) if isinstance(index, faiss.IndexIVF) else None
+    plain = isinstance(lists, faiss.ArrayInvertedLists)
+
+    def pieces() -> Iterator[tuple[slice, ReducedVectors]]:
+        for some in _pieces(begun, len(view.ids)):
+            if stopped():
+                raise BuildStopped
+            yield some, reduction.gallery(view.take(some))
+
+    if plain:
+        cells = np.empty(len(view.ids), np.int32)
+        for some, rows in pieces():
+            cells[some] = _cells_of(index, rows)
+        _make_room(lists, np.bincount(cells[begun:], minlength=index.nlist), known)
+    if known is not None:
+        known.copy_subset_to(index, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, begun)
+    for some, rows in pieces():
+        if plain:
+            arrays = np.ascontiguousarray(rows), cells[some].astype(np.int64)  # a pointer keeps none alive
+            vectors, where = map(faiss.swig_ptr, arrays)
+            index.add_core(len(rows), vectors, None, where)
+        else:
+            index.add(rows)
+
+
+def _cells_of(index: Index, rows: ReducedVectors) -> Int64[np.ndarray, " b"]:
+    return np.ascontiguousarray(index.quantizer.search(rows, 1)[1][:, 0])
+
+
+def _make_room(lists: Index, more: Int64[np.ndarray, " c"], known: Index | None) -> None:
+    """Room for so many more rows in each list than it has in the known index."""
+    for cell, size in enumerate(more.tolist()):
+        lists.resize(cell, size + (0 if known is None else known.invlists.list_size(cell)))
+        lists.resize(cell, 0)
+
+
+def _pieces(start: int, end: int) -> Iterator[slice]:
+    return (slice(first, min(first + PIECE, end)) for first in range(start, end, PIECE))

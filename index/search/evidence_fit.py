@@ -12,7 +12,8 @@ Half of the items judge the weights that the other half gave: that is what the r
 collection rest on. A leg without which the held-out items are found as well is switched off.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -89,9 +90,9 @@ def fit_collection(
     reading: ReadScorer,
     encode: TextEncoder | None,
     most: int,
-    writes: bool,
+    alone: Callable[[], AbstractContextManager[None]] | None,
 ) -> EvidenceModel:
-    """Fit the model of a collection, on at most so many items, and store it."""
+    """Fit the model of a collection, on so many items, and store it `alone`, if it is not closed by then."""
     with store.moment() as now:
         items, version = read_known_items(now, most), last_change(now)
         judged = judged_questions(now, encode)
@@ -101,8 +102,8 @@ def fit_collection(
         text = model.of("text")
         text = replace(text, meaningless=_meaningless_gain(space, reading, encode, text))
         model = replace(model, sides={**model.sides, "text": text})
-    if writes:
-        with store.writing() as connection:
+    if alone is not None:
+        with alone(), store.writing() as connection:
             write_note(connection, NOTE, model.to_json())
     return model
 

@@ -1,18 +1,27 @@
 """What the fit of evidence is taught by, and that its confidence is as sure as it is right."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from index.collection import Collection
+from index.collection import Collection, CollectionError
+from index.search import evidence_fit
 from index.search.evidence import EvidenceTable
 from index.search.evidence_fit import JUDGED, fit_confidence
-from index.search.evidence_model import CONFIDENCE_PRIOR, LEGS, NAMES, SideModel, find_rivals, prior_weights
+from index.search.evidence_model import (
+    CONFIDENCE_PRIOR,
+    LEGS,
+    NAMES,
+    EvidenceModel,
+    SideModel,
+    find_rivals,
+    prior_weights,
+)
 from index.search.evidence_questions import questions, read_known_items
 from index.search.evidence_trials import Trial, TrialMaker
-from multifold.types import Features, Item
+from multifold.types import Features, Item, Side
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption
 
@@ -42,6 +51,29 @@ def test_a_name_that_all_items_have_teaches_nothing(
         assert "name" in {one.kind for one in asked}
         trials = TrialMaker(SPACE, collection.scoring).trials(asked)["text"]
     assert ("name" in {one.kind for one in trials}) == teaches
+
+
+def test_a_fit_that_ends_after_its_collection_was_closed_stores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    features = random.standard_normal((ITEMS, FEATURE)).astype(np.float32)
+    fit = evidence_fit.fit_evidence
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert([Item(f"{n}", (caption(0, one, f"chair {n}"),)) for n, one in enumerate(features)])
+
+        def close_and_fit(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
+            collection.close()
+            return fit(trials, items, version)
+
+        monkeypatch.setattr(evidence_fit, "fit_evidence", close_and_fit)
+        with pytest.raises(CollectionError, match="closed"):
+            collection.fit_evidence()
+    monkeypatch.undo()
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert collection.evidence() is None
+        collection.fit_evidence()
+        assert collection.evidence() is not None
 
 
 def trial(random: np.random.Generator) -> tuple[np.ndarray, Trial]:

@@ -359,10 +359,11 @@ CLEAR_CONFIDENCE = 0.5
 
 
 def matches_well(hits: Sequence[Hit]) -> bool:
-    """Whether anything stands out of what strangers look like."""
-    return any(
-        (hit.gain or 0.0) >= CLEAR_GAIN or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE for hit in hits[:1]
-    )
+    """Whether anything stands out of what strangers look like; nothing does where a phrase in quotes is missing."""
+    for hit in hits[:1]:
+        gain = hit.gain or 0.0
+        return gain >= CLEAR_GAIN or (gain > -math.inf and (hit.confidence or 0.0) >= CLEAR_CONFIDENCE)
+    return False
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from index.search.evidence_model import (
     Weights,
     find_rivals,
     standardise,
+    strangeness,
     weights_for_query,
 )
 from index.search.examples import ExampleScorer
@@ -116,6 +117,11 @@ class EvidenceTable:
     length: float = 0.0  # of the query
     heard: float = 1.0  # the largest share of its rarity that an edition has
 
+    @property
+    def strange(self) -> float:
+        """How strange the query is to these items."""
+        return strangeness(self.heard, int(self.strangers.sum()))
+
     def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
         weights = weights_for_query(weights, self.heard, int(self.strangers.sum()))
@@ -139,7 +145,7 @@ class EvidenceHit:
     evidence: float  # in nats
     confidence: float
     legs: Mapping[Leg, float]  # what each leg adds to the evidence
-    gain: float  # of all items together: how far their evidence goes beyond that of strangers
+    gain: float  # of all items together: how far their evidence goes beyond that of strangers; -inf: no phrase
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +175,10 @@ class RankedRing:
         its = (ratios, table.present, table.whole, evidence, learned, judged)
         return cls(table.editions[rows], *(one[rows] for one in its))
 
-    def rivals(self, items: int, length: float) -> Rivals:
+    def rivals(self, items: int, length: float, strange: float) -> Rivals:
         """What the items of this ring are compared with; examples are left out."""
         others = ~self.judged
-        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length)
+        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length, strange)
 
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
@@ -236,8 +242,9 @@ class EvidenceScorer:
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
         reach, items, least, rivals, heard = RING, self.engines.size(), 1.0, None, None
+        allowed = None
         if among is not None:
-            items = min(items, len(among))
+            items, allowed = min(items, len(among)), among.editions
         while len(ranked) < page.stop:
             new = self.candidates(query, reach, among, model.weights)
             if examples is not None:
@@ -249,9 +256,11 @@ class EvidenceScorer:
             table, rows = self.table(query, new, sizes)
             if heard is None:  # further rings change nothing that was said before
                 heard = table.heard if self._heard(model.weights).depend_on_words else 1.0
-            ring = RankedRing.of(replace(table, heard=heard), rows, model, examples)
-            rivals = rivals or ring.rivals(items, table.length)
-            gain = rivals.everything - float(np.log(max(items, 1)))
+            table = replace(table, heard=heard)
+            ring = RankedRing.of(table, rows, model, examples)
+            rivals = rivals or ring.rivals(items, table.length, table.strange)
+            lacks = query.text is not None and self.words is not None and self.words.lacks_phrase(query.text, allowed)
+            gain = -np.inf if lacks else rivals.everything - float(np.log(max(items, 1)))
             chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))

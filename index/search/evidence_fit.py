@@ -6,7 +6,8 @@ item among these candidates (a conditional logistic model, no weight below 0), d
 hold without any fit. A text that people asked with counts as several of those that the fit makes up.
 
 Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
-collection rest on. A leg without which the held-out items are found as well is switched off.
+collection rest on. A leg without which the held-out items are found as well is switched off. So are all but
+the best, where together they are better by no more than chance.
 """
 
 import time
@@ -45,6 +46,7 @@ from index.search.evidence_questions import (
     read_known_items,
     readable_name,
 )
+from index.search.logistic import fit_logistic
 from index.search.search import engine_query
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
@@ -62,14 +64,16 @@ NOTE = "evidence"  # of the store, with the model
 RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED = 5  # best candidates that a confidence is fitted on
-UNANSWERED = 0.5  # what questions without any text count for it, where they are all that hides one
+CURVE_SPREAD = 0.18  # how far a fit may carry what a fact adds to a confidence (std. dev.)
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
 QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
-RISING = np.arange(len(CONFIDENCE_PRIOR)) < 4  # facts of a confidence of which more never makes less sure
-TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the owner answers
+RISING = (
+    np.arange(np.size(CONFIDENCE_PRIOR)) % 7 < 4
+)  # facts of a confidence of which more never makes less sure
 SOUND = 0.002  # nats a query that a leg must be worth
+BEYOND = 1.28  # standard errors by which several must beat the best by itself: by chance one in ten does
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ class Trial:
 
 
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
+HeldOut: TypeAlias = tuple[EachEvidence, Sequence[Trial]]  # by weights that other items gave
 ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
 
 
@@ -225,7 +230,7 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
     if len(trials) < FEWEST_JUDGED or not all(halves):
         return SideModel(fit_weights(side, teaching(trials), heard), queries=len(trials), judgements=votes)
 
-    def held_out(legs: Sequence[Leg]) -> tuple[EachEvidence, list[Trial]]:
+    def held_out(legs: Sequence[Leg]) -> HeldOut:
         """The evidence for the candidates of every trial, by the weights that the other half gave."""
         evidence, asked = [], []
         for half, others in (halves, halves[::-1]):
@@ -235,16 +240,25 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
         return evidence, asked
 
     legs, off, whole = list(heard), dict[Leg, str](), held_out(heard)
-    quality: dict[Leg, LegQuality] = {}
-    for leg in heard:
-        alone, without = held_out([leg]), held_out([one for one in heard if one != leg])
-        loss = loss_of(*answerable(*without)) - loss_of(*answerable(*whole))
-        if len(heard) > 1 and loss < SOUND:
-            off[leg] = f"held-out items are found as well without it ({loss:+.3f} nats a query)"
-            legs.remove(leg)
-        quality[leg] = LegQuality(_recall(*alone, 1), _recall(*without, 1), off.get(leg))
-    if off:
-        whole = held_out(legs)
+    without = {leg: held_out([one for one in heard if one != leg]) for leg in heard}
+    alone = {leg: held_out([leg]) for leg in heard}
+    recalls = {leg: (_recall(*alone[leg], 1), _recall(*without[leg], 1)) for leg in heard}
+    while len(legs) > 1:  # one by one: of two that say the same, each is needless beside the other
+        gains = {leg: _gain(without[leg], whole)[0] for leg in legs}
+        weakest = min(legs, key=lambda leg: gains[leg])
+        if gains[weakest] >= SOUND:
+            break
+        off[weakest] = f"held-out items are found as well without it ({gains[weakest]:+.3f} nats a query)"
+        legs.remove(weakest)
+        whole = without[weakest]
+        without = {leg: held_out([one for one in legs if one != leg]) for leg in legs}
+    best = min(legs, key=lambda leg: loss_of(*alone[leg]))
+    gain, noise = _gain(alone[best], whole)
+    if len(legs) > 1 and gain < BEYOND * noise:
+        reason = f"held-out items are found as well by {best} alone ({gain:+.3f} ± {noise:.4f} nats a query)"
+        off |= dict.fromkeys([leg for leg in legs if leg != best], reason)
+        legs, whole = [best], alone[best]
+    quality = {leg: LegQuality(*recalls[leg], off.get(leg)) for leg in heard}
     weights = fit_weights(side, teaching(trials), legs)
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
     return SideModel(weights, fit_confidence(*whole), len(trials), recall, quality, votes)
@@ -322,11 +336,26 @@ def _stacked(
 
 def loss_of(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
     """Nats by which the right items fall short of certainty, a query."""
+    return float(np.average(_losses(evidence, trials), weights=np.maximum(_counts(trials), 1)))
+
+
+def _losses(evidence: EachEvidence, trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
     losses = [
         np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
         for values, t in zip(evidence, trials, strict=True)
     ]
-    return float(np.average(losses, weights=np.maximum(_counts(trials), 1)))  # what is stored has to be found
+    return np.array(losses)
+
+
+def _gain(less: HeldOut, more: HeldOut) -> tuple[float, float]:
+    """By how many nats a query the right items are likelier by more legs, and the standard error of it."""
+    (fewer, trials), (every, _) = answerable(*less), answerable(*more)
+    counts = np.maximum(_counts(trials), 1)  # what is stored has to be found
+    gains = _losses(fewer, trials) - _losses(every, trials)
+    gain = float(np.average(gains, weights=counts))
+    owners = np.unique([trial.owner for trial in trials], return_inverse=True)[1]
+    noise = np.linalg.norm(np.bincount(owners, counts * (gains - gain))) / counts.sum()
+    return gain, float(noise)
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
@@ -338,29 +367,22 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
-def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
-    """The logistic curve of the best candidates, right or not."""
-    facts, right, counts, bare = [], [], [], not _hides_captions(trials)
+def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[tuple[float, ...], ...]:
+    """The logistic curves of the best candidates, right or not: of the first, and of the others."""
+    facts, right, counts = [], [], list[float]()
     for of_trial, trial in zip(evidence, trials, strict=True):
         chosen = of_trial[trial.candidates]
-        rivals = find_rivals(chosen, trial.items, trial.table.length)
+        rivals = find_rivals(chosen, trial.items, trial.table.length, trial.table.strange)
         first = np.argsort(-chosen)[:JUDGED]
-        whole = trial.table.whole[trial.candidates]
-        facts.append(confidence_facts(chosen, whole, rivals)[first])
+        facts.append(confidence_facts(chosen, trial.table.whole[trial.candidates], rivals)[first])
         right.append(trial.right[trial.candidates][first])
-        counts += [trial.weight * (UNANSWERED if bare and trial.kind in TEXTLESS else 1.0)] * len(first)
-    table, labels, count = np.concatenate(facts), np.concatenate(right).astype(np.float64), np.array(counts)
-    prior = np.array(CONFIDENCE_PRIOR)
-    weights = prior
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-table @ weights))
-        slope = table.T @ (count * (chance - labels)) + weights - prior
-        bend = (table * (count * chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
-        free = ~RISING | (weights > 0) | (slope < 0)  # the others are solved for without those at their limit
-        step = np.zeros(len(prior))
-        step[free] = np.clip(np.linalg.solve(bend[np.ix_(free, free)], slope[free]), -1, 1)
-        moved = np.where(RISING, np.maximum(weights - step, 0), weights - step)
-        if np.abs(moved - weights).max() < 1e-5:
-            break
-        weights = moved
-    return tuple(weights.tolist())
+        counts += [trial.weight] * len(first)
+    curve = fit_logistic(
+        np.concatenate(facts),
+        np.concatenate(right),
+        np.array(counts),
+        np.ravel(CONFIDENCE_PRIOR),
+        CURVE_SPREAD,
+        RISING,
+    )
+    return tuple(map(tuple, curve.reshape(np.shape(CONFIDENCE_PRIOR)).tolist()))

@@ -142,6 +142,14 @@ class WordIndex:
         """Whether any item has any word of it, or what stands for one."""
         return len(self._ask(query).numbers) > 0
 
+    def lacks_phrase(self, query: str, allowed: Ids | None = None) -> bool:
+        """Whether a query has phrases that no item has, or none of these editions."""
+        question = self._ask(query)
+        if not question.parsed.phrases:
+            return False
+        having = (part.editions[question.allowed(at)] for at, part in enumerate(question.segments))
+        return not any(len(one) if allowed is None else np.isin(one, allowed).any() for one in having)
+
     def most(self, query: str) -> float:
         """The score of an item that has all words of a query, once in each text."""
         return self._ask(query).most

@@ -58,7 +58,7 @@ def test_confidence_is_as_sure_as_it_is_right_where_a_limit_holds() -> None:
     random = np.random.default_rng(0)
     pairs = [trial(random) for _ in range(TRIALS)]
     curve = fit_confidence([evidence for evidence, _ in pairs], [one for _, one in pairs])
-    assert len(curve) == len(CONFIDENCE_PRIOR)
+    assert np.shape(curve) == np.shape(CONFIDENCE_PRIOR)
     assert min(curve[:4]) == 0.0
     model, chances, right = SideModel(prior_weights("text"), curve), [], []
     for evidence, one in pairs:

@@ -1,7 +1,7 @@
 # make serve   the search page of your own folder: make serve FOLDER=~/models; without FOLDER, of a demo
 #              (HOST, PORT, DATA, BUNDLE can be set)
 # make test    the tests
-# make pull    an encoder that knows most things, from the model hub (NAME can be set)
+# make pull    an encoder that knows most things and a reader of other words, from the model hub (NAME, READER can be set)
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -15,6 +15,8 @@ endif
 # A collection belongs to its encoder.
 DEMO_DATA = $(or $(DATA),data/$(if $(filter bundles/furniture,$(BUNDLE)),demo,$(notdir $(BUNDLE:/=))))
 NAME ?= siglip2-b16-small
+# Empty for none.
+READER ?= potion-base-8M
 DEMO_ITEMS ?= 320
 # A seed whose shop has several red chairs, one of them on four black legs.
 DEMO_SEED ?= 44
@@ -71,6 +73,7 @@ demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
 pull: .venv/.serve
 	@$(PIP) --editable '.[cpu,serve,render,pull]' | $(call SHOW,50)
 	$(BIN)/multifold pull $(NAME) bundles/$(NAME)
+	$(if $(READER),$(BIN)/multifold pull $(READER) bundles/$(NAME))
 
 test: .venv/.test
 	@echo "compiling the renderer's kernels once, so that no test waits for it"

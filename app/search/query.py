@@ -5,6 +5,7 @@ All collections of one encoder share one QueryEncoder."""
 
 import asyncio
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -359,7 +360,7 @@ CLEAR_CONFIDENCE = 0.5
 
 
 def matches_well(hits: Sequence[Hit]) -> bool:
-    """Whether anything stands out of what strangers look like; nothing does where a phrase in quotes is missing."""
+    """Whether anything stands out of what strangers look like, and phrases in quotes are anywhere."""
     for hit in hits[:1]:
         gain = hit.gain or 0.0
         return gain >= CLEAR_GAIN or (gain > -math.inf and (hit.confidence or 0.0) >= CLEAR_CONFIDENCE)

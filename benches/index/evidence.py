@@ -2,14 +2,21 @@
 
     multifold bench evidence --data data/furniture --known 0 1 2 4
     multifold bench evidence --data data/furniture --known 4 --pictures
+    multifold bench evidence --data data/furniture --queries queries.jsonl
     multifold bench evidence --data data/furniture --times 100000 --scratch data/large
 
 The collection is not changed. Its items are written into a new one with so many of their captions (all with
 --known all); one caption that is not stored asks, and so do some words of it, some words of a stored one, and
 the name. Weights are fitted on what is stored. No item asks that they were fitted on, where others are there.
+
+Queries of your own are a file with a line {"text": "a sofa", "right": "couch|settee"} for each: `right` is a
+regular expression, looked for in the id and the captions of items. Queries for which nothing is right are
+left out.
 """
 
 import argparse
+import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,16 +28,17 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from benches.index.evidence_times import print_times
-from benches.index.evidence_worlds import AskingPart, WorldOptions, make_world
+from benches.index.evidence_worlds import AskingPart, EvidenceWorld, WorldOptions, make_world
 from benches.index.translations import LANGUAGES
 from benches.reporting import head, row
 from index.collection import Collection
 from index.commands.common import add_bundle
 from index.contracts import Ids
 from index.search.evidence import RING, EvidenceQuery, EvidenceTable, RankedRing
-from index.search.evidence_fit import Trial, TrialMaker, fit_evidence, fit_weights, loss_of, teaching
-from index.search.evidence_model import COLUMNS, LEGS, NAMES, SideModel, find_rivals
+from index.search.evidence_fit import fit_evidence, fit_weights, loss_of, teaching
+from index.search.evidence_model import COLUMNS, LEGS, NAMES, SideModel, find_rivals, prior_weights
 from index.search.evidence_questions import questions, read_known_items
+from index.search.evidence_trials import Trial, TrialMaker
 from index.search.search import engine_query
 from index.store.item_rows import read_summaries
 from multifold.bundle.canary import open_encoder
@@ -53,6 +61,7 @@ SHOWN = (
 )
 ALL = "all"
 BINS = 10  # of confidences
+QUERY_LINE = '{"text": "a sofa", "right": "couch|settee"}'
 PerQuery = Float64[np.ndarray, " q"]
 Places = Sequence[Sequence[int]]
 
@@ -73,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plain-names", action="store_true", help="all names alike, without payloads")
     parser.add_argument("--language", choices=LANGUAGES, help="of the stored captions, word by word")
     parser.add_argument("--stuffed", type=int, default=0, help="items with a hundred captions of others")
+    parser.add_argument("--queries", type=Path, help="JSONL of texts and what they should find")
     parser.add_argument("--times", type=int, metavar="N", help="measure times, with so many items like these")
     parser.add_argument("--scratch", type=Path, help="folder of those items, kept; default: thrown away")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8], help="at once, for the times")
@@ -87,6 +97,11 @@ def run(args: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="multifold-evidence-") as folder:
             print_times(encoder, items, args.times, args.scratch or Path(folder), args.clients, args.rounds)
         return 0
+    if args.queries is not None:
+        world = EvidenceWorld(items, {args.queries.stem: read_queries(args.queries, items)})
+        print(f"\n{len(items)} items\n\n{head(*SHOWN)}")
+        _print_worlds([_ask_world(encoder, world)])
+        return 0
     for known in args.known:
         options = WorldOptions(
             None if known == ALL else int(known),
@@ -98,8 +113,9 @@ def run(args: argparse.Namespace) -> int:
             args.seed,
         )
         print(f"\n{len(items)} items, {options}, {args.seeds} seeds\n\n{head(*SHOWN)}")
-        worlds = [replace(options, seed=seed) for seed in range(args.seed, args.seed + args.seeds)]
-        _print_worlds([_ask_world(encoder, items, world, args.items) for world in worlds])
+        seeds = [replace(options, seed=seed) for seed in range(args.seed, args.seed + args.seeds)]
+        worlds = [make_world(items, one, lambda texts: encoder.texts(texts).features) for one in seeds]
+        _print_worlds([_ask_world(encoder, world, args.items) for world in worlds])
     return 0
 
 
@@ -157,12 +173,24 @@ class AskedKind:
         )
 
 
-def _ask_world(
-    encoder: Encoder, items: Sequence[Item], options: WorldOptions, most: int
-) -> dict[str, AskedKind]:
-    """What each kind of query finds in one world."""
-    world = make_world(items, options, lambda texts: encoder.texts(texts).features)
-    if not world.asking:
+def read_queries(path: Path, items: Sequence[Item]) -> list[AskingPart]:
+    """The queries of a file for which any of these items is right."""
+    texts = {item.id: "\n".join([item.id, *(one.text or "" for one in item.observations)]) for item in items}
+    asked = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            stated = json.loads(line)
+            wanted, text = re.compile(stated["right"], re.IGNORECASE), str(stated["text"])
+        except (KeyError, TypeError, ValueError, re.error) as error:
+            raise MultifoldError(f"{path}, line {number}: {error!r}; wanted {QUERY_LINE}") from error
+        right = frozenset(name for name, known in texts.items() if wanted.search(known))
+        asked += [AskingPart(right, text)] if right else []
+    return asked
+
+
+def _ask_world(encoder: Encoder, world: EvidenceWorld, most: int | None = None) -> dict[str, AskedKind]:
+    """What each kind of query finds in one world: all of them, or at most so many, of items not fitted on."""
+    if not any(world.asking.values()):
         raise MultifoldError("nothing asks: the collection needs items with captions, names or pictures")
     kinds = {}
     with _collection_of(encoder, world.items) as collection:
@@ -173,11 +201,7 @@ def _ask_world(
         trials = TrialMaker(encoder, collection.scoring).trials(asked)
         fitted = fit_evidence(trials, len(known), collection.version)
         for kind, every in world.asking.items():
-            strange = [one for one in every if not one.right & names]
-            chosen = strange if len(strange) * 5 > len(every) else every
-            some = [
-                chosen[place] for place in np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(int)
-            ]
+            some = every if most is None else _held_out(every, names, most)
             side = some[0].side
             scored = _scored(encoder, collection, some)
             models = _models(side, trials[side], fitted.of(side), scored)
@@ -196,6 +220,13 @@ def _print_worlds(worlds: Sequence[Mapping[str, AskedKind]]) -> None:
     for kind, one in kinds.items():
         _print_kind(kind, one.asked, one.found)
     _print_confidence([(kind, one.sure) for kind, one in kinds.items()])
+
+
+def _held_out(every: Sequence[AskingPart], fitted_on: set[str], most: int) -> Sequence[AskingPart]:
+    """At most so many, evenly spread, for items that were not fitted on, where there are enough."""
+    strange = [one for one in every if not one.right & fitted_on]
+    chosen = strange if len(strange) * 5 > len(every) else every
+    return [chosen[place] for place in np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(int)]
 
 
 def _scored(encoder: Encoder, collection: Collection, asked: Sequence[AskingPart]) -> list[ScoredQuery]:
@@ -229,14 +260,14 @@ def _models(
     models = dict(alone)
     if len(heard) > 2 and trials:
         pair = min(combinations(heard, 2), key=lambda legs: _pair_loss(side, trials, legs))
-        models["best pair"] = SideModel(fit_weights(side, teaching(trials), pair))
-    unfitted = SideModel(fit_weights(side, [], LEGS))
+        models["best pair"] = SideModel(fit_weights(prior_weights(side), teaching(trials), pair))
+    unfitted = SideModel(fit_weights(prior_weights(side), [], LEGS))
     return models | {"all, not fitted": unfitted, "all, fitted": fitted}
 
 
 def _pair_loss(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> float:
-    weights = fit_weights(side, teaching(trials), legs)
-    return loss_of([trial.table.by_leg(weights).sum(axis=1) for trial in trials], trials)
+    weights = fit_weights(prior_weights(side), teaching(trials), legs)
+    return loss_of([trial.table.by_leg(SideModel(weights)).sum(axis=1) for trial in trials], trials)
 
 
 def _print_kind(kind: str, asked: Sequence[AskingPart], found: Mapping[str, Places]) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 import training.recipes
-from benches.learning import caption_runs
-from benches.learning.ablation import STUDIES, studies
+from benches.learning import timed_runs
+from benches.learning.ablation import STUDIES, TIMED, studies
 from benches.reporting import head, row
 from multifold.manifest import ManifestEntry
 from training import checkpoint, loop, prepare
@@ -32,9 +32,10 @@ Changes: TypeAlias = Mapping[str, Mapping[str, Any]]  # section of the recipe ->
 
 def run(args: argparse.Namespace) -> int:
     """Make the missing runs, then print a table of each study."""
-    if "captions" in args.study:
-        caption_runs.run(args)
-    args.study = [study for study in args.study if study != "captions"]
+    for study in TIMED:
+        if study in args.study:
+            timed_runs.run(study, args)
+    args.study = [study for study in args.study if study not in TIMED]
     args.seeds = args.seeds or [0, 1, 2]
     args.out.mkdir(parents=True, exist_ok=True)
     log = args.out / "results.jsonl"

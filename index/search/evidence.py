@@ -34,10 +34,10 @@ from index.search.evidence_model import (
     find_rivals,
     standardise,
     strangeness,
-    weights_for_query,
 )
 from index.search.examples import ExampleScorer
 from index.store.browse import sample_editions
+from index.texts.analysis import asks_phrase
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
@@ -122,9 +122,9 @@ class EvidenceTable:
         """How strange the query is to these items."""
         return strangeness(self.heard, int(self.strangers.sum()))
 
-    def by_leg(self, weights: Weights) -> Float64[np.ndarray, "n l"]:
+    def by_leg(self, model: SideModel) -> Float64[np.ndarray, "n l"]:
         """The log-likelihood ratio of each leg for each edition."""
-        weights = weights_for_query(weights, self.heard, int(self.strangers.sum()))
+        weights = model.weights_for(self.heard, int(self.strangers.sum()))
         raw = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
         others = np.flatnonzero(self.strangers)
         if len(others):  # the first of them may be what is meant, which is no stranger
@@ -145,7 +145,9 @@ class EvidenceHit:
     evidence: float  # in nats
     confidence: float
     legs: Mapping[Leg, float]  # what each leg adds to the evidence
-    gain: float  # of all items together: how far their evidence goes beyond that of strangers; -inf: no phrase
+    gain: (
+        float  # of all items together: how far their evidence goes beyond that of strangers; -inf: no phrase
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,7 @@ class RankedRing:
         cls, table: EvidenceTable, rows: Ids, model: SideModel, examples: ExampleScorer | None = None
     ) -> "RankedRing":
         """These rows of a table by their evidence; ties go to the smaller edition."""
-        ratios, learned = table.by_leg(model.weights), np.zeros(len(table.editions))
+        ratios, learned = table.by_leg(model), np.zeros(len(table.editions))
         judged = np.zeros(len(learned), np.bool_)
         if examples is not None:
             learned = examples.evidence(table.editions, table.strangers)
@@ -246,7 +248,7 @@ class EvidenceScorer:
         if among is not None:
             items, allowed = min(items, len(among)), among.editions
         while len(ranked) < page.stop:
-            new = self.candidates(query, reach, among, model.weights)
+            new = self.candidates(query, reach, among, model)
             if examples is not None:
                 new = np.union1d(new, examples.candidates(reach, among))
             if len(ranked):
@@ -255,12 +257,13 @@ class EvidenceScorer:
                 break
             table, rows = self.table(query, new, sizes)
             if heard is None:  # further rings change nothing that was said before
-                heard = table.heard if self._heard(model.weights).depend_on_words else 1.0
+                heard = table.heard if self._heard(model).depend_on_words else 1.0
             table = replace(table, heard=heard)
             ring = RankedRing.of(table, rows, model, examples)
             rivals = rivals or ring.rivals(items, table.length, table.strange)
-            lacks = query.text is not None and self.words is not None and self.words.lacks_phrase(query.text, allowed)
-            gain = -np.inf if lacks else rivals.everything - float(np.log(max(items, 1)))
+            gain = rivals.everything - float(np.log(max(items, 1)))
+            if query.text and asks_phrase(query.text) and self._is_silent(query.text, allowed):
+                gain = -np.inf
             chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
@@ -268,6 +271,10 @@ class EvidenceScorer:
             ranked, least = np.union1d(ranked, new), float(chances[-1])
             reach *= WIDER
         return hits
+
+    def _is_silent(self, text: str, allowed: Ids | None) -> bool:
+        """Whether the words of a query say nothing of any item: of none that may be found."""
+        return self.words is not None and not len(self.words.rank(text, 1, allowed)[0])
 
     def table(
         self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes
@@ -284,18 +291,18 @@ class EvidenceScorer:
         query: EvidenceQuery,
         reach: int,
         among: Candidates | None = None,
-        weights: Weights | None = None,
+        model: SideModel | None = None,
     ) -> Ids:
-        """The best editions of every leg, rising; with weights, of the legs that say anything."""
+        """The best editions of every leg, rising; with a model, of the legs that say anything."""
         allowed = None if among is None else among.editions
-        heard = self._heard(weights)
+        heard = self._heard(model)
         legs = heard.legs
         said: Ids = np.empty(0, np.int64)
         if self.words is not None and query.text is not None and heard.depend_on_words:
             said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
-            if weights is not None and heard.of_strange != legs:
+            if model is not None and heard.of_strange != legs:
                 share = float(self.words.weigh(query.text, said)[1].max(initial=0))
-                legs = self._heard_with(weights_for_query(weights, share, len(self.strangers)))
+                legs = self._heard_with(model.weights_for(share, len(self.strangers)))
         best = [
             self.engines.ranked(query.query, side, reach, query.pool, among, exact=query.exact)[0]
             for side in ASPECTS
@@ -307,12 +314,14 @@ class EvidenceScorer:
             best.append(self.reader.rank(query.text, reach, allowed)[0])
         return sort_unique(np.concatenate(best))
 
-    def _heard(self, weights: Weights | None) -> HeardLegs:
-        """All legs without weights."""
-        if weights is None:
+    def _heard(self, model: SideModel | None) -> HeardLegs:
+        """All legs without a model."""
+        if model is None:
             return HeardLegs(LEGS, LEGS)
-        strange = weights_for_query(weights, 0.0, len(self.strangers))
-        return HeardLegs(self._heard_with(weights), self._heard_with(strange))
+        usual, strange = (
+            self._heard_with(model.weights_for(heard, len(self.strangers))) for heard in (1.0, 0.0)
+        )
+        return HeardLegs(usual, strange)
 
     def _heard_with(self, weights: Weights) -> tuple[Leg, ...]:
         """The legs that weigh anything; all, if these might not reach every item."""

@@ -5,55 +5,54 @@ of the best strangers of every leg. The weights of all legs are fitted together 
 item among these candidates (a conditional logistic model, no weight below 0), drawn towards the weights that
 hold without any fit. A text that people asked with counts as several of those that the fit makes up.
 
+Queries whose words no item has get weights of their own: from words that only the hidden caption has, and
+from captions of items whose texts are all hidden.
+
 Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
 collection rest on. A leg without which the held-out items are found as well is switched off. So are all but
 the best, where together they are better by no more than chance.
 """
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from index.contracts import Ids, Space
-from index.search.evidence import EvidenceQuery, EvidenceScorer, EvidenceTable, LegScores, no_sizes
+from index.contracts import Space
 from index.search.evidence_model import (
     COLUMNS,
     CONFIDENCE_PRIOR,
+    LEAST_WORDLESS,
     LEGS,
     NAMES,
     PLACES,
     PRIOR_SPREAD,
+    WORDLESS,
+    Curves,
     EvidenceModel,
     LegQuality,
     SideModel,
     Weights,
     confidence_facts,
     find_rivals,
+    in_order,
     prior_weights,
 )
 from index.search.evidence_questions import (
-    Question,
     QuestionKind,
     TextEncoder,
-    fold_caption,
     judged_questions,
     questions,
     read_known_items,
-    readable_name,
 )
-from index.search.logistic import fit_logistic
-from index.search.search import engine_query
+from index.search.evidence_trials import ReadScorer, Trial, TrialMaker
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
-from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
-from multifold.scores import VectorScorer, similarities
-from multifold.types import SIDES, Leg, Side, Vector, pool_mean
+from multifold.logistic import fit_logistic
+from multifold.types import Leg, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -61,134 +60,20 @@ with needs_extra("serve"):
 FEWEST_TRIALS = 8  # of a side, for a fit
 FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
-RIVALS = 50  # of the best of each leg
-BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED = 5  # best candidates that a confidence is fitted on
 CURVE_SPREAD = 0.18  # how far a fit may carry what a fact adds to a confidence (std. dev.)
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
-JUDGED_WEIGHT = 3.0  # of a text that people judged items for
 QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
-RISING = (
-    np.arange(np.size(CONFIDENCE_PRIOR)) % 7 < 4
-)  # facts of a confidence of which more never makes less sure
+RISING = np.isin(
+    np.arange(np.size(CONFIDENCE_PRIOR)) % 7, (1, 2, 3)
+)  # facts of which more never makes less sure
+UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
 SOUND = 0.002  # nats a query that a leg must be worth
 BEYOND = 1.28  # standard errors by which several must beat the best by itself: by chance one in ten does
 
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """The candidates of one question, and which of them are right."""
-
-    owner: int  # its edition
-    table: EvidenceTable
-    candidates: Bool[np.ndarray, " n"]
-    right: Bool[np.ndarray, " n"]  # its owner, and what has the same caption or name
-    items: int  # of the collection
-    kind: QuestionKind = "caption"
-    votes: int = 0
-
-    @property
-    def tells(self) -> bool:
-        """Whether it teaches anything: something speaks for what is right, and most things are not."""
-        few = 2 * self.right.sum() <= self.candidates.sum()
-        return bool(few and np.abs(self.table.values[self.right]).any())
-
-    @property
-    def weight(self) -> float:
-        """How much it counts."""
-        return JUDGED_WEIGHT if self.kind == "judged" else 1.0
-
-
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
 HeldOut: TypeAlias = tuple[EachEvidence, Sequence[Trial]]  # by weights that other items gave
-ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
-
-
-class TrialMaker:
-    """Asks the questions of a collection's items, each among the best strangers of every leg."""
-
-    def __init__(self, space: Space, reading: ReadScorer) -> None:
-        self._space, self._reading = space, reading
-        self._texts: dict[
-            int, tuple[frozenset[str], str]
-        ] = {}  # captions and name of candidates, as compared
-
-    def trials(self, every: Sequence[Question]) -> dict[Side, list[Trial]]:
-        """The trials of all questions that tell anything, by the side that asks."""
-        trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
-        for question in every:
-            with self._reading() as (scorer, now):  # changes come in between
-                trial = self._ask(question, scorer, now)
-            time.sleep(BREATH)
-            if trial.tells:
-                trials[question.side].append(trial)
-        return trials
-
-    def _ask(self, question: Question, scorer: EvidenceScorer, now: Connection) -> Trial:
-        """The candidates of a question; its owner is scored by what is known of it."""
-        owner, judged = question.owner, np.array([*question.good, *question.bad], np.int64)
-        assert question.feature is not None
-        vector = self._space.vectors(question.feature[None])[0]
-        query = EvidenceQuery(engine_query(self._space, vector), question.side, question.text)
-        candidates = np.union1d(scorer.candidates(query, RIVALS), np.append(judged, owner))
-        editions = np.union1d(candidates, scorer.strangers)
-        scores = scorer.scores(query, editions, no_sizes(editions))
-        place = int(np.searchsorted(editions, owner))
-        self._hide(question, vector, scorer, scores, place)
-        strangers = np.isin(editions, scorer.strangers)
-        strangers[place] = False
-        right = np.zeros(len(editions), np.bool_)
-        right[place] = True
-        if question.kind == "judged":
-            right |= np.isin(editions, [*question.good])
-            strangers &= ~right
-        elif question.text is not None:
-            right |= self._equal(question, editions, now)
-        table, allowed = scores.table(strangers), np.isin(editions, candidates) | right
-        size = scorer.engines.size()
-        return Trial(owner, table, allowed, right, size, question.kind, question.votes)
-
-    def _hide(
-        self, question: Question, vector: Vector, scorer: EvidenceScorer, scores: LegScores, place: int
-    ) -> None:
-        """Score the owner by what is known of it, and nothing else."""
-        if question.kind == "no texts":
-            text_legs: tuple[Leg, ...] = ("text", "words", "reader")
-            for leg in text_legs:
-                scores.scores.pop(leg, None)
-            scores.coverage[:] = 0
-        if question.known is not None:
-            of_side = scores.scores[question.taken_from or question.side]
-            of_side[place] = np.nan
-            if question.taken_from == "shape":  # what is made of all views knows those that ask
-                scores.scores["together"][place] = np.nan
-            if question.known and isinstance(self._space, VectorScorer):
-                known = self._space.vectors(pool_mean(np.stack(question.known))[None])
-                of_side[place] = similarities(self._space, vector[None], known)[0, 0]
-        if question.texts is not None and question.text is not None:
-            if scorer.words is not None:
-                weighed = scorer.words.weigh_texts(question.text, [question.texts])
-                scores.scores["words"][place], scores.coverage[place] = weighed[0][0], weighed[1][0]
-            if scorer.reader is not None:
-                read = scorer.reader.scores_of(question.text, [question.texts])[0]
-                scores.scores["reader"][place] = read or np.float32(np.nan)
-
-    def _equal(self, question: Question, editions: Ids, now: Connection) -> Bool[np.ndarray, " n"]:
-        """Which items have the question's text too, as a caption or, if it is a name, as their name."""
-        wanted = fold_caption(question.text or "")
-        missing = [edition for edition in editions.tolist() if edition not in self._texts]
-        self._texts |= dict.fromkeys(missing, (frozenset[str](), ""))  # for those that have ended meanwhile
-        for one in texts_of(now, missing):
-            self._texts[one.edition] = (
-                frozenset(map(fold_caption, one.captions)),
-                fold_caption(readable_name(one)),
-            )
-        texts = [self._texts[edition] for edition in editions.tolist()]
-        equal = [
-            wanted == name if question.kind == "name" else wanted in captions for captions, name in texts
-        ]
-        return np.array(equal, np.bool_)
 
 
 def read_model(now: Connection) -> EvidenceModel | None:
@@ -219,22 +104,49 @@ def fit_collection(
 
 def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
     """The models of the sides of which there are trials enough."""
-    enough = {side: some for side, some in trials.items() if len(some) >= FEWEST_TRIALS}
-    return EvidenceModel({side: _fit_side(side, some) for side, some in enough.items()}, items, version)
+    sides = {}
+    for side, some in trials.items():
+        if len(_usual(some)) >= FEWEST_TRIALS:
+            sides[side] = _fit_side(prior_weights(side), some)
+    return EvidenceModel(sides, items, version)
 
 
-def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
+def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
+    return [trial for trial in trials if trial.kind != "other words"]
+
+
+def _fit_both(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> SideModel:
+    """The weights of these legs, and those of queries whose words no item has."""
+    weights = fit_weights(prior, teaching(_usual(trials)), legs)
+    return SideModel(weights, wordless=_fit_wordless(weights, _usual(trials), trials))
+
+
+def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial]) -> Weights:
+    """The weights of queries whose words no item has: near the usual ones where words say nothing anyway.
+
+    A reader that cannot read the texts of these items, by itself, knows no other words for them either.
+    """
+    prior = in_order(WORDLESS) if usual[PLACES["words"]].any() else usual
+    read = fit_weights(prior, teaching(trials), ["reader"])
+    prior = np.where(np.isin(NAMES, COLUMNS["reader"]), read, prior)
+    unheard = [trial for trial in every if trial.kind in UNHEARD_KINDS and not trial.has_words]
+    fitted = fit_weights(prior, unheard, [leg for leg in LEGS if prior[PLACES[leg]].any()])
+    return np.where(np.isin(NAMES, LEAST_WORDLESS), np.maximum(fitted, in_order(WORDLESS)), fitted)
+
+
+def _fit_side(prior: Weights, every: Sequence[Trial]) -> SideModel:
+    trials = _usual(every)
     heard = [leg for leg in LEGS if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
-    votes = sum(trial.votes for trial in trials)
+    counts = {"queries": len(trials), "judgements": sum(trial.votes for trial in trials)}
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
     if len(trials) < FEWEST_JUDGED or not all(halves):
-        return SideModel(fit_weights(side, teaching(trials), heard), queries=len(trials), judgements=votes)
+        return replace(_fit_both(prior, every, heard), **counts)
 
     def held_out(legs: Sequence[Leg]) -> HeldOut:
         """The evidence for the candidates of every trial, by the weights that the other half gave."""
         evidence, asked = [], []
         for half, others in (halves, halves[::-1]):
-            fitted = fit_weights(side, teaching(others), legs)
+            fitted = SideModel(fit_weights(prior, teaching(others), legs))
             evidence += [trial.table.by_leg(fitted).sum(axis=1) for trial in half]
             asked += half
         return evidence, asked
@@ -259,9 +171,22 @@ def _fit_side(side: Side, trials: Sequence[Trial]) -> SideModel:
         off |= dict.fromkeys([leg for leg in legs if leg != best], reason)
         legs, whole = [best], alone[best]
     quality = {leg: LegQuality(*recalls[leg], off.get(leg)) for leg in heard}
-    weights = fit_weights(side, teaching(trials), legs)
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    return SideModel(weights, fit_confidence(*whole), len(trials), recall, quality, votes)
+    confidence = _held_out_confidence(prior, every, legs)
+    return replace(
+        _fit_both(prior, every, legs), confidence=confidence, recall=recall, legs=quality, **counts
+    )
+
+
+def _held_out_confidence(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Curves:
+    """The confidence of each half of the items by all weights that the other half gave."""
+    evidence, asked = [], []
+    for half in (0, 1):
+        fitted = _fit_both(prior, [t for t in trials if t.owner % 2 != half], legs)
+        mine = [t for t in trials if t.owner % 2 == half]
+        evidence += [trial.table.by_leg(fitted).sum(axis=1) for trial in mine]
+        asked += mine
+    return fit_confidence(evidence, asked)
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -289,9 +214,8 @@ def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvi
     return [evidence[place] for place in places], [trials[place] for place in places]
 
 
-def fit_weights(side: Side, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
+def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
     """The weights under which the right items are likeliest, near those that hold without a fit."""
-    prior = prior_weights(side)
     heard = np.isin(NAMES, [name for leg in legs for name in COLUMNS[leg]])
     weights = np.where(heard, prior, 0.0)
     if not trials:
@@ -367,7 +291,7 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
-def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[tuple[float, ...], ...]:
+def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
     """The logistic curves of the best candidates, right or not: of the first, and of the others."""
     facts, right, counts = [], [], list[float]()
     for of_trial, trial in zip(evidence, trials, strict=True):
@@ -376,7 +300,10 @@ def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[tup
         first = np.argsort(-chosen)[:JUDGED]
         facts.append(confidence_facts(chosen, trial.table.whole[trial.candidates], rivals)[first])
         right.append(trial.right[trial.candidates][first])
-        counts += [trial.weight] * len(first)
+        strange = (
+            trial.table.strange if trial.kind == "other words" else 1.0
+        )  # what has its words is asked usually
+        counts += [trial.weight * strange] * len(first)
     curve = fit_logistic(
         np.concatenate(facts),
         np.concatenate(right),

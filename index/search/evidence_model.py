@@ -16,19 +16,20 @@ from multifold.types import ASPECTS, Leg, Side
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Values: TypeAlias = Float32[np.ndarray, " n"]
+Curves: TypeAlias = tuple[tuple[float, ...], ...]  # what each fact adds, by kind of hit
 AnyScores: TypeAlias = Float32[np.ndarray, "..."]
 LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
 # What each fact adds to the log odds of a hit before anything is fitted. The first hit has rows of its own,
 # and so have pictures that ask, and queries whose words no item has: nothing but pictures answers these.
-CONFIDENCE_PRIOR = (
-    (0.00, 0.35, 0.20, 0.19, -0.30, -0.14, -0.42),  # the first
-    (0.00, 1.07, 0.90, 0.50, -0.30, 0.26, 0.14),  # of a strange query
-    (0.00, 0.83, 1.75, 0.50, -0.30, 0.00, 0.82),  # of a picture
-    (0.07, 0.66, 0.00, 0.11, -0.17, -0.11, -0.57),  # another
-    (0.00, 0.99, 0.40, 0.50, -0.30, -0.02, 0.47),  # of a strange query
-    (0.00, 0.50, 1.84, 0.50, -0.30, 0.00, -0.39),  # of a picture
+CONFIDENCE_PRIOR: Curves = (
+    (-0.26, 0.63, 0.11, 0.05, -0.20, -0.15, 0.45),  # the first
+    (-0.30, 1.20, 1.04, 0.50, -0.30, 0.27, 0.71),  # of a strange query
+    (-0.05, 0.94, 1.63, 0.50, -0.30, 0.00, 1.05),  # of a picture
+    (0.02, 0.74, 0.00, 0.29, -0.27, 0.02, -0.47),  # another
+    (-0.10, 0.94, 0.43, 0.50, -0.30, 0.23, 0.30),  # of a strange query
+    (-0.11, 1.03, 0.93, 0.50, -0.30, 0.00, 0.03),  # of a picture
 )
-GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
+GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
@@ -46,7 +47,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 5  # another number fits every stored model again
+RULES = 7  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already.
@@ -61,12 +62,16 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
 }  # fmt: skip
 PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
-# Nothing is learned of queries whose words no item has much of, such as those in another language than the
-# captions. Pictures have at least these weights for them, and words a tenth of theirs.
-STRANGE = {"image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2}
+# Weights for queries of whose words no item has much: they are in another language than the captions, or
+# have other words for the same things. A reader knows such words. A fit on names and captions hardly tells:
+# what asks in it mostly has the words of its item. So pictures keep at least what they have here.
+WORDLESS: Mapping[str, float] = {
+    "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
+    "points": 0.1, "points long": 0.2,
+    "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 1.6,
+}  # fmt: skip
+LEAST_WORDLESS = ("image", "image long", "shape", "shape long")
 UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
-LEAST = np.array([STRANGE.get(name, 0.0) for name in NAMES])
-LOST = np.where(np.isin(NAMES, COLUMNS["words"]), 0.9, 0.0)  # the share of a weight
 
 
 @dataclass(frozen=True)
@@ -93,12 +98,12 @@ def find_rivals(evidence: Evidence, items: int, length: float, strange: float = 
 def confidence_facts(
     evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
 ) -> Float64[np.ndarray, "n 42"]:
-    """What a confidence rests on: how far the evidence goes beyond the number of items, its odds against the
-    evidence of all others, by how much it leads or trails, whether all words of the query are in the item, in
-    how many items, the length of the query, and a constant. All are 0 but those of the row that holds.
+    """What a confidence rests on: how far all evidence goes beyond the number of items, the odds of an item
+    against all others, by how much it leads or trails, whether all words of the query are in it, in how many
+    items, the length of the query, and a constant. All are 0 but those of the row that holds.
     """
-    gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
-    likely = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], -TINY)
+    gain = np.full(len(evidence), min(rivals.everything - np.log(max(rivals.items, 1)), GAIN_LIMIT))
+    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
     odds = np.clip(likely - np.log(-np.expm1(likely)), -ODDS_LIMIT, ODDS_LIMIT)
     first = evidence >= rivals.best
     lead = np.where(first, rivals.best - rivals.second, evidence - rivals.best)
@@ -121,16 +126,32 @@ class LegQuality:
     off: str | None = None
 
 
+def in_order(weights: Mapping[str, float]) -> Weights:
+    """Weights by their names as an array; 0 where none is stated."""
+    return np.array([weights.get(name, 0.0) for name in NAMES])
+
+
+def prior_weights(side: Side) -> Weights:
+    """The weights of a side before anything is fitted."""
+    return in_order(PRIOR[side])
+
+
 @dataclass(frozen=True)
 class SideModel:
     """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
 
     weights: Weights
-    confidence: tuple[tuple[float, ...], ...] = CONFIDENCE_PRIOR  # of the facts that it rests on
+    confidence: Curves = CONFIDENCE_PRIOR  # of the facts that it rests on
     queries: int = 0  # that it was fitted on
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
+    wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
+
+    def weights_for(self, heard: float, strangers: int) -> Weights:
+        """Those of a query of whose rarity an item has this share, at most, among so many strangers."""
+        strange = strangeness(heard, strangers)
+        return (1 - strange) * self.weights + strange * self.wordless
 
     def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
         """The confidence of each item."""
@@ -139,21 +160,10 @@ class SideModel:
         return chances
 
 
-def prior_weights(side: Side) -> Weights:
-    """The weights of a side before anything is fitted."""
-    return np.array([PRIOR[side].get(name, 0.0) for name in NAMES])
-
-
 def strangeness(heard: float, strangers: int) -> float:
-    """How strange a query is, from 0 to 1, of which an item has this share of the rarity at most."""
+    """How strange a query is, from 0 to 1, of whose rarity an item has this share at most."""
     strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
     return strange * min(1.0, strangers / ENOUGH_STRANGERS)
-
-
-def weights_for_query(weights: Weights, heard: float, strangers: int) -> Weights:
-    """Those of a query of which an item has this share of the rarity, at most, among so many strangers."""
-    strange = strangeness(heard, strangers)
-    return np.maximum(weights * (1 - strange * LOST), strange * LEAST)
 
 
 @dataclass(frozen=True)
@@ -171,7 +181,7 @@ class EvidenceModel:
     def to_json(self) -> str:
         """The model as it is stored."""
         sides = {
-            side: asdict(one) | {"weights": dict(zip(NAMES, one.weights.tolist(), strict=True))}
+            side: asdict(one) | {"weights": _by_name(one.weights), "wordless": _by_name(one.wordless)}
             for side, one in self.sides.items()
         }
         return json.dumps({"rules": RULES, "items": self.items, "version": self.version, "sides": sides})
@@ -184,12 +194,13 @@ class EvidenceModel:
             return None
         sides = {
             side: SideModel(
-                np.array([one["weights"].get(name, 0.0) for name in NAMES]),  # older ones know fewer legs
+                in_order(one["weights"]),  # older ones know fewer legs
                 tuple(map(tuple, one["confidence"])),
                 one["queries"],
                 one["recall"],
                 {leg: LegQuality(**quality) for leg, quality in one["legs"].items()},
                 one["judgements"],
+                in_order(one["wordless"]),
             )
             for side, one in fields["sides"].items()
         }
@@ -197,6 +208,10 @@ class EvidenceModel:
 
 
 UNFITTED = EvidenceModel()
+
+
+def _by_name(weights: Weights) -> dict[str, float]:
+    return dict(zip(NAMES, weights.tolist(), strict=True))
 
 
 def standardise(scores: Values, strangers: Bool[np.ndarray, " n"]) -> Values:

@@ -28,7 +28,7 @@ MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
 
 QuestionKind = Literal[
-    "caption", "no texts", "some words", "strange words", "quote", "name", "picture", "judged"
+    "caption", "no texts", "some words", "strange words", "other words", "quote", "name", "picture", "judged"
 ]
 TextEncoder = Callable[[Sequence[str]], Features]
 
@@ -156,6 +156,8 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
         hidden, stored = random.integers(len(captions), size=2).tolist()
         kind: QuestionKind = "some words" if len(captions) > 1 else "strange words"  # of no text of its owner
         yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], common, random))
+        if others := _words_of_no_other(one.texts, hidden):
+            yield _hiding(one, hidden, None, "other words", others)
         yield Question(one.edition, "text", None, "quote", cut_words(captions[stored], common, random))
     name = readable_name(one.texts)
     if name:
@@ -169,6 +171,14 @@ def cut_words(text: str, common: set[str], random: np.random.Generator) -> str:
     places = telling if len(telling) >= PIECE else list(range(len(words)))
     chosen = sorted(random.permutation(len(places))[:PIECE].tolist())
     return " ".join(words[places[place]] for place in chosen)
+
+
+def _words_of_no_other(texts: ItemTexts, hidden: int) -> str:
+    """The words of a caption that no other text of the item has; nothing if it has no other caption."""
+    captions = [*texts.captions[:hidden], *texts.captions[hidden + 1 :]]
+    known = {word for text in (*captions, texts.name, *texts.values) for word in fold_caption(text).split()}
+    words = [word for word in texts.captions[hidden].split() if word.casefold() not in known]
+    return " ".join(words) if captions else ""
 
 
 def readable_name(texts: ItemTexts) -> str:

@@ -71,7 +71,7 @@ def rerank(
     )
     strangers = np.isin(np.arange(len(scores.editions)), np.flatnonzero(np.isin(editions, scorer.strangers)))
     table = scores.table(comparable(scores, strangers, rows))
-    ratios = table.by_leg(model.weights)[rows]
+    ratios = table.by_leg(model)[rows]
     evidence = ratios.sum(axis=1)
     rivals = find_rivals(evidence, len(rows), table.length, table.strange)
     chances = model.chances(evidence, table.whole[rows], rivals)

@@ -8,7 +8,7 @@ and all of it. Letters are folded: case, width, ligatures and accents make no di
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, islice, pairwise
@@ -177,6 +177,11 @@ ALTERNATIVE = 0.6  # what such words count
 _QUOTED = re.compile(r"[\"“”„«»]([^\"“”„«»]+)[\"“”„«»]")
 
 
+def asks_phrase(query: str) -> bool:
+    """Whether a query has words in quotes."""
+    return _QUOTED.search(query) is not None
+
+
 @dataclass(frozen=True)
 class QueryTerm:
     """A term that is looked for: its number, the chunk of the question it is of, and what it counts."""
@@ -185,6 +190,7 @@ class QueryTerm:
     chunk: str
     word: int  # of the question, by its place: several terms may stand for one
     weight: float = 1.0
+    heard: bool = True  # whether an item that has it has the word
 
 
 @dataclass(frozen=True)
@@ -196,13 +202,26 @@ class ParsedQuery:
     phrases: tuple[tuple[int, ...], ...] = ()
 
 
+def no_dictionary(_: str) -> bool:
+    """Any word may be a misspelling."""
+    return False
+
+
 class QueryParser:
-    """Understands questions in the words of one index; `living` tells how many items have a term."""
+    """Understands questions in the words of one index.
+
+    `living` tells how many items have a term, and `is_word` which words are known to be no misspellings.
+    """
 
     def __init__(
-        self, analyzer: Analyzer, vocabulary: Vocabulary, living: Callable[[Sequence[int]], Sequence[int]]
+        self,
+        analyzer: Analyzer,
+        vocabulary: Vocabulary,
+        living: Callable[[Sequence[int]], Sequence[int]],
+        is_word: Callable[[str], bool] = no_dictionary,
     ) -> None:
         self._analyzer, self._vocabulary, self._living = analyzer, vocabulary, living
+        self._is_word = is_word
 
     def parse(self, query: str) -> ParsedQuery:
         """What is looked for. Stop words count only where there is nothing else."""
@@ -214,14 +233,19 @@ class QueryParser:
         words = [word for word in chunk_of if word not in self._analyzer.stop_words] or list(chunk_of)
         words = words[:MAX_QUERY_WORDS]
         known = self._known(words)
+        both = self._known([a + b for a, b in pairwise(words) if a not in known or b not in known])
         terms = []
         for place, word in enumerate(words):
+            joined = [
+                both[one]
+                for one in map("".join, pairwise(words[max(place - 1, 0) : place + 2]))
+                if one in both
+            ]
             if word in known:
                 terms.append(QueryTerm(known[word], chunk_of[word], place))
-                continue
-            beside = [*words[max(place - 1, 0) : place], word, *words[place + 1 : place + 2]]
-            near = self._instead(word, map("".join, pairwise(beside)), alone=not known) or [NO_TERM]
-            terms += [QueryTerm(number, chunk_of[word], place, ALTERNATIVE) for number in near]
+            elif not joined:
+                terms += self._instead(word, chunk_of[word], place, alone=not known)
+            terms += [QueryTerm(number, chunk_of[word], place, ALTERNATIVE) for number in joined]
         wholes = {word: chunk.text for chunk in every for word in chunk.wholes}
         found = self._known(list(wholes)).items()
         terms += [
@@ -231,7 +255,9 @@ class QueryParser:
             tuple(self._number(word) for chunk in chunks(text) for word in chunk.pieces)
             for text in _QUOTED.findall(query)
         ]
-        return ParsedQuery(tuple(_once(terms))[:MAX_QUERY_WORDS], len(words), tuple(filter(None, phrases)))
+        return ParsedQuery(
+            tuple(_once(terms, {*both.values()}))[:MAX_QUERY_WORDS], len(words), tuple(filter(None, phrases))
+        )
 
     def _number(self, word: str) -> int:
         return self._vocabulary.get(self._analyzer.term(word))
@@ -242,23 +268,33 @@ class QueryParser:
         counts = self._living(numbers)
         return {word: number for word, number, count in zip(words, numbers, counts, strict=True) if count}
 
-    def _instead(self, word: str, joined: Iterable[str], *, alone: bool) -> list[int]:
-        """Terms for a word that no item has: it and its neighbour as one, it as two, what it begins, typos.
+    def _instead(self, word: str, chunk: str, place: int, *, alone: bool) -> list[QueryTerm]:
+        """The terms for a word that no item has: its two halves, or guesses, which a correct word is not."""
+        correct = self._is_word(word)
+        near = [] if correct else self._halves(word)
+        heard = bool(near) or not correct
+        near = near or self._guesses(word, alone=alone) or [NO_TERM]
+        return [QueryTerm(number, chunk, place, ALTERNATIVE, heard) for number in near]
 
-        Where other words of the question are found, a guess has to be a better one.
-        """
-        if near := list(self._known(list(joined)).values()):
-            return near
+    def _halves(self, word: str) -> list[int]:
+        """The terms of two words that are written as one."""
         for at in range(LEAST_HALF, len(word) - LEAST_HALF + 1):
             halves = self._known([word[:at], word[at:]])
             if len(halves) == 2:
                 return list(halves.values())
+        return []
+
+    def _guesses(self, word: str, *, alone: bool) -> list[int]:
+        """Terms that a word begins, or that it may be a misspelling of.
+
+        Where other words of the question are found, a guess has to be a better one.
+        """
         if word.isdigit() or len(word) < LEAST_PREFIX + (not alone):
             return []
         longer = islice(self._vocabulary.beginning_with(word), MAX_LOOKED_AT)
         if near := self._commonest(number for _, number in longer):
             return near
-        if not word.isalpha() or len(word) < LEAST_TYPO + (not alone):
+        if not word.isalpha() or len(word) < LEAST_TYPO + (not alone) or self._is_word(word):
             return []
         typos = chain(*map(self._vocabulary.one_typo_from, dict.fromkeys((word, self._analyzer.term(word)))))
         return self._commonest(number for _, number in typos)
@@ -272,11 +308,11 @@ class QueryParser:
         ]
 
 
-def _once(terms: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
-    """Each term as it came first; each word that nothing has."""
+def _once(terms: Iterable[QueryTerm], joined: Set[int]) -> Iterator[QueryTerm]:
+    """Each term as it came first, but what two words are together for both; and words that nothing has."""
     met: set[int] = set()
     for term in terms:
-        if term.number not in met:
+        if term.number not in met or term.number in joined:
             yield term
         if term.number != NO_TERM:
             met.add(term.number)

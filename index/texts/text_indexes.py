@@ -157,8 +157,9 @@ class TextIndexes:
         self.settle()
 
     def _empty(self, languages: tuple[str, ...] | None = None) -> TextIndexSet:
-        reader = None if self._reader is None else ReaderIndex(self._reader)
-        return TextIndexSet(WordIndex(languages), reader)
+        if self._reader is None:
+            return TextIndexSet(WordIndex(languages))
+        return TextIndexSet(WordIndex(languages, self._reader.knows_word), ReaderIndex(self._reader))
 
     def _catch_up(self) -> None:
         with self._store.moment() as now:

@@ -5,7 +5,7 @@ their stems (see analysis.py). Changes go to small segments, which are merged as
 the segments of one moment and wait for nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,15 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64, UInt64
 
 from index.contracts import Ids
-from index.texts.analysis import Analyzer, ParsedQuery, QueryParser, chunks, spoken_languages, voting_words
+from index.texts.analysis import (
+    Analyzer,
+    ParsedQuery,
+    QueryParser,
+    chunks,
+    no_dictionary,
+    spoken_languages,
+    voting_words,
+)
 from index.texts.contracts import ItemTexts, Scores, TextIndexError
 from index.texts.saved_words import read_index, write_index
 from index.texts.word_arrays import (
@@ -48,8 +56,8 @@ class WordQuestion:
     numbers: Int32[np.ndarray, " q"]  # of the terms that are there
     chunks: tuple[str, ...]  # of each of these
     words: Int32[np.ndarray, " q"]  # of the question, by place, that these stand for
-    weights: Float64[np.ndarray, " q"]
     rarities: Float64[np.ndarray, " q"]  # times the weights
+    heard: Float64[np.ndarray, " q"]  # the rarity of the word that a term stands for; 0 for a mere guess
     most: float  # what all words score together
     whole: float  # the rarity of all words, without what several are together
     norms: Float64[np.ndarray, "6 f"]
@@ -69,8 +77,11 @@ class WordQuestion:
 class WordIndex:
     """Items by their words."""
 
-    def __init__(self, languages: tuple[str, ...] | None = None) -> None:
-        """Words are known by their stems in these languages."""
+    def __init__(
+        self, languages: tuple[str, ...] | None = None, is_word: Callable[[str], bool] = no_dictionary
+    ) -> None:
+        """Words are known by their stems in these languages; `is_word` tells which are no misspellings."""
+        self._is_word = is_word
         self._analyzer = Analyzer() if languages is None else Analyzer(languages)
         self._vocabulary = Vocabulary()
         self._segments: tuple[WordSegment, ...] = ()
@@ -141,14 +152,6 @@ class WordIndex:
     def knows(self, query: str) -> bool:
         """Whether any item has any word of it, or what stands for one."""
         return len(self._ask(query).numbers) > 0
-
-    def lacks_phrase(self, query: str, allowed: Ids | None = None) -> bool:
-        """Whether a query has phrases that no item has, or none of these editions."""
-        question = self._ask(query)
-        if not question.parsed.phrases:
-            return False
-        having = (part.editions[question.allowed(at)] for at, part in enumerate(question.segments))
-        return not any(len(one) if allowed is None else np.isin(one, allowed).any() for one in having)
 
     def most(self, query: str) -> float:
         """The score of an item that has all words of a query, once in each text."""
@@ -265,7 +268,12 @@ class WordIndex:
         return question
 
     def _question(self, query: str, segments: tuple[WordSegment, ...]) -> WordQuestion:
-        parser = QueryParser(self._analyzer, self._vocabulary, lambda some: _living(segments, some).tolist())
+        parser = QueryParser(
+            self._analyzer,
+            self._vocabulary,
+            lambda some: _living(segments, some).tolist(),
+            self._is_word,
+        )
         parsed = parser.parse(query)
         items = sum(part.count() for part in segments)
         having = _living(segments, [term.number for term in parsed.terms])
@@ -282,8 +290,8 @@ class WordIndex:
             np.array([term.number for term, _ in there], np.int32),
             tuple(term.chunk for term, _ in there),
             np.array([term.word for term, _ in there], np.int32),
-            np.array([term.weight for term, _ in there], np.float64),
             np.array([term.weight * rarity for term, rarity in there], np.float64),
+            np.array([by_word[term.word] if term.heard else 0.0 for term, _ in there], np.float64),
             sum(by_word.values(), 0.0),
             sum((rarity for word, rarity in by_word.items() if word < parsed.words), 0.0),
             _norms(segments),
@@ -300,7 +308,7 @@ class WordIndex:
         total = np.zeros(len(editions))
         if masks.any():
             places = np.arange(len(question.numbers), dtype=np.uint64)
-            shares = ((masks[:, None] >> places) & np.uint64(1)) * (question.rarities / question.weights)
+            shares = ((masks[:, None] >> places) & np.uint64(1)) * question.heard
             words, order = np.unique(question.words, return_index=True)  # those of a word stand together
             best = np.maximum.reduceat(shares, order, axis=1)
             total = best[:, words < question.parsed.words].sum(axis=1)

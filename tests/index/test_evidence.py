@@ -25,7 +25,9 @@ from index.search.evidence_model import (
 from index.search.search import SearchRequest
 from index.store.filters import parse_filter
 from index.texts.words import WordIndex
+from multifold.bundle.text_reader import open_text_reader
 from multifold.types import Hit, Item, LexicalQuery, Query, Vector
+from tests import reading
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, view
 
@@ -114,7 +116,7 @@ def test_strangers_gain_nothing() -> None:
     present[:60, LEGS.index("shape")] = True
     everybody = np.ones(64, np.bool_)
     table = EvidenceTable(np.arange(64), values, present, everybody, ~everybody)
-    ratios = table.by_leg(np.where(np.array(NAMES) == "shape", 0.5, 0.0))[:, LEGS.index("shape")]
+    ratios = table.by_leg(SideModel(np.where(np.array(NAMES) == "shape", 0.5, 0.0)))[:, LEGS.index("shape")]
     raw = values[:, PLACES["shape"].start] * 0.5
     nothing = ratios[0] - raw[0]  # of who scores nothing, who stands for the first of them
     others = np.delete(ratios[:60], raw[:60].argmax())
@@ -130,7 +132,7 @@ def test_what_is_meant_is_no_stranger(among: bool) -> None:
     present, strangers = np.ones((10, len(LEGS)), np.bool_), np.ones(10, np.bool_)
     strangers[3] = among
     table = EvidenceTable(np.arange(10), values, present, strangers, values[:, 0] > 0)
-    ratios = table.by_leg(prior_weights("text"))[:, LEGS.index("words")]
+    ratios = table.by_leg(SideModel(prior_weights("text")))[:, LEGS.index("words")]
     assert ratios[3] == pytest.approx(6.0)
     assert np.delete(ratios, 3) == pytest.approx(0.0)
 
@@ -143,7 +145,7 @@ def test_queries_whose_words_nothing_has_are_not_judged_by_the_fit() -> None:
     weights, nothing = np.where(np.array(NAMES) == "words", 0.5, 0.0), values[:, 0] > 0
     for heard, ranked in ((1.0, False), (0.3, False), (0.1, True), (0.0, True)):
         table = EvidenceTable(np.arange(100), values, present, strangers, nothing, 1.0, heard)
-        evidence = table.by_leg(weights).sum(axis=1)
+        evidence = table.by_leg(SideModel(weights)).sum(axis=1)
         assert (evidence.argmax() == 99 and np.ptp(evidence) > 1) == ranked
 
 
@@ -203,8 +205,25 @@ def test_words_are_not_ranked_where_no_leg_depends_on_them(
     monkeypatch.setattr(WordIndex, "rank", noted)
     for column, asks in (("shape", False), ("words", True)):
         weights = np.isin(NAMES, ["shape", column]).astype(np.float64)
-        find(collection, direction(items[7]), "a red desk", EvidenceModel({"text": SideModel(weights)}))
+        model = EvidenceModel({"text": SideModel(weights, wordless=weights)})
+        find(collection, direction(items[7]), "a red desk", model)
         assert bool(ranked) == asks
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_reader_finds_what_the_items_say_in_other_words(
+    tmp_path: Path, database: str | None, fitted: bool
+) -> None:
+    """Where no item has a word of the query, and pictures and the captions' vectors know nothing of it."""
+    reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))
+    with Collection.open(tmp_path / "things", SPACE, database=database, reader=reader) as collection:
+        items = things(views=50.0)
+        collection.upsert(items)
+        model = collection.fit_evidence() if fitted else UNFITTED
+        strange = SPACE.vectors(np.random.default_rng(9).standard_normal((1, FEATURE)).astype(np.float32))[0]
+        hits = find(collection, strange, "crimson", model)
+        assert hits[0].payload["colour"] == "red"
+        assert hits[0].evidence[0].leg == "reader"
 
 
 def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collection) -> None:
@@ -216,6 +235,25 @@ def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collec
     scores = {hit.id: hit.score for hit in find(collection, vector, "a red desk", limit=100)}
     assert {hit.id for hit in some} == {item.id for item in items if item.payload["colour"] == "red"}
     assert [hit.score for hit in some] == pytest.approx([scores[hit.id] for hit in some], abs=1e-4)
+
+
+def test_a_phrase_that_nothing_has_gains_nothing(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    vector = direction(items[7])
+    for text, colour, there in (
+        ("desk in red", None, True),
+        ('"desk in red"', None, True),
+        ('"red in desk"', None, False),  # all words are there, but no caption has them so
+        ('"desk in red" "a red sofa"', None, False),  # each is there, but nothing has both
+        ('"desk in red"', "red", True),
+        ('"desk in red"', "blue", False),  # among what a filter leaves
+    ):
+        query = Query(vector, "item", 3, words=LexicalQuery(text))
+        where = None if colour is None else parse_filter({"colour": colour})
+        hit = collection.search_many([SearchRequest(query, where)])[0][0]
+        assert hit.gain is not None
+        assert np.isfinite(hit.gain) == there, text
 
 
 def test_the_best_observation_of_items_that_have_several(collection: Collection) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search.evidence_fit import TrialMaker
 from index.search.evidence_model import NAMES
 from index.search.evidence_questions import judged_questions
+from index.search.evidence_trials import TrialMaker
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.types import Features, Item, Verdict
 from tests.index.spaces import FEATURE, Sphere

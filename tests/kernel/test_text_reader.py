@@ -83,6 +83,11 @@ def test_what_is_unknown_says_nothing(reader: TextReader) -> None:
     assert np.array_equal(*reader.encode(["red zxqv \U0001f6cb car", "red car"]))
 
 
+def test_a_word_is_known_if_it_is_one_token(reader: TextReader) -> None:
+    words = ("chair", "Chair", "chairs", "red", "crim", "zxqv", "a red", "")
+    assert [word for word in words if reader.knows_word(word)] == ["chair", "Chair", "red"]
+
+
 def test_padding_and_cutting_of_the_definition_are_switched_off(tmp_path: Path, reader: TextReader) -> None:
     padded = open_text_reader(reading.write_table_reader(tmp_path, padded=True))
     assert np.array_equal(padded.encode(TEXTS), reader.encode(TEXTS))

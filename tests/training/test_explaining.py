@@ -31,6 +31,7 @@ from training.geometries.pointcloud import KernelCloud
 from training.recipes import schema
 from training.towers import TwoTowerModel, build_model
 from training.towers.bert import BertTower
+from training.towers.text import BagTower
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "mean of patches": {},
@@ -143,6 +144,26 @@ def test_texts_agree_with_torch(exported: tuple[Bundle, TwoTowerModel]) -> None:
     found = session.run(None, {"tokens": ids, "other": other, "places": places})[0]
     np.testing.assert_allclose(found, expected, atol=2e-6 + 1e-4 * np.abs(expected).max())
     assert np.abs(found).max() > 0
+
+
+def test_the_words_of_a_bag_have_what_each_adds_to_the_score(tmp_path: Path) -> None:
+    bundle, model = bundle_of(tmp_path / "bag", {"text": {"depth": 0}})
+    assert write_explain_graphs(bundle) == {}
+    encoder, tower = Encoder(bundles.save(bundle)), model.text
+    assert isinstance(tower, BagTower)
+    ids = torch.from_numpy(encoder.tokenizer(SENTENCES).ids)
+    other = torch.randn(2, bundle.geometry.dim)
+    held: list[Tensor] = []
+    tower.norm.register_forward_pre_hook(lambda _, given: held.append(given[0].requires_grad_()))
+    (model.geometry.index_vectors(tower(ids)) * other).sum().backward(inputs=held)
+    inside = (torch.arange(ids.shape[1]) > 0) & (torch.arange(ids.shape[1]) < ids.argmax(1)[:, None])
+    weights = tower.log_weight[ids].exp() * inside
+    shares = weights / weights.sum(1, keepdim=True)
+    expected = (tower.embed(ids) * shares[:, :, None] * held[0].grad).sum(2).numpy()
+    session = encoder.session("explain_text.onnx", "tokens", "other", "places")
+    given = {"tokens": ids.numpy(), "other": other.numpy(), "places": inside.float().numpy()}
+    np.testing.assert_allclose(session.run(None, given)[0], expected, atol=2e-6)
+    assert np.abs(expected[0]).max() > 1e-3
 
 
 def test_explain_graphs_store_no_weight_twice(exported: tuple[Bundle, TwoTowerModel]) -> None:

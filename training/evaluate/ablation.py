@@ -15,7 +15,8 @@ from training.data.views import ItemViews
 from training.evaluate.report import ReportPart, ReportSection, ReportTable
 from training.retrieval.directions import STANDARD, RetrievalEncoder, direction, encode
 
-CUTS = (1, 10)
+CUTS = (1, 5, 10)
+MEASURED = (1, 10)
 DIRECTIONS = ("text_to_shape", "shape_to_text", "text_to_image")
 BOTH_WAYS = DIRECTIONS[:2]
 SAMPLES = 4000
@@ -71,7 +72,7 @@ def item_hits(
 
 def measure_of(hits: Mapping[str, Mapping[str, list[float]]]) -> Float64[np.ndarray, " i"]:
     """For each item the mean of R@1 and R@10, text to shape and shape to text."""
-    columns = [hits[direction][f"R@{cut}"] for direction in BOTH_WAYS for cut in CUTS]
+    columns = [hits[direction][f"R@{cut}"] for direction in BOTH_WAYS for cut in MEASURED]
     return np.asarray(np.mean(columns, axis=0), np.float64)
 
 
@@ -83,10 +84,11 @@ def ablation_rows(
     Intervals of 95 % are over seeds and items. With `measure`, the mean of four columns comes first.
     """
     measured = [one for one in DIRECTIONS if any(one in run.hits for run in runs)]
-    columns = [([direction], [cut]) for direction in measured for cut in CUTS]
+    cuts = [cut for cut in CUTS if all(f"R@{cut}" in way for run in runs for way in run.hits.values())]
+    columns = [([direction], [cut]) for direction in measured for cut in cuts]
     recalls = [f"{way.replace('_', ' ').replace('to', '→')} R@{cut}" for (way,), (cut,) in columns]
     if measure:
-        columns, recalls = [(list(BOTH_WAYS), list(CUTS)), *columns], ["measure", *recalls]
+        columns, recalls = [(list(BOTH_WAYS), list(MEASURED)), *columns], ["measure", *recalls]
     rows = []
     for name in names:
         pairs = _pairs(runs, name, against)

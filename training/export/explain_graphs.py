@@ -54,15 +54,24 @@ def explain_graph(bundle: Bundle, side: Literal["image", "text"]) -> ModelProto:
 
 
 def last_input(graph: GraphProto) -> tuple[str, bool]:
-    """The input of the last block, and whether blocks are post-norm like BERT's."""
+    """The input of the last block, or a bag's words; and whether blocks are post-norm like BERT's."""
     norms = [node for node in graph.node if node.op_type == "LayerNormalization"]
     matches = [(place, match) for place, node in enumerate(norms) if (match := BLOCK.search(node.input[1]))]
     if not matches:
-        raise GradientError("this graph has no blocks with norms of their own")
+        return _words_of_bag(graph), False
     last = max(int(match[1]) for _, match in matches)
     first, match = next((place, match) for place, match in matches if int(match[1]) == last)
     bidirectional = match[2].startswith("after")
     return norms[first - 1].output[0] if bidirectional else norms[first].input[0], bidirectional
+
+
+def _words_of_bag(graph: GraphProto) -> str:
+    """The weighted vectors of the words, of a tower that only adds them up."""
+    words = {node.output[0] for node in graph.node if node.input and node.input[0].endswith("embed.weight")}
+    for node in graph.node:
+        if node.op_type == "Mul" and words & {*node.input}:
+            return str(node.output[0])
+    raise GradientError("this graph has no blocks with norms of their own")
 
 
 def append_geometry(graph: GraphProto, geometry: GraphProto) -> str:

@@ -12,7 +12,8 @@ from torch import Tensor
 from multifold.errors import MultifoldError
 from training.geometries.numerics import precise
 from training.losses import multifold, pairs
-from training.losses.rows import Columns, Logits, LossTerms, RowLoss, Rows, summarize_rows
+from training.losses.both_ways import summarize_both
+from training.losses.rows import Columns, Logits, LossRows, LossTerms, RowLoss, Rows, summarize_rows
 
 Target: TypeAlias = Literal["teacher", "swapped", "even"]
 
@@ -35,10 +36,30 @@ class Loss:
         progress: float = 1.0,
     ) -> Float[Tensor, ""]:
         """The mean over the rows that have something to find, in both directions."""
-        there = self.direction(logits, row_groups, column_groups, teacher, progress).mean
-        turned = None if teacher is None else teacher.T
-        back = self.direction(logits.T, column_groups, row_groups, turned, progress).mean
+        logits = precise(logits)
+        both = self._both(logits, row_groups, column_groups, teacher, progress)
+        if both is not None:
+            there, back = (self.row_loss(rows).mean for rows in both)
+        else:
+            there = self.direction(logits, row_groups, column_groups, teacher, progress).mean
+            turned = None if teacher is None else teacher.T
+            back = self.direction(logits.T, column_groups, row_groups, turned, progress).mean
         return self.forward * there + (1 - self.forward) * back
+
+    def _both(
+        self,
+        logits: Logits,
+        row_groups: Rows,
+        column_groups: Columns,
+        teacher: Logits | None,
+        progress: float,
+    ) -> tuple[LossRows, LossRows] | None:
+        """Both directions from one pass, where that is possible."""
+        if self.target == "swapped":
+            return None
+        if self.target == "teacher":
+            return summarize_both(logits, row_groups, column_groups, _given(teacher), progress)
+        return summarize_both(logits, row_groups, column_groups, self.target, progress)
 
     def direction(
         self,
@@ -61,9 +82,7 @@ class Loss:
             return swapped(logits.detach())
         if self.target == "even":
             return logits.new_full((1, 1), 1 / logits.shape[1]).expand_as(logits)
-        if teacher is None:
-            raise ValueError("this loss learns from a teacher, and none was given")
-        return probabilities(teacher.detach().to(logits.dtype))
+        return probabilities(_given(teacher).to(logits.dtype))
 
 
 LOSSES: dict[str, Loss] = {
@@ -106,6 +125,12 @@ def build(name: str, **params: int | float) -> Loss:
         if param == "draws" and (value < 0 or value != int(value)):
             raise MultifoldError(f"'draws' is a whole number from 0, and 0 stands for the limit, not {value}")
     return replace(loss, row_loss=partial(loss.row_loss, **params))
+
+
+def _given(teacher: Logits | None) -> Logits:
+    if teacher is None:
+        raise ValueError("this loss learns from a teacher, and none was given")
+    return teacher.detach()
 
 
 def probabilities(logits: Logits) -> Logits:

@@ -19,7 +19,7 @@ from app.http.schemas.info import (
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
 from index.contracts import AUTO
-from index.search.evidence_model import NAMES, SideModel
+from index.search.evidence_model import NAMES, SideModel, Weights
 from multifold.types import SIDES
 from multifold.wire.administration import FolderAnswer, FolderStatus
 from renderers.contracts import DEFAULT_LIMITS
@@ -90,12 +90,17 @@ def _memory(service: CollectionService) -> MemorySummary:
 
 def _evidence(model: SideModel) -> EvidenceSummary:
     return EvidenceSummary(
-        weights={name: round(float(one), 4) for name, one in zip(NAMES, model.weights, strict=True) if one},
+        weights=_by_name(model.weights),
+        wordless_weights=_by_name(model.wordless),
         queries=model.queries,
         judgements=model.judgements,
         recall=dict(model.recall),
         legs={leg: LegSummary(**asdict(quality)) for leg, quality in model.legs.items()},
     )
+
+
+def _by_name(weights: Weights) -> dict[str, float]:
+    return {name: round(float(one), 4) for name, one in zip(NAMES, weights, strict=True) if one}
 
 
 def _bundle(service: CollectionService) -> BundleSummary:

@@ -40,6 +40,7 @@ class EvidenceSummary(BaseModel):
     """How the evidence for an item is weighted, for queries of one side."""
 
     weights: dict[str, float]
+    wordless_weights: dict[str, float] = Field(description="for queries whose words no item has")
     queries: int  # that it was fitted on; 0: it holds without a fit
     judgements: int  # of people, that are among these
     recall: dict[str, float]  # expected of the first 1 and 10

@@ -12,34 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.contracts import Ids
 from index.texts import word_kernels, words
 from index.texts.analysis import Analyzer, chunks
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
 from index.texts.word_kernels import BEST, BLOCK, K, kernels
 from index.texts.words import LENGTH, WEIGHTS, WordIndex
+from tests.index.texts.word_items import found, ids, index_of, item
 
 ANALYZER = Analyzer()
-
-
-def item(
-    edition: int, name: str = "x", *captions: str, path: str | None = None, values: str = ""
-) -> ItemTexts:
-    return ItemTexts(edition, name, path, captions, tuple(values.split(";")) if values else ())
-
-
-def ids(*editions: int) -> Ids:
-    return np.array(editions, np.int64)
-
-
-def index_of(*items: ItemTexts) -> WordIndex:
-    index = WordIndex()
-    index.add(items)
-    return index
-
-
-def found(index: WordIndex, query: str, limit: int = 10) -> list[int]:
-    return [int(edition) for edition in index.rank(query, limit)[0]]
 
 
 class PlainIndex:
@@ -208,13 +188,6 @@ def test_queries_find_what_they_mean(query: str, names: list[str]) -> None:
     index = index_of(*(item(n, name, "thing mine") for n, name in enumerate(every)))
     assert [every[n] for n in found(index, query)] == names
     assert index.knows(query) == bool(names)
-
-
-def test_a_guess_is_made_only_where_a_word_is_unknown() -> None:
-    index = index_of(item(1, "car"), item(2, "carpet"), item(3, "cart"))
-    assert found(index, "car") == [1]
-    index.remove([1])
-    assert found(index, "car") == [2, 3]
 
 
 def test_stop_words_count_only_alone() -> None:

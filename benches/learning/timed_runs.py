@@ -1,4 +1,4 @@
-"""The study of captions: its runs learn for the same processor time, with what the val split has chosen.
+"""Studies at equal processor time: their runs learn equally long, with what the val split has chosen.
 
 In the folder of the results: `steps.json`, the steps of each run; `choices.jsonl`, the measure of each
 candidate on the val split; `results.jsonl`.
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from benches.learning.ablation import CAPTIONS, captions_study, recipe_sections
+from benches.learning.ablation import recipe_sections, timed_file, timed_study
 from benches.reporting import head, row
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from training import checkpoint, loop, prepare
 from training.batches import TrainingItems
 from training.data.views import ItemViews
-from training.evaluate.ablation import AblationRun, ablation_rows, item_hits, measure_of, read_runs
+from training.evaluate.ablation import CUTS, AblationRun, ablation_rows, item_hits, measure_of, read_runs
 from training.recipes.library import load_recipe, merge
 from training.recipes.schema import Recipe, parse_recipe
 from training.retrieval.encoder import TorchEncoder
@@ -32,8 +32,6 @@ from training.run import TrainingRun
 from training.towers.tokenizers import TrainedTokenizer
 
 ROUNDS = 16  # steps of each run that are timed, after a first one
-FIRST = "one caption"  # the control, to which an addition is appended
-ADDITIONS = ("", ", even", ", teacher")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,27 +44,33 @@ class StudyData:
     test: tuple[Sequence[ManifestEntry], ItemViews]
 
 
-class CaptionStudy:
+class TimedStudy:
     """One world's runs, made or read from the folder of the results."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.plan, self.out = captions_study(), args.out
-        self.name = "captions" if args.manifest is None else f"captions of {args.manifest.stem}"
+    def __init__(self, study: str, args: argparse.Namespace) -> None:
+        self.study, self.plan, self.out = study, timed_study(study), args.out
+        self.name = study if args.manifest is None else f"{study} of {args.manifest.stem}"
         protocol = self.plan["protocol"]
         usual = protocol["seconds" if args.manifest is None else "manifest_seconds"]
         self.seconds = args.seconds or usual
         self.seeds = args.seeds or protocol["seeds"]
         self.names = [name for name in self.plan["runs"] if args.runs is None or name in args.runs]
-        raw = merge(load_recipe(args.recipe).model_dump(mode="json", exclude_none=True), self.plan["base"])
+        raw = merge(
+            load_recipe(args.recipe or protocol["recipe"]).model_dump(mode="json", exclude_none=True),
+            self.plan["base"],
+        )
+        raw["data"].pop("manifest", None)  # the recipe's own
         own = {} if args.manifest is None else {"manifest": str(args.manifest)}
         self.raw = merge(raw, {"data": own})
         self.equal_texts = args.manifest is not None  # things of a user's share captions, furniture does not
-        self.data = load_study(self.recipe(FIRST, (), 1, 0), args.cache)
+        self.data = load_study(self.recipe(protocol["first"], (), 1, 0), args.cache)
 
     def recipe(self, run: str, chosen: Sequence[Mapping[str, Any]], steps: int, seed: int) -> Recipe:
         sections = recipe_sections(self.plan["runs"][run])
         train = {"steps": steps, "warmup": steps // 10, "epochs": 0, "seed": seed}
-        return parse_recipe(reduce(merge, (sections, *chosen, {"train": train}), self.raw), str(CAPTIONS))
+        return parse_recipe(
+            reduce(merge, (sections, *chosen, {"train": train}), self.raw), str(timed_file(self.study))
+        )
 
     def make(self) -> list[AblationRun]:
         """The missing runs, seed by seed."""
@@ -92,7 +96,7 @@ class CaptionStudy:
         if not path.exists():
             recipes = {name: self.recipe(name, (), 1000, 0) for name in self.plan["runs"]}
             costs = step_costs(recipes, self.data)
-            steps = {name: max(1, round(self.seconds / cost)) for name, cost in costs.items()}
+            steps = {name: max(1, round(self._seconds(name) / cost)) for name, cost in costs.items()}
             about = {"study": self.name, "seconds": self.seconds, "costs": costs, "steps": steps}
             path.write_text(json.dumps(about, indent=1), encoding="utf-8")
         told = json.loads(path.read_text(encoding="utf-8"))
@@ -105,7 +109,7 @@ class CaptionStudy:
 
     def choices(self, steps: Mapping[str, int]) -> dict[str, list[Mapping[str, Any]]]:
         """What each run adds to its own sections: the candidates that are best on the val split."""
-        path, seed = self.out / "choices.jsonl", self.plan["protocol"]["choosing"]
+        path, seed = self.out / "choices.jsonl", self.plan["protocol"].get("choosing")
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         scores = {(one["run"], one["candidate"]): one["measure"] for one in map(json.loads, lines)}
         chosen: dict[str, list[Mapping[str, Any]]] = {}
@@ -113,6 +117,9 @@ class CaptionStudy:
             if name not in self.names and name not in self._liked():
                 continue
             before = chosen[about["like"]] if "like" in about else []
+            if "choose" not in about:
+                chosen[name] = before
+                continue
             candidates = self.plan["candidates"][about["choose"]]
             for number, candidate in enumerate(candidates):
                 if (name, number) not in scores:
@@ -127,6 +134,10 @@ class CaptionStudy:
             chosen[name] = [*before, candidates[best]]
         return chosen
 
+    def _seconds(self, name: str) -> float:
+        """The processor time of a run: its own, or that of all."""
+        return float(self.plan["runs"][name].get("seconds", self.seconds))
+
     def _liked(self) -> set[str]:
         """The runs whose choices others take over."""
         return {self.plan["runs"][name]["like"] for name in self.names if "like" in self.plan["runs"][name]}
@@ -140,7 +151,7 @@ class CaptionStudy:
             path = loop.train(recipe, self.data.groups, self.data.tokenizer, self.out)
         except loop.DivergedError as error:
             print(error)
-            nothing = {f"R@{cut}": [0.0] * len(entries) for cut in (1, 10)}
+            nothing = {f"R@{cut}": [0.0] * len(entries) for cut in CUTS}
             return dict.fromkeys(("text_to_shape", "shape_to_text"), nothing), time.process_time() - started
         seconds = time.process_time() - started
         model = checkpoint.load_checkpoint(path).model
@@ -151,18 +162,18 @@ class CaptionStudy:
         return hits, seconds
 
 
-def run(args: argparse.Namespace) -> None:
+def run(study: str, args: argparse.Namespace) -> None:
     """Make the missing runs, and print what came out."""
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     if args.table:
-        plan, log = captions_study(), args.out / "results.jsonl"
-        runs = [one for one in read_runs(log) if one.study.startswith("captions")]
-        seeds = args.seeds or plan["protocol"]["seeds"]
-        print(caption_tables(runs, list(plan["runs"]), seeds, args.against))
+        plan, log = timed_study(study), args.out / "results.jsonl"
+        runs = [one for one in read_runs(log) if one.study.split(" of ")[0] == study]
+        names = [name for name in plan["runs"] if args.runs is None or name in args.runs]
+        print(timed_tables(plan, runs, names, args.seeds or plan["protocol"]["seeds"], args.against))
         return
-    study = CaptionStudy(args)
-    print(caption_tables(study.make(), study.names, study.seeds, args.against))
+    made = TimedStudy(study, args)
+    print(timed_tables(made.plan, made.make(), made.names, made.seeds, args.against))
 
 
 def load_study(recipe: Recipe, cache: Path) -> StudyData:
@@ -193,30 +204,35 @@ def step_costs(recipes: Mapping[str, Recipe], data: StudyData) -> dict[str, floa
     return {name: round(median(seconds[1:]), 5) for name, seconds in costs.items()}
 
 
-def caption_tables(
-    runs: Sequence[AblationRun], names: Sequence[str], seeds: Sequence[int], against: str | None = None
+def timed_tables(
+    plan: Mapping[str, Any],
+    runs: Sequence[AblationRun],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    against: str | None = None,
 ) -> str:
-    """Recalls of the seeds that have all runs of an addition, and leads over one caption or another run."""
+    """Recalls of the seeds that have all runs of one ending, and leads over the first run or another."""
     found, leads, columns = list[str](), list[str](), list[str]()
-    for addition in ADDITIONS:
-        like = [name for name in names if _addition(name) == addition]
+    first, endings = plan["protocol"]["first"], plan["protocol"]["endings"]
+    for ending in endings:
+        like = [name for name in names if _ending(name, endings) == ending]
         done = {seed: {run.name for run in runs if run.seed == seed} for seed in seeds}
         whole = [run for run in runs if run.name in like and done.get(run.seed, set()).issuperset(like)]
         if whole:
             columns, rows = ablation_rows(whole, like, measure=True)
             found += [row(*cells) for cells in rows]
             others = [run for run in runs if run.name == against and run not in whole]
-            led = ablation_rows([*whole, *others], like, against or FIRST + addition, measure=True)[1]
+            led = ablation_rows([*whole, *others], like, against or first + ending, measure=True)[1]
             leads += [row(*cells) for cells in led]
     if not found:
         return "no seed has all of its runs yet"
     table = [f"\n### {runs[0].study}\n", head(*columns), *found]
-    over = against or "one caption with the same addition"
+    over = against or f"{first}, with the same ending"
     return "\n".join([*table, f"\nLeads over {over}:\n", head(*columns), *leads])
 
 
-def _addition(name: str) -> str:
-    return next(end for end in reversed(ADDITIONS) if name.endswith(end))
+def _ending(name: str, endings: Sequence[str]) -> str:
+    return next(end for end in reversed(endings) if name.endswith(end))
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:

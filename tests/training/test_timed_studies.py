@@ -1,5 +1,6 @@
-"""The study of captions on somebody's own items: equal time, choices on val, the report on test."""
+"""Studies at equal time on somebody's own items: steps of one length, choices on val, the report on test."""
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from benches.learning import caption_runs, kits
-from benches.learning.ablation import captions_study
-from benches.learning.caption_runs import CaptionStudy, caption_tables
+from benches.learning import kits, timed_runs
+from benches.learning.ablation import TIMED, timed_study
+from benches.learning.timed_runs import TimedStudy, timed_tables
 from multifold import manifest
 from multifold.cli import main
 from multifold.manifest import ManifestEntry
@@ -34,9 +35,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         entries.append(ManifestEntry(f"{split} {number}", images=(path,), texts=texts, split=split))
     manifest.write(tmp_path / "flickr8k.jsonl", entries)
     (tmp_path / "tiny.toml").write_text(to_toml(small.recipe()), encoding="utf-8")
-    plan = captions_study()
+    plan = timed_study("captions")
     plan["base"]["train"]["items"] = 8
-    monkeypatch.setattr(caption_runs, "captions_study", lambda: plan)
+    monkeypatch.setattr(timed_runs, "timed_study", lambda _: plan)
     named = {"manifest": "flickr8k.jsonl", "recipe": "tiny.toml", "out": "out", "cache": "cache"}
     places = [part for name, file in named.items() for part in (f"--{name}", str(tmp_path / file))]
     seeds = ["--seeds", "0", "1", "--seconds", "0.05"]
@@ -47,13 +48,13 @@ def test_one_command_studies_a_manifest(
     world: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[tuple[int, str, set[str]]] = []
-    train = CaptionStudy.train
+    train = TimedStudy.train
 
-    def recorded(study: CaptionStudy, recipe: Recipe, entries: Sequence[ManifestEntry], views: Any) -> Any:  # noqa: ANN401
+    def recorded(study: TimedStudy, recipe: Recipe, entries: Sequence[ManifestEntry], views: Any) -> Any:  # noqa: ANN401
         made.append((recipe.train.seed, recipe.loss.name, {entry.id.split()[0] for entry in entries}))
         return train(study, recipe, entries, views)
 
-    monkeypatch.setattr(CaptionStudy, "train", recorded)
+    monkeypatch.setattr(TimedStudy, "train", recorded)
     assert main(world) == 0
     told = capsys.readouterr().out
     chosen, reported = made[:13], made[13:]
@@ -82,8 +83,8 @@ def test_steps_take_equal_time_and_the_best_of_val_is_taken(world: list[str], tm
     lines = (tmp_path / "out" / "choices.jsonl").read_text(encoding="utf-8").splitlines()
     scores = [one["measure"] for one in map(json.loads, lines) if one["run"] == "one caption"]
     changes = [one["changes"] for one in map(json.loads, lines) if one["run"] == "one caption"]
-    study = CaptionStudy.__new__(CaptionStudy)
-    study.plan, study.names, study.out = captions_study(), RUNS, tmp_path / "out"
+    study = TimedStudy.__new__(TimedStudy)
+    study.plan, study.names, study.out = timed_study("captions"), RUNS, tmp_path / "out"
     taken = study.choices(told["steps"])
     assert taken["one caption"] == [changes[scores.index(max(scores))]]
     assert taken["one caption, even"][0] == taken["one caption"][0]
@@ -93,6 +94,19 @@ def test_another_time_needs_another_folder(world: list[str], capsys: pytest.Capt
     assert main(world) == 0
     assert main([*world, "--seconds", "0.1"]) == 2
     assert "is of captions of flickr8k, runs of 0.05 s; name another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("study", TIMED)
+def test_without_a_manifest_the_world_is_furniture(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the recipe names a manifest of its own."""
+    seen: list[Recipe] = []
+    monkeypatch.setattr(timed_runs, "load_study", lambda recipe, _: seen.append(recipe))
+    args = argparse.Namespace(manifest=None, recipe=None, seconds=None, seeds=None, runs=None)
+    args.out = args.cache = Path()
+    assert TimedStudy(study, args).name == study
+    (recipe,) = seen
+    assert recipe.data.manifest is None
+    assert recipe.data.furniture_items == timed_study(study)["base"]["data"]["furniture_items"]
 
 
 def run_of(name: str, seed: int, hits: Mapping[str, list[float]]) -> AblationRun:
@@ -106,7 +120,11 @@ def test_seeds_count_once_all_runs_of_an_addition_ended() -> None:
     assert measure_of(run_of("x", 0, hits).hits) == pytest.approx([0.25, 1.0])
     runs = [run_of(name, seed, hits) for seed in (0, 1) for name in names]
     runs = [run for run in runs if (run.name, run.seed) != ("MFH, hard term", 1)]
-    rows = [line for line in caption_tables(runs, names, [0, 1]).splitlines() if line.startswith("|")]
+    rows = [
+        line
+        for line in timed_tables(timed_study("captions"), runs, names, [0, 1]).splitlines()
+        if line.startswith("|")
+    ]
     counts = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in rows[2:7]}
     assert counts == {
         "one caption": "1",
@@ -115,12 +133,12 @@ def test_seeds_count_once_all_runs_of_an_addition_ended() -> None:
         "one caption, even": "2",
         "sigmoid, even": "2",
     }
-    assert caption_tables([], names, [0, 1]) == "no seed has all of its runs yet"
+    assert timed_tables(timed_study("captions"), [], names, [0, 1]) == "no seed has all of its runs yet"
 
 
 def test_every_loss_of_the_controls_is_there() -> None:
     """All captions under four losses beside one caption, each plain, even and with a teacher."""
-    plan = captions_study()
+    plan = timed_study("captions")
     losses = {name: run["loss"]["name"] for name, run in plan["runs"].items()}
     bare = {losses[name] for name in losses if "," not in name.replace("MFH, hard term", "MFH")}
     assert bare == {"infonce_mask", "sigmoid", "hard"}
@@ -155,3 +173,43 @@ def test_kits_have_an_item_for_each_object(tmp_path: Path) -> None:
         "stone ruins well",
         "bits, city, ruins, stone, well",
     )
+
+
+@pytest.mark.parametrize("study", TIMED)
+def test_endings_name_the_runs_that_are_compared(study: str) -> None:
+    plan = timed_study(study)
+    first, endings = plan["protocol"]["first"], plan["protocol"]["endings"]
+    assert endings[0] == ""
+    assert {first + ending for ending in endings} <= set(plan["runs"])
+    assert all(about.get("like", name) in plan["runs"] for name, about in plan["runs"].items())
+    assert all(("choosing" in plan["protocol"]) >= ("choose" in about) for about in plan["runs"].values())
+
+
+def test_a_run_may_have_a_time_of_its_own(
+    world: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The towers are those of the plan, and long runs have as many steps as their own time takes."""
+    plan = timed_study("towers")
+    plan["base"] = {"train": {"items": 8}, "validation": {"every": 0, "items": 600}}
+    runs = {"today": {}, "bag": {"text": {"depth": 0}}, "today, 60 s": {"seconds": 0.2}}
+    plan["runs"] = {**runs, "bag, 60 s": {"seconds": 0.2, "text": {"depth": 0}}}
+    monkeypatch.setattr(timed_runs, "timed_study", lambda _: plan)
+    words = world[: world.index("--runs")]
+    words[words.index("captions")] = "towers"
+    assert main(words) == 0
+    told = json.loads((tmp_path / "out" / "steps.json").read_text(encoding="utf-8"))
+    for name, steps in told["steps"].items():
+        assert steps == max(1, round((0.2 if "60" in name else 0.05) / told["costs"][name]))
+    assert not (tmp_path / "out" / "choices.jsonl").exists()
+    found = read_runs(tmp_path / "out" / "results.jsonl")
+    assert {run.name for run in found} == set(plan["runs"])
+    assert set(found[0].hits["text_to_shape"]) == {"R@1", "R@5", "R@10"}
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert [row.split(" | ")[0].strip("| ") for row in rows[2:6]] == [
+        "today",
+        "bag",
+        "today, 60 s",
+        "bag, 60 s",
+    ]
+    leads = rows[8:]
+    assert [row.split(" | ")[0].strip("| ") for row in leads] == ["bag", "bag, 60 s"]

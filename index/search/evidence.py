@@ -38,6 +38,7 @@ from index.search.evidence_model import (
 from index.search.examples import ExampleScorer
 from index.search.side_rankings import ConfidenceOf, RankedItem
 from index.store.browse import sample_editions
+from index.texts.analysis import asks_phrase
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
@@ -149,7 +150,9 @@ class EvidenceHit:
     evidence: float  # in nats
     confidence: float
     legs: Mapping[Leg, float]  # what each leg adds to the evidence
-    gain: float  # of all items together: how far their evidence goes beyond that for a meaningless query
+    # Of all items together: how far their evidence goes beyond that for a meaningless query. -inf: none has a
+    # phrase that the query quotes.
+    gain: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +182,10 @@ class RankedRing:
         its = (ratios, table.present, table.whole, evidence, learned, judged)
         return cls(table.editions[rows], *(one[rows] for one in its))
 
-    def rivals(self, items: int, length: float) -> Rivals:
+    def rivals(self, items: int, length: float, strange: float) -> Rivals:
         """What the items of this ring are compared with; examples are left out."""
         others = ~self.judged
-        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length)
+        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length, strange)
 
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
@@ -251,9 +254,9 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, least, rivals, heard = RING, self.size, 1.0, None, None
+        reach, items, least, rivals, heard, allowed = RING, self.size, 1.0, None, None, None
         if among is not None:
-            items = min(items, len(among))
+            items, allowed = min(items, len(among)), among.editions
         while len(ranked) < page.stop:
             new = self.candidates(query, reach, among, model)
             if examples is not None:
@@ -267,8 +270,10 @@ class EvidenceScorer:
                 heard = table.heard if self._heard(model).depend_on_words else 1.0
             table = replace(table, heard=heard)
             ring = RankedRing.of(table, rows, model, examples)
-            rivals = rivals or ring.rivals(items, table.length)
+            rivals = rivals or ring.rivals(items, table.length, table.strange)
             gain = rivals.everything - float(np.log(max(items, 1))) - model.least_gain(table.strange)
+            if query.text and asks_phrase(query.text) and self._is_silent(query.text, allowed):
+                gain = -np.inf
             chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
@@ -276,6 +281,10 @@ class EvidenceScorer:
             ranked, least = np.union1d(ranked, new), float(chances[-1])
             reach *= WIDER
         return hits
+
+    def _is_silent(self, text: str, allowed: Ids | None) -> bool:
+        """Whether the words of a query say nothing of any item: of none that may be found."""
+        return self.words is not None and not len(self.words.rank(text, 1, allowed)[0])
 
     def table(
         self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes

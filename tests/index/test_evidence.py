@@ -289,6 +289,25 @@ def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collec
     assert [hit.score for hit in some] == pytest.approx([scores[hit.id] for hit in some], abs=1e-4)
 
 
+def test_a_phrase_that_nothing_has_gains_nothing(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    vector = direction(items[7])
+    for text, colour, there in (
+        ("desk in red", None, True),
+        ('"desk in red"', None, True),
+        ('"red in desk"', None, False),  # all words are there, but no caption has them so
+        ('"desk in red" "a red sofa"', None, False),  # each is there, but nothing has both
+        ('"desk in red"', "red", True),
+        ('"desk in red"', "blue", False),  # among what a filter leaves
+    ):
+        query = Query(vector, "item", 3, words=LexicalQuery(text))
+        where = None if colour is None else parse_filter({"colour": colour})
+        hit = collection.search_many([SearchRequest(query, where)])[0][0]
+        assert hit.gain is not None
+        assert np.isfinite(hit.gain) == there, text
+
+
 def test_the_best_observation_of_items_that_have_several(collection: Collection) -> None:
     items = things()
     collection.upsert(items)

@@ -73,6 +73,7 @@ QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not 
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 # Facts of a confidence of which more never makes less sure, in each of its curves.
 RISING = np.tile(np.isin(np.arange(len(CONFIDENCE_PRIOR[0])), (1, 2, 3)), len(CONFIDENCE_PRIOR))
+TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the item answers
 UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
 SOUND = 0.002  # nats a query that a leg must be worth
 MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
@@ -316,6 +317,14 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
+def _counts_for_confidence(trial: Trial) -> float:
+    """How much a query says of how sure the search may be of others like it: other words only where they are
+    strange to the collection; and strange ones only where the item has a text that a reader could know.
+    """
+    strange = trial.table.strange
+    return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0
+
+
 def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
     """The logistic curves of the best candidates, right or not: of the first, and of the others."""
     facts, right, counts = [], [], list[float]()
@@ -325,10 +334,7 @@ def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
         first = np.argsort(-chosen)[:JUDGED]
         facts.append(confidence_facts(chosen, trial.table.whole[trial.candidates], rivals)[first])
         right.append(trial.right[trial.candidates][first])
-        strange = (
-            trial.table.strange if trial.kind == "other words" else 1.0
-        )  # what has its words is asked usually
-        counts += [trial.weight * strange] * len(first)
+        counts += [trial.weight * _counts_for_confidence(trial)] * len(first)
     curve = fit_logistic(
         np.concatenate(facts),
         np.concatenate(right),

@@ -1,6 +1,7 @@
 """What the fit of evidence is taught by, and that its confidence is as sure as it is right."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +145,26 @@ def test_a_strange_query_and_a_picture_have_a_confidence_of_their_own() -> None:
     assert rows == [[0, 3, 3], [1, 4, 4], [2, 5, 5]]
     half = confidence_facts(evidence, whole, find_rivals(evidence, 100, 0.5, 0.5))
     assert half.reshape(filled[0].shape) == pytest.approx((filled[0] + filled[1]) / 2)
+
+
+def test_strange_queries_of_items_without_a_text_say_nothing_of_those_that_a_text_answers() -> None:
+    random = np.random.default_rng(0)
+    pairs = [trial(random) for _ in range(TRIALS)]
+    evidence = [one for one, _ in pairs]
+    lost = [
+        replace(
+            one,
+            table=replace(one.table, length=0.5, heard=0.0, strangers=np.ones(10, np.bool_)),
+            right=np.arange(10) == 9,  # never among the best
+            kind="strange words",
+        )
+        for _, one in pairs
+    ]
+    strange = lost[0].table.strange
+    assert strange > 0.1
+    less, more = (
+        np.array(fit_confidence(evidence, [replace(one, kind=kind) for one in lost]))[1]
+        for kind in ("strange words", "some words")
+    )
+    prior = np.array(CONFIDENCE_PRIOR)[1]
+    assert np.abs(less - prior).max() < np.abs(more - prior).max()

@@ -46,8 +46,8 @@ class ValidationSet:
         observed = self._observe(encoder)
         measured = directions(encoder, observed)
         for length in self.nested:
-            cut = directions(ShortenedEncoder(encoder, length), observed)
-            measured |= {f"{name}@{length}": one for name, one in cut.items()}
+            shorter = directions(ShortenedEncoder(encoder, length), observed)
+            measured |= {f"{name}@{length}": one for name, one in shorter.items()}
         model.train(learning)
         numbers: dict[str, float] = {}
         for name, one in measured.items():

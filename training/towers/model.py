@@ -35,7 +35,7 @@ from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.bundled import BundleTower, bundle_geometry, bundle_of, bundle_tokenizer, opened
 from training.towers.image import PatchTower, Pixels
-from training.towers.points import GroupTower, point_spec
+from training.towers.points import GroupTower, VoxelTower, point_spec
 from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import (
     TrainedTokenizer,
@@ -44,7 +44,6 @@ from training.towers.tokenizers import (
     reader_tokenizer,
     train_definition,
 )
-from training.towers.voxels import VoxelTower
 
 
 class TwoTowerModel(nn.Module):

@@ -210,7 +210,7 @@ def _own_tokenizer(section: OpenClipTextSection) -> TrainedTokenizer:
     return read_definition(Path(section.tokenizer), cleaning)
 
 
-def _length(section: TextSection) -> Literal["dynamic", "fixed"]:
+def _length(section: SmallTextSection | BertTextSection | OpenClipTextSection) -> Literal["dynamic", "fixed"]:
     """Only where the end of the text is read by a causal tower, what comes after it may be cut."""
     if section.tokens != "class" or isinstance(section, BertTextSection):
         return "fixed"

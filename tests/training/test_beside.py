@@ -184,7 +184,10 @@ def test_from_a_recipe_to_a_bundle_by_commands(tmp_path: Path, capsys: pytest.Ca
     assert "[views] size = 224, and" in capsys.readouterr().err
     assert main([*train, "views.size=48"]) == 0
     run, folder = tmp_path / "run" / "checkpoint.pt", tmp_path / "both"
-    assert main(["export", str(run), str(folder), "--cache", str(tmp_path / "cache"), "--force"]) == 0
+    export = ["export", str(run), str(folder), "--cache", str(tmp_path / "cache"), "--force"]
+    assert main([*export, "--against", str(tmp_path / "tiny")]) != 0
+    assert "leave --against out" in capsys.readouterr().err
+    assert main(export) == 0
     bundle = open_encoder(folder).bundle
     assert bundle.points is not None
     assert bundle.name == "tiny"

@@ -60,13 +60,17 @@ def add_trained_points(
     origin: Mapping[str, object],
     views: ItemViews,
     captions: Sequence[Sequence[str]],
-    groups: ItemPoints,
+    groups: ItemPoints | None,
     force: bool = False,
 ) -> Bundle:
     """The same with what a recipe has trained, measured on held-out items.
 
     It is refused if shapes are found less with points than by their views, unless it is forced.
     """
+
+    tower, spec = trained.model.points, points_of(trained.recipe)
+    if tower is None or spec is None or groups is None:
+        raise BundleError("only a tower over groups of points can be added to a bundle")
 
     def measure(encoder: Encoder) -> Bundle:
         observed = directions.encode(encoder, views, captions, encoder.grouped_points(groups))
@@ -86,7 +90,4 @@ def add_trained_points(
         points = {**draft.provenance["points"], "against": against}
         return replace(draft, evaluation=numbers, provenance={**draft.provenance, "points": points})
 
-    tower, spec = trained.model.points, points_of(trained.recipe)
-    if tower is None or spec is None:
-        raise BundleError("only a tower over groups of points can be added to a bundle")
     return add_points(original, folder, tower, spec, origin, measure)

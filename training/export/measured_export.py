@@ -7,6 +7,7 @@ from pathlib import Path
 from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import Bundle, file_hash
 from multifold.bundle.canary import open_encoder
+from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from training import checkpoint, prepare
 from training.data import caption_pools
@@ -47,6 +48,11 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
         origin = {"checkpoint": file_hash(Path(args.source))}
     pool = caption_pools.load_pool(args.pool) if args.pool else ()
     recipe = _measured_on(trained.recipe, args.held_out)
+    beside = bundled.bundle_of(recipe)
+    if beside is not None and args.against is not None:
+        raise MultifoldError(
+            f"points beside {beside} are compared with the same without: leave --against out"
+        )
     items = _held_out_items(recipe, args.cache)
     data_hash = file_hash(prepare.manifest_path(recipe, args.cache))
     provenance = {"code": version("multifold"), **origin, "data": data_hash, "seed": recipe.train.seed}
@@ -57,7 +63,7 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
     groups = None if prepare.points_of(recipe) is None else prepare.points(recipe, items, args.cache)
-    if (beside := bundled.bundle_of(recipe)) is not None and groups is not None:
+    if beside is not None:
         provenance["recipe"] = recipe.model_dump(mode="json")
         original = bundles.load(Path(beside))
         return add_trained_points(

@@ -4,6 +4,7 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
+from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import Bundle, file_hash
 from multifold.bundle.canary import open_encoder
 from multifold.manifest import ManifestEntry
@@ -13,12 +14,14 @@ from training.data.points import load_points
 from training.data.views import load_views
 from training.evaluate import calibrate
 from training.export import open_weights, variants
+from training.export.beside import add_trained_points
 from training.export.bundle import export_bundle
 from training.export.explain_graphs import equip_bundle
 from training.recipes import schema
 from training.recipes.schema import DataSection, Recipe
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
+from training.towers import bundled
 
 FURNITURE = DataSection(furniture_items=600)  # a tenth is held out: what open weights are measured on
 
@@ -54,6 +57,12 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
     groups = None if prepare.points_of(recipe) is None else prepare.points(recipe, items, args.cache)
+    if (beside := bundled.bundle_of(recipe)) is not None and groups is not None:
+        provenance["recipe"] = recipe.model_dump(mode="json")
+        original = bundles.load(Path(beside))
+        return add_trained_points(
+            trained, original, args.bundle, provenance, views, captions, groups, args.force
+        )
     bundle = export_bundle(
         trained, views, captions, args.bundle, provenance, rival, args.force, explained, groups
     )

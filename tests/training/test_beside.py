@@ -26,6 +26,7 @@ from training.export.bundle import export_bundle
 from training.recipes.schema import Recipe, parse_recipe
 from training.retrieval.comparison import WorseError
 from training.run import TrainingRun
+from training.towers import bundled
 from training.towers.base import TowerError
 from training.towers.tokenizers import TrainedTokenizer
 
@@ -61,8 +62,8 @@ def data(recipe: Recipe) -> tuple[TrainingItems, TrainedTokenizer]:
     return replace(items, points=grouped(16, spec()), directions=3), tokenizer
 
 
-def trained(folder: Path, out: Path, **train: object) -> Checkpoint:
-    recipe = beside(of_bundle(folder), **train)
+def trained(folder: Path, out: Path, steps: int = 40) -> Checkpoint:
+    recipe = beside(of_bundle(folder), steps=steps)
     return checkpoint.load_checkpoint(loop.train(recipe, *data(recipe), out))
 
 
@@ -115,9 +116,10 @@ def test_the_bundle_has_both(views_bundle: Path, tmp_path: Path) -> None:
 
 def test_points_that_say_the_contrary_are_refused_unless_forced(views_bundle: Path, tmp_path: Path) -> None:
     model = trained(views_bundle, tmp_path, steps=150)
-    assert model.model.points is not None
+    project = model.model.points and model.model.points.project
+    assert isinstance(project, torch.nn.Module)
     with torch.no_grad():
-        next(model.model.points.project.parameters()).neg_()
+        next(project.parameters()).neg_()
     with pytest.raises(WorseError, match="finds less than small"):
         add(model, views_bundle, tmp_path / "worse")
     assert not (tmp_path / "worse").exists()
@@ -141,7 +143,7 @@ def test_another_bundle_in_the_place_of_the_first_is_refused(views_bundle: Path,
     assert checkpoint.load_checkpoint(path).model.points is not None
     bundle = bundles.load(folder)
     bundles.save(replace(bundle, views=replace(bundle.views, size=100)))  # other vectors of shapes
-    checkpoint.towers.bundled.opened.cache_clear()
+    bundled.opened.cache_clear()  # as in another process
     with pytest.raises(TowerError, match="this was trained beside"):
         checkpoint.load_checkpoint(path)
 

@@ -35,7 +35,7 @@ from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.bundled import BundleTower, bundle_geometry, bundle_of, bundle_tokenizer, opened
 from training.towers.image import PatchTower, Pixels
-from training.towers.points import GroupTower, point_spec
+from training.towers.points import GroupTower, VoxelTower, point_spec
 from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import (
     TrainedTokenizer,
@@ -44,7 +44,6 @@ from training.towers.tokenizers import (
     reader_tokenizer,
     train_definition,
 )
-from training.towers.voxels import VoxelTower
 
 
 class TwoTowerModel(nn.Module):
@@ -211,7 +210,7 @@ def _own_tokenizer(section: OpenClipTextSection) -> TrainedTokenizer:
     return read_definition(Path(section.tokenizer), cleaning)
 
 
-def _length(section: TextSection) -> Literal["dynamic", "fixed"]:
+def _length(section: SmallTextSection | BertTextSection | OpenClipTextSection) -> Literal["dynamic", "fixed"]:
     """Only where the end of the text is read by a causal tower, what comes after it may be cut."""
     if section.tokens != "class" or isinstance(section, BertTextSection):
         return "fixed"

@@ -110,7 +110,7 @@ def train(
                 run.save(out / LAST)
     path = _finish(run, out)
     if held_out is not None and ranks.is_first:
-        print(validation.outcome(out / METRICS, recipe.validation.measure, len(held_out.captions)))
+        print(validation.outcome(out / METRICS, held_out.chooses, len(held_out.captions)))
     return path
 
 
@@ -124,7 +124,7 @@ def keep_best(run: TrainingRun, held_out: ValidationSet, log: RunLog, out: Path)
     """Measure on the val split; the best step is kept, the later one of two alike."""
     numbers = held_out.measure(run.model)
     log.validation(run.step, numbers)
-    if (score := validation.score(numbers, run.recipe.validation.measure)) >= run.best:
+    if (score := validation.score(numbers, held_out.chooses)) >= run.best:
         run.best = score
         checkpoint.save_checkpoint(out / BEST, run.checkpoint)
 

@@ -24,6 +24,8 @@ from training.towers import TwoTowerModel
 from training.towers.tokenizers import TrainedTokenizer
 
 CHOOSES = ("text_to_shape", "shape_to_text")
+RECIPROCAL = "MRR"  # the mean of one over the rank of the best right item
+CROWD = 10  # items for each place that a recall counts; with fewer it tells hardly anything
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,10 @@ class ValidationSet:
     nested: Sequence[int] = ()  # shorter lengths of vectors, which are measured too
     sees: bool = False  # whether shapes are known by views beside the points
     pool: Literal["mean", "max"] = "mean"  # how their features then become one
+    chooses: str = "R@10"  # the measure that the best step is chosen by
 
     def measure(self, model: TwoTowerModel) -> dict[str, float]:
-        """Recalls of every direction; the model returns to its mode afterwards."""
+        """Recalls and mean reciprocal ranks of every direction; the model returns to its mode afterwards."""
         learning = model.training
         encoder = TorchEncoder(model, self.reader)
         observed = self._observe(encoder)
@@ -46,11 +49,13 @@ class ValidationSet:
             cut = directions(ShortenedEncoder(encoder, length), observed)
             measured |= {f"{name}@{length}": one for name, one in cut.items()}
         model.train(learning)
-        return {
-            f"{name}/R@{cut}": round(float(recall_at_k(ranks(one.scores, one.relevant), cut).mean()), 4)
-            for name, one in measured.items()
-            for cut in CUTS
-        }
+        numbers: dict[str, float] = {}
+        for name, one in measured.items():
+            places = ranks(one.scores, one.relevant)
+            for cut in CUTS:
+                numbers[f"{name}/R@{cut}"] = round(float(recall_at_k(places, cut).mean()), 4)
+            numbers[f"{name}/{RECIPROCAL}"] = round(float((1 / places).mean()), 4)
+        return numbers
 
     def _observe(self, encoder: TorchEncoder) -> HeldOutFeatures:
         """Features of all sides; views that are read together, or points, are the shape."""
@@ -83,7 +88,15 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
     captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
     sees, pool = recipe.loss.sees, recipe.loss.pool
     points = None if recipe.points is None else prepare.points(recipe, items, cache)
-    return ValidationSet(np.asarray(views), captions, reader, points, recipe.loss.nested, sees, pool)
+    chooses = choosing_measure(recipe.validation.measure, len(items))
+    return ValidationSet(np.asarray(views), captions, reader, points, recipe.loss.nested, sees, pool, chooses)
+
+
+def choosing_measure(wanted: str, items: int) -> str:
+    """The measure that is wanted, or a finer one where so few items are soon all among the first."""
+    if wanted == RECIPROCAL or items < CROWD * int(wanted.removeprefix("R@")):
+        return RECIPROCAL
+    return wanted
 
 
 def outcome(log: Path, measure: str, items: int) -> str:
@@ -96,8 +109,8 @@ def outcome(log: Path, measure: str, items: int) -> str:
     told = f"{before}{scores[best]:.3f} at step {best}, which is kept"
     if not best:
         told = "no step found more than the encoder that it began with, which is kept"
-    visible = visible_difference(items)
-    return f"{measure} on val: {told}; with {items} items, differences below {visible:.2f} are chance"
+    chance = f"with {items} items, differences of recall below {visible_difference(items):.2f} are chance"
+    return f"{measure} on val: {told}; {chance}"
 
 
 def _validated(line: Mapping[str, int | float]) -> dict[str, float]:

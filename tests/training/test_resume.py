@@ -15,11 +15,11 @@ import torch
 
 from multifold.errors import MultifoldError
 from tests.training import small
-from training import checkpoint, loop
+from training import checkpoint, loop, prepare
 from training.loop import BEST, DONE, LAST
 from training.objective import Objective
 from training.recipes.schema import Recipe, parse_recipe
-from training.validation import ValidationSet
+from training.validation import ValidationSet, choosing_measure
 
 STEPS = 12
 HOUSE = Path(__file__).resolve().parents[2]
@@ -173,7 +173,29 @@ def test_an_encoder_that_training_spoils_is_kept(
     assert all(torch.equal(kept[name], weight) for name, weight in seen[0].items())
     told = capsys.readouterr().out
     assert "no step found more than the encoder that it began with, which is kept" in told
-    assert "with 4 items, differences below 0.63 are chance" in told
+    assert "with 4 items, differences of recall below 0.63 are chance" in told
+
+
+@pytest.mark.parametrize(
+    ("wanted", "items", "chosen"),
+    [("R@10", 100, "R@10"), ("R@10", 99, "MRR"), ("R@1", 10, "R@1"), ("R@1", 9, "MRR"), ("MRR", 500, "MRR")],
+)
+def test_with_few_items_a_finer_measure_chooses_the_step(wanted: str, items: int, chosen: str) -> None:
+    assert choosing_measure(wanted, items) == chosen
+
+
+def test_reciprocal_ranks_tell_encoders_apart_that_recall_does_not(tmp_path: Path) -> None:
+    """Of four items all are among ten, before and after a training."""
+    views, captions = small.pictures()
+    found = []
+    for steps in (1, 80):
+        wanted = recipe(train={"steps": steps, "warmup": 0})
+        trained = checkpoint.load_checkpoint(train(wanted, tmp_path / str(steps)))
+        few = ValidationSet(views[:4], captions[:4], prepare.reader(wanted, trained.tokenizer))
+        found.append(few.measure(trained.model))
+    assert [numbers["text_to_shape/R@10"] for numbers in found] == [1.0, 1.0]
+    assert found[0]["text_to_shape/MRR"] < found[1]["text_to_shape/MRR"] <= 1.0
+    assert found[1]["text_to_shape/R@1"] <= found[1]["text_to_shape/MRR"]
 
 
 def test_validation_changes_no_loss(tmp_path: Path) -> None:

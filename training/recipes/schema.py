@@ -334,7 +334,7 @@ class ValidationSection(RecipeSection):
 
     every: Number = 0  # steps; 0: never, and the last step becomes the checkpoint
     items: Count = 300
-    measure: Literal["R@1", "R@5", "R@10"] = "R@10"  # text to shape and shape to text, their mean
+    measure: Literal["R@1", "R@5", "R@10", "MRR"] = "R@10"  # text to shape and shape to text, their mean
 
 
 class Recipe(RecipeSection):

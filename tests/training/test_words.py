@@ -30,9 +30,9 @@ def reader(tmp_path: Path) -> Path:
     return tmp_path / "reader"
 
 
-def recipe(reader: Path, width: int = 8) -> Recipe:
+def recipe(reader: Path, width: int = 8, depth: int = 1) -> Recipe:
     raw = small.recipe(steps=3, warmup=0).model_dump()
-    raw["text"] |= {"words": str(reader), "width": width}
+    raw["text"] |= {"words": str(reader), "width": width, "depth": depth}
     return parse_recipe(raw, "words")
 
 
@@ -64,10 +64,11 @@ def test_it_reads_words_that_no_caption_has(reader: Path) -> None:
     assert typed.count(trained.end) == 1  # the end is no word that someone can type
 
 
+@pytest.mark.parametrize(("depth", "learns"), [(1, "text.positions"), (0, "text.log_weight")])
 def test_words_stay_while_the_tower_learns_and_the_checkpoint_needs_no_reader(
-    reader: Path, tmp_path: Path
+    reader: Path, tmp_path: Path, depth: int, learns: str
 ) -> None:
-    wanted = recipe(reader)
+    wanted = recipe(reader, depth=depth)
     views, captions = small.pictures()
     trained = tokenizer_for(wanted.text, [])
     texts = [text for some in captions for text in some]
@@ -80,7 +81,7 @@ def test_words_stay_while_the_tower_learns_and_the_checkpoint_needs_no_reader(
     learned = checkpoint.load_checkpoint(path).model.state_dict()
     known = len(WORDS)
     assert torch.equal(learned["text.embed.weight"][:known], begun["text.embed.weight"][:known])
-    assert not torch.equal(learned["text.positions"], begun["text.positions"])
+    assert not torch.equal(learned[learns], begun[learns])
 
 
 def test_what_is_no_table_of_words_is_refused_before_anything_is_drawn(tmp_path: Path, reader: Path) -> None:

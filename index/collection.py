@@ -316,7 +316,8 @@ class Collection(AbstractContextManager["Collection"]):
 
     def fit_evidence(self, encode: TextEncoder | None = None, most: int = MOST_ITEMS) -> EvidenceModel:
         """Fit how the evidence is weighted, on so many items, and store it. Short queries need an encoder."""
-        return fit_collection(self._readable(), self._space, self.scoring, encode, most, not self._read_only)
+        alone = None if self._read_only else self._alone
+        return fit_collection(self._readable(), self._space, self.scoring, encode, most, alone)
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
@@ -343,9 +344,8 @@ class Collection(AbstractContextManager["Collection"]):
                 self._derived.keep()
                 self.texts.keep()
             self._closed = True
-            self.texts.close()
-            self._derived.close()
-            self._store.close()
+            for part in (self.texts, self._derived, self._store):
+                part.close()
             if self._lock is not None:
                 self._lock.release()
 

@@ -5,6 +5,7 @@ All collections of one encoder share one QueryEncoder."""
 
 import asyncio
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -378,11 +379,11 @@ CLEAR_CONFIDENCE = 0.5
 
 
 def matches_well(hits: Sequence[Hit]) -> bool:
-    """Whether anything stands out of what a meaningless query finds."""
-    return any(
-        (hit.gain is not None and hit.gain >= 0) or (hit.confidence or 0.0) >= CLEAR_CONFIDENCE
-        for hit in hits[:1]
-    )
+    """Whether anything stands out of what a meaningless query finds, and phrases in quotes are anywhere."""
+    for hit in hits[:1]:
+        sure = (hit.confidence or 0.0) >= CLEAR_CONFIDENCE
+        return sure if hit.gain is None else hit.gain >= 0 or (hit.gain > -math.inf and sure)
+    return False
 
 
 @dataclass(frozen=True)

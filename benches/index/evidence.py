@@ -149,7 +149,7 @@ class ScoredQuery:
     def chances(self, model: SideModel) -> tuple[Float64[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
         """The confidence of the first ten, and which of them are right."""
         ring = self.ranked(model)[1]
-        rivals = find_rivals(ring.evidence, self.items, self.table.length)
+        rivals = find_rivals(ring.evidence, self.items, self.table.length, self.table.strange)
         chances = model.chances(ring.evidence, ring.whole, rivals)
         right = self.right[np.searchsorted(self.table.editions, ring.editions)]
         return np.minimum.accumulate(chances)[:DEPTH], right[:DEPTH]

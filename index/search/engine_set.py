@@ -265,12 +265,14 @@ class EngineSet:
         np.fmax.at(scores, np.searchsorted(among.editions, edition_of(found)), values)
         return scores
 
-    def best_rows(self, query: EngineQuery, side: Aspect, sizes: Mapping[int, int]) -> dict[int, int]:
-        """The row that scores best in each of these editions, given how many observations each has."""
+    def ranked_rows(self, query: EngineQuery, side: Aspect, sizes: Mapping[int, int]) -> dict[int, list[int]]:
+        """The rows of one side of these editions, best first, given how many observations each has."""
         rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
         _, ranked = self._search((side, "observation"), query, len(rows), rows, exact=True)
-        worst_first = ranked[::-1]
-        return dict(zip(edition_of(worst_first).tolist(), worst_first.tolist(), strict=True))
+        by_edition: dict[int, list[int]] = {}
+        for edition, row in zip(edition_of(ranked).tolist(), ranked.tolist(), strict=True):
+            by_edition.setdefault(edition, []).append(row)
+        return by_edition
 
     def choice(self, side: Aspect, among: Candidates | None = None) -> int:
         """How many items a search of this side chooses from, at most."""

@@ -11,7 +11,7 @@ strangers, by which scores are standardised. Deeper pages come from a wider ring
 behind the former ones, so pages continue one another.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -36,11 +36,13 @@ from index.search.evidence_model import (
     strangeness,
 )
 from index.search.examples import ExampleScorer
+from index.search.side_rankings import ConfidenceOf, RankedItem
 from index.store.browse import sample_editions
+from index.texts.analysis import asks_phrase
 from index.texts.contracts import TextIndex
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
-from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Leg, Pooling, Side
+from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, SIDES, Leg, Pooling, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -48,7 +50,6 @@ with needs_extra("serve"):
 Table: TypeAlias = Float32[np.ndarray, "n w"]
 
 RING = 128  # candidates that each leg gives at first
-WORD_ROWS = 1 << 16  # texts with the rarest words of a query, by which words give candidates
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 STRANGERS = 256  # items that scores are standardised by
@@ -149,7 +150,9 @@ class EvidenceHit:
     evidence: float  # in nats
     confidence: float
     legs: Mapping[Leg, float]  # what each leg adds to the evidence
-    gain: float  # of all items together: how far their evidence goes beyond that for a meaningless query
+    # Of all items together: how far their evidence goes beyond that for a meaningless query. -inf: none has a
+    # phrase that the query quotes.
+    gain: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +182,10 @@ class RankedRing:
         its = (ratios, table.present, table.whole, evidence, learned, judged)
         return cls(table.editions[rows], *(one[rows] for one in its))
 
-    def rivals(self, items: int, length: float) -> Rivals:
+    def rivals(self, items: int, length: float, strange: float) -> Rivals:
         """What the items of this ring are compared with; examples are left out."""
         others = ~self.judged
-        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length)
+        return find_rivals(self.evidence[others], items - int(self.judged.sum()), length, strange)
 
     def hit(self, place: int, chance: float, gain: float) -> EvidenceHit:
         """What stands at a place."""
@@ -251,9 +254,9 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, least, rivals, heard = RING, self.size, 1.0, None, None
+        reach, items, least, rivals, heard, allowed = RING, self.size, 1.0, None, None, None
         if among is not None:
-            items = min(items, len(among))
+            items, allowed = min(items, len(among)), among.editions
         while len(ranked) < page.stop:
             new = self.candidates(query, reach, among, model)
             if examples is not None:
@@ -267,8 +270,10 @@ class EvidenceScorer:
                 heard = table.heard if self._heard(model).depend_on_words else 1.0
             table = replace(table, heard=heard)
             ring = RankedRing.of(table, rows, model, examples)
-            rivals = rivals or ring.rivals(items, table.length)
+            rivals = rivals or ring.rivals(items, table.length, table.strange)
             gain = rivals.everything - float(np.log(max(items, 1))) - model.least_gain(table.strange)
+            if query.text and asks_phrase(query.text) and self._is_silent(query.text, allowed):
+                gain = -np.inf
             chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
@@ -276,6 +281,10 @@ class EvidenceScorer:
             ranked, least = np.union1d(ranked, new), float(chances[-1])
             reach *= WIDER
         return hits
+
+    def _is_silent(self, text: str, allowed: Ids | None) -> bool:
+        """Whether the words of a query say nothing of any item: of none that may be found."""
+        return self.words is not None and not len(self.words.rank(text, 1, allowed)[0])
 
     def table(
         self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes
@@ -300,7 +309,7 @@ class EvidenceScorer:
         legs = heard.legs
         said: Ids = np.empty(0, np.int64)
         if self.words is not None and query.text is not None and heard.depend_on_words:
-            said = self.words.rank(query.text, reach, allowed, most=WORD_ROWS)[0]
+            said = self.words.near(query.text, reach, allowed)
             if model is not None and heard.of_strange != legs:
                 share = float(self.words.weigh(query.text, said)[1].max(initial=0))
                 legs = self._heard_with(model.weights_for(strangeness(share, len(self.strangers))))
@@ -346,3 +355,32 @@ class EvidenceScorer:
             scores["reader"] = np.where(read == 0, np.float32(np.nan), read)
         length = 0.0 if query.text is None else min(1.0, len(query.text.split()) / SENTENCE)
         return LegScores(editions, scores, coverage, most, length)
+
+
+@dataclass(frozen=True)
+class RankedPage:
+    """What one query ranked, before anything of it is read."""
+
+    query: EngineQuery
+    places: Sequence[RankedItem]
+    sure: ConfidenceOf
+
+    def confidence(self) -> Mapping[int, float | None]:
+        """How sure each place is."""
+        by_place = {one.id: one.confidence for one in self.places if one.legs is not None}
+        for side, places in _by_side([one for one in self.places if one.legs is None]):
+            values = self.sure(side, [one.score for one in places])
+            by_place |= {one.id: value for one, value in zip(places, values, strict=True)}
+        return by_place
+
+    def captions(self) -> dict[tuple[int, Leg], int]:
+        """The number of the caption that a text leg matched, by edition and leg."""
+        every = ((one.id, leg, text) for one in self.places for leg, text in one.texts.items())
+        return {(edition, leg): text for edition, leg, text in every if isinstance(text, int)}
+
+
+def _by_side(places: Sequence[RankedItem]) -> Iterator[tuple[Side, list[RankedItem]]]:
+    for side in SIDES:
+        mine = [place for place in places if place.side == side]
+        if mine:
+            yield side, mine

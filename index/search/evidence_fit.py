@@ -9,10 +9,12 @@ Queries whose words no item has get weights of their own: from words that only t
 from captions of items whose texts are all hidden.
 
 Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
-collection rest on. A leg without which the held-out items are found as well is switched off.
+collection rest on. A leg without which the held-out items are found as well is switched off. So are all but
+the best, where together they are better by no more than chance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -32,6 +34,7 @@ from index.search.evidence_model import (
     PLACES,
     PRIOR_SPREAD,
     WORDLESS,
+    Curves,
     EvidenceModel,
     LegQuality,
     SideModel,
@@ -54,6 +57,7 @@ from index.search.search import engine_query
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
 from multifold.errors import needs_extra
+from multifold.logistic import fit_logistic
 from multifold.types import Leg, Side
 
 with needs_extra("serve"):
@@ -63,18 +67,20 @@ FEWEST_TRIALS = 8  # of a side, for a fit
 FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
 JUDGED = 5  # best candidates that a confidence is fitted on
-UNANSWERED = 0.5  # what questions without any text count for it, where they are all that hides one
+CURVE_SPREAD = 0.18  # how far a fit may carry what a fact adds to a confidence (std. dev.)
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
 QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
 LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
-RISING = np.arange(len(CONFIDENCE_PRIOR)) < 4  # facts of a confidence of which more never makes less sure
-TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the owner answers
+# Facts of a confidence of which more never makes less sure, in each of its curves.
+RISING = np.tile(np.isin(np.arange(len(CONFIDENCE_PRIOR[0])), (1, 2, 3)), len(CONFIDENCE_PRIOR))
+TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the item answers
 UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
 SOUND = 0.002  # nats a query that a leg must be worth
 MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
-
+BEYOND = 1.28  # standard errors by which several must beat the best by itself: by chance one in ten does
 
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
+HeldOut: TypeAlias = tuple[EachEvidence, Sequence[Trial]]  # by weights that other items gave
 
 
 def read_model(now: Connection) -> EvidenceModel | None:
@@ -89,9 +95,9 @@ def fit_collection(
     reading: ReadScorer,
     encode: TextEncoder | None,
     most: int,
-    writes: bool,
+    alone: Callable[[], AbstractContextManager[None]] | None,
 ) -> EvidenceModel:
-    """Fit the model of a collection, on at most so many items, and store it."""
+    """Fit the model of a collection, on so many items, and store it `alone`, if it is not closed by then."""
     with store.moment() as now:
         items, version = read_known_items(now, most), last_change(now)
         judged = judged_questions(now, encode)
@@ -101,8 +107,8 @@ def fit_collection(
         text = model.of("text")
         text = replace(text, meaningless=_meaningless_gain(space, reading, encode, text))
         model = replace(model, sides={**model.sides, "text": text})
-    if writes:
-        with store.writing() as connection:
+    if alone is not None:
+        with alone(), store.writing() as connection:
             write_note(connection, NOTE, model.to_json())
     return model
 
@@ -122,16 +128,24 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
     """The models of the sides of which there are trials enough."""
     sides = {}
     for side, some in trials.items():
-        usual = [trial for trial in some if trial.kind != "other words"]
-        if len(usual) >= FEWEST_TRIALS:
-            fitted = _fit_side(prior_weights(side), usual)
-            sides[side] = replace(fitted, wordless=_fit_wordless(fitted.weights, usual, some))
+        if len(_usual(some)) >= FEWEST_TRIALS:
+            sides[side] = _fit_side(prior_weights(side), some)
     shapes: dict[Side, SideModel] = {}
     if any(trial.table.present[:, FORMS].any() for some in trials.values() for trial in some):
         from index.search.shape_ranking import fit_shapes  # most collections do without
 
         shapes = fit_shapes(trials, _fit_side, FEWEST_TRIALS)
     return EvidenceModel(sides, items, version, shapes)
+
+
+def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
+    return [trial for trial in trials if trial.kind != "other words"]
+
+
+def _fit_both(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> SideModel:
+    """The weights of these legs, and those of queries whose words no item has."""
+    weights = fit_weights(prior, teaching(_usual(trials)), legs)
+    return SideModel(weights, wordless=_fit_wordless(weights, _usual(trials), trials))
 
 
 def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial]) -> Weights:
@@ -147,14 +161,15 @@ def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial
     return np.where(np.isin(NAMES, LEAST_WORDLESS), np.maximum(fitted, in_order(WORDLESS)), fitted)
 
 
-def _fit_side(prior: Weights, trials: Sequence[Trial], among: Sequence[Leg] = LEGS) -> SideModel:
+def _fit_side(prior: Weights, every: Sequence[Trial], among: Sequence[Leg] = LEGS) -> SideModel:
+    trials = _usual(every)
     heard = [leg for leg in among if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
-    votes = sum(trial.votes for trial in trials)
+    counts = {"queries": len(trials), "judgements": sum(trial.votes for trial in trials)}
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
     if len(trials) < FEWEST_JUDGED or not all(halves):
-        return SideModel(fit_weights(prior, teaching(trials), heard), queries=len(trials), judgements=votes)
+        return replace(_fit_both(prior, every, heard), **counts)
 
-    def held_out(legs: Sequence[Leg]) -> tuple[EachEvidence, list[Trial]]:
+    def held_out(legs: Sequence[Leg]) -> HeldOut:
         """The evidence for the candidates of every trial, by the weights that the other half gave."""
         evidence, asked = [], []
         for half, others in (halves, halves[::-1]):
@@ -164,19 +179,41 @@ def _fit_side(prior: Weights, trials: Sequence[Trial], among: Sequence[Leg] = LE
         return evidence, asked
 
     legs, off, whole = list(heard), dict[Leg, str](), held_out(heard)
-    quality: dict[Leg, LegQuality] = {}
-    for leg in heard:
-        alone, without = held_out([leg]), held_out([one for one in heard if one != leg])
-        loss = loss_of(*answerable(*without)) - loss_of(*answerable(*whole))
-        if len(heard) > 1 and loss < SOUND:
-            off[leg] = f"held-out items are found as well without it ({loss:+.3f} nats a query)"
-            legs.remove(leg)
-        quality[leg] = LegQuality(_recall(*alone, 1), _recall(*without, 1), off.get(leg))
-    if off:
-        whole = held_out(legs)
-    weights = fit_weights(prior, teaching(trials), legs)
+    without = {leg: held_out([one for one in heard if one != leg]) for leg in heard}
+    alone = {leg: held_out([leg]) for leg in heard}
+    recalls = {leg: (_recall(*alone[leg], 1), _recall(*without[leg], 1)) for leg in heard}
+    while len(legs) > 1:  # one by one: of two that say the same, each is needless beside the other
+        gains = {leg: _gain(without[leg], whole)[0] for leg in legs}
+        weakest = min(legs, key=lambda leg: gains[leg])
+        if gains[weakest] >= SOUND:
+            break
+        off[weakest] = f"held-out items are found as well without it ({gains[weakest]:+.3f} nats a query)"
+        legs.remove(weakest)
+        whole = without[weakest]
+        without = {leg: held_out([one for one in legs if one != leg]) for leg in legs}
+    best = min(legs, key=lambda leg: loss_of(*alone[leg]))
+    gain, noise = _gain(alone[best], whole)
+    if len(legs) > 1 and gain < BEYOND * noise:
+        reason = f"held-out items are found as well by {best} alone ({gain:+.3f} ± {noise:.4f} nats a query)"
+        off |= dict.fromkeys([leg for leg in legs if leg != best], reason)
+        legs, whole = [best], alone[best]
+    quality = {leg: LegQuality(*recalls[leg], off.get(leg)) for leg in heard}
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    return SideModel(weights, fit_confidence(*whole), len(trials), recall, quality, votes)
+    confidence = _held_out_confidence(prior, every, legs)
+    return replace(
+        _fit_both(prior, every, legs), confidence=confidence, recall=recall, legs=quality, **counts
+    )
+
+
+def _held_out_confidence(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Curves:
+    """The confidence of each half of the items by all weights that the other half gave."""
+    evidence, asked = [], []
+    for half in (0, 1):
+        fitted = _fit_both(prior, [t for t in trials if t.owner % 2 != half], legs)
+        mine = [t for t in trials if t.owner % 2 == half]
+        evidence += [trial.table.by_leg(fitted).sum(axis=1) for trial in mine]
+        asked += mine
+    return fit_confidence(evidence, asked)
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -249,11 +286,26 @@ def _stacked(
 
 def loss_of(evidence: EachEvidence, trials: Sequence[Trial]) -> float:
     """Nats by which the right items fall short of certainty, a query."""
+    return float(np.average(_losses(evidence, trials), weights=np.maximum(_counts(trials), 1)))
+
+
+def _losses(evidence: EachEvidence, trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
     losses = [
         np.logaddexp.reduce(values[t.candidates]) - np.logaddexp.reduce(values[t.candidates & t.right])
         for values, t in zip(evidence, trials, strict=True)
     ]
-    return float(np.average(losses, weights=np.maximum(_counts(trials), 1)))  # what is stored has to be found
+    return np.array(losses)
+
+
+def _gain(less: HeldOut, more: HeldOut) -> tuple[float, float]:
+    """By how many nats a query the right items are likelier by more legs, and the standard error of it."""
+    (fewer, trials), (every, _) = answerable(*less), answerable(*more)
+    counts = np.maximum(_counts(trials), 1)  # what is stored has to be found
+    gains = _losses(fewer, trials) - _losses(every, trials)
+    gain = float(np.average(gains, weights=counts))
+    owners = np.unique([trial.owner for trial in trials], return_inverse=True)[1]
+    noise = np.linalg.norm(np.bincount(owners, counts * (gains - gain))) / counts.sum()
+    return gain, float(noise)
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
@@ -265,29 +317,30 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
-def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[float, ...]:
-    """The logistic curve of the best candidates, right or not."""
-    facts, right, counts, bare = [], [], [], not _hides_captions(trials)
+def _counts_for_confidence(trial: Trial) -> float:
+    """How much a query says of how sure the search may be of others like it: other words only where they are
+    strange to the collection; and strange ones only where the item has a text that a reader could know.
+    """
+    strange = trial.table.strange
+    return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0
+
+
+def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
+    """The logistic curves of the best candidates, right or not: of the first, and of the others."""
+    facts, right, counts = [], [], list[float]()
     for of_trial, trial in zip(evidence, trials, strict=True):
         chosen = of_trial[trial.candidates]
-        rivals = find_rivals(chosen, trial.items, trial.table.length)
+        rivals = find_rivals(chosen, trial.items, trial.table.length, trial.table.strange)
         first = np.argsort(-chosen)[:JUDGED]
-        whole = trial.table.whole[trial.candidates]
-        facts.append(confidence_facts(chosen, whole, rivals)[first])
+        facts.append(confidence_facts(chosen, trial.table.whole[trial.candidates], rivals)[first])
         right.append(trial.right[trial.candidates][first])
-        counts += [trial.weight * (UNANSWERED if bare and trial.kind in TEXTLESS else 1.0)] * len(first)
-    table, labels, count = np.concatenate(facts), np.concatenate(right).astype(np.float64), np.array(counts)
-    prior = np.array(CONFIDENCE_PRIOR)
-    weights = prior
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-table @ weights))
-        slope = table.T @ (count * (chance - labels)) + weights - prior
-        bend = (table * (count * chance * (1 - chance))[:, None]).T @ table + np.eye(len(prior))
-        free = ~RISING | (weights > 0) | (slope < 0)  # the others are solved for without those at their limit
-        step = np.zeros(len(prior))
-        step[free] = np.clip(np.linalg.solve(bend[np.ix_(free, free)], slope[free]), -1, 1)
-        moved = np.where(RISING, np.maximum(weights - step, 0), weights - step)
-        if np.abs(moved - weights).max() < 1e-5:
-            break
-        weights = moved
-    return tuple(weights.tolist())
+        counts += [trial.weight * _counts_for_confidence(trial)] * len(first)
+    curve = fit_logistic(
+        np.concatenate(facts),
+        np.concatenate(right),
+        np.array(counts),
+        np.ravel(CONFIDENCE_PRIOR),
+        CURVE_SPREAD,
+        RISING,
+    )
+    return tuple(map(tuple, curve.reshape(np.shape(CONFIDENCE_PRIOR)).tolist()))

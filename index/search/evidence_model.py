@@ -16,10 +16,20 @@ from multifold.types import ASPECTS, Leg, Side
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Values: TypeAlias = Float32[np.ndarray, " n"]
+Curves: TypeAlias = tuple[tuple[float, ...], ...]  # what each fact adds, by kind of hit
 AnyScores: TypeAlias = Float32[np.ndarray, "..."]
 LOWEST, HIGHEST = -4.0, 8.0  # standard deviations that count
-CONFIDENCE_PRIOR = (0.1, 0.8, 0.0, 0.5, -0.3, 0.0, 0.5)  # of the facts below, before anything is fitted
-GAIN_LIMITS, LEAD_LIMIT, ODDS_LIMIT, TINY = (-10.0, 12.0), 6.0, 8.0, 1e-9  # nats
+# What each fact adds to the log odds of a hit before anything is fitted. The first hit has rows of its own,
+# and so have pictures that ask, and queries whose words no item has: nothing but pictures answers these.
+CONFIDENCE_PRIOR: Curves = (
+    (-0.26, 0.63, 0.11, 0.05, -0.20, -0.15, 0.45),  # the first
+    (-0.30, 1.20, 1.04, 0.50, -0.30, 0.27, 0.71),  # of a strange query
+    (-0.05, 0.94, 1.63, 0.50, -0.30, 0.00, 1.05),  # of a picture
+    (0.02, 0.74, 0.00, 0.29, -0.27, 0.02, -0.47),  # another
+    (-0.10, 0.94, 0.43, 0.50, -0.30, 0.23, 0.30),  # of a strange query
+    (-0.11, 1.03, 0.93, 0.50, -0.30, 0.00, 0.03),  # of a picture
+)
+GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
 SHAPE_LEGS: tuple[Leg, ...] = ("shape", "points", "together")  # what is known of a shape
@@ -39,7 +49,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 7  # another number fits every stored model again
+RULES = 8  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already. Pictures find less with points.
@@ -75,33 +85,39 @@ class Rivals:
     best: float
     second: float
     everything: float
-    length: float  # of the query
+    length: float  # of the query; 0: it is a picture
+    strange: float  # how strange the query is, from 0 to 1
 
 
-def find_rivals(evidence: Evidence, items: int, length: float) -> Rivals:
+def find_rivals(evidence: Evidence, items: int, length: float, strange: float = 0.0) -> Rivals:
     """Those of candidates among so many items; the evidence of the other items is nothing."""
     second, best = (
         np.sort(np.append(evidence, [0.0, 0.0]))[-2:] if len(evidence) < 2 else np.sort(evidence)[-2:]
     )
     everything = np.logaddexp.reduce(np.append(evidence, np.log(max(items - len(evidence), 1))))
-    return Rivals(items, float(best), float(second), float(everything), length)
+    return Rivals(items, float(best), float(second), float(everything), length, strange)
 
 
 def confidence_facts(
     evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals
-) -> Float64[np.ndarray, "n 7"]:
-    """What a confidence rests on: how far the evidence goes beyond the number of items, its odds against the
-    evidence of all others, by how much it leads or trails, whether all words of the query are in the item, in
-    how many items, the length of the query, and a constant.
+) -> Float64[np.ndarray, "n 42"]:
+    """What a confidence rests on: how far all evidence goes beyond the number of items, the odds of an item
+    against all others, by how much it leads or trails, whether all words of the query are in it, in how many
+    items, the length of the query, and a constant. All are 0 but those of the row that holds.
     """
-    gain = np.clip(evidence - np.log(max(rivals.items, 1)), *GAIN_LIMITS)
-    share = np.clip(evidence - rivals.everything, -GAIN_LIMITS[1], -TINY)
-    odds = np.clip(share - np.log(-np.expm1(share)), -ODDS_LIMIT, ODDS_LIMIT)
-    lead = np.where(evidence >= rivals.best, rivals.best - rivals.second, evidence - rivals.best)
+    gain = np.full(len(evidence), min(rivals.everything - np.log(max(rivals.items, 1)), GAIN_LIMIT))
+    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
+    odds = np.clip(likely - np.log(-np.expm1(likely)), -ODDS_LIMIT, ODDS_LIMIT)
+    first = evidence >= rivals.best
+    lead = np.where(first, rivals.best - rivals.second, evidence - rivals.best)
     peers = np.log(max(1, int(whole.sum())))
     length = np.full(len(evidence), rivals.length)
     lead = np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT)
-    return np.stack([gain, odds, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
+    facts = np.stack([gain, odds, lead, whole, whole * peers, length, np.ones(len(evidence))], axis=1)
+    text = float(rivals.length > 0)
+    shares = (text * (1 - rivals.strange), text * rivals.strange, 1 - text)
+    rows = [part * share for part in (first, ~first) for share in shares]
+    return np.concatenate([facts * row[:, None] for row in rows], axis=1)
 
 
 @dataclass(frozen=True)
@@ -135,7 +151,7 @@ class SideModel:
     """How the evidence of queries of one side is weighted, and what makes a confidence of it."""
 
     weights: Weights
-    confidence: tuple[float, ...] = CONFIDENCE_PRIOR  # of the facts that it rests on
+    confidence: Curves = CONFIDENCE_PRIOR  # of the facts that it rests on
     queries: int = 0  # that it was fitted on
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
@@ -154,7 +170,7 @@ class SideModel:
     def chances(self, evidence: Evidence, whole: Bool[np.ndarray, " n"], rivals: Rivals) -> Evidence:
         """The confidence of each item."""
         facts = confidence_facts(evidence, whole, rivals)
-        chances: Evidence = 1 / (1 + np.exp(-(facts @ np.array(self.confidence))))
+        chances: Evidence = 1 / (1 + np.exp(-(facts @ np.ravel(self.confidence))))
         return chances
 
     def fields(self) -> dict[str, Any]:
@@ -166,7 +182,7 @@ class SideModel:
         """A stored model."""
         return cls(
             in_order(fields["weights"]),  # older ones know fewer legs
-            tuple(fields["confidence"]),
+            tuple(map(tuple, fields["confidence"])),
             fields["queries"],
             fields["recall"],
             {leg: LegQuality(**quality) for leg, quality in fields["legs"].items()},

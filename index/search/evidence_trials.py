@@ -11,15 +11,8 @@ from jaxtyping import Bool
 
 from index.contracts import Ids, Space
 from index.search.evidence import EvidenceQuery, EvidenceScorer, EvidenceTable, LegScores, no_sizes
-from index.search.evidence_model import (
-    PLACES,
-)
-from index.search.evidence_questions import (
-    Question,
-    QuestionKind,
-    fold_caption,
-    readable_name,
-)
+from index.search.evidence_model import PLACES
+from index.search.evidence_questions import Question, QuestionKind, fold_caption, readable_name
 from index.search.search import engine_query
 from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
@@ -29,10 +22,10 @@ from multifold.types import SIDES, Leg, Side, Vector, pool_mean
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
-ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
 RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
+ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,7 +78,7 @@ def rerank(
     table = scores.table(comparable(scores, strangers, rows))
     ratios = table.by_leg(model)[rows]
     evidence = ratios.sum(axis=1)
-    rivals = find_rivals(evidence, len(rows), table.length)
+    rivals = find_rivals(evidence, len(rows), table.length, table.strange)
     chances = model.chances(evidence, table.whole[rows], rivals)
     order = np.argsort(-evidence, kind="stable").tolist()
     chances[order] = np.minimum.accumulate(chances[order])

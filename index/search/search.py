@@ -4,7 +4,7 @@ With the target `item` the ranking is that of the evidence of all legs (see evid
 ranked by a side or by words (see side_rankings.py).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -12,15 +12,22 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from index.contracts import Ids, QueryError, Space
+from index.contracts import NO_ROW, Ids, QueryError, Space
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.engine_queries import ScanQuery, rescored_query, vector_or_scan
 from index.search.engine_set import Candidates, EngineQuery, EngineSet, VectorQuery
-from index.search.evidence import EvidenceHit, EvidenceQuery, EvidenceScorer, StrangerSample, no_sizes
+from index.search.evidence import (
+    EvidenceHit,
+    EvidenceQuery,
+    EvidenceScorer,
+    RankedPage,
+    StrangerSample,
+    no_sizes,
+)
 from index.search.evidence_model import FORMS, SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
-from index.search.side_rankings import Calibration, ConfidenceOf, LexicalSearch, RankedItem, rank_by_sides
+from index.search.side_rankings import Calibration, LexicalSearch, RankedItem, rank_by_sides
 from index.store.browse import find_editions
 from index.store.filters import Filter
 from index.store.item_rows import (
@@ -123,23 +130,6 @@ class SearchRequest:
     shapes: SideModel | None = None  # how the legs of a shape are weighed; else it is the mean of its views
     text: str | None = None  # of the query, whether its words are looked for or not
     legs: Mapping[Leg, Vector] = field(default_factory=dict)  # what a mesh asks those of shapes, each its own
-
-
-@dataclass(frozen=True)
-class RankedPage:
-    """What one query ranked, before anything of it is read."""
-
-    query: EngineQuery
-    places: Sequence[RankedItem]
-    sure: ConfidenceOf
-
-    def confidence(self) -> Mapping[int, float | None]:
-        """How sure each place is."""
-        by_place = {one.id: one.confidence for one in self.places if one.legs is not None}
-        for side, places in _by_side([one for one in self.places if one.legs is None]):
-            values = self.sure(side, [one.score for one in places])
-            by_place |= {one.id: value for one, value in zip(places, values, strict=True)}
-        return by_place
 
 
 MatchedRows: TypeAlias = dict[tuple[int, Leg], int]  # by edition and leg
@@ -289,36 +279,51 @@ class Searcher:
         """The hits of each page, as the store has them."""
         editions = [place.id for page in pages if page is not None for place in page.places]
         summaries = read_summaries(now, editions)
-        best = [{} if page is None else self._best_rows(page, summaries, now) for page in pages]
+        best = [{} if page is None else self._best_rows(page, summaries) for page in pages]
         observations = read_observations(now, list(chain.from_iterable(rows.values() for rows in best)))
+        for page, rows in zip(pages, best, strict=True):
+            if page is not None:
+                observations |= self._read_others(page, rows, observations, now)
         return [
             None if page is None else self._hits(page, summaries, rows, observations)
             for page, rows in zip(pages, best, strict=True)
         ]
 
-    def _best_rows(
-        self, page: RankedPage, summaries: Mapping[int, ItemSummary], now: Connection
-    ) -> MatchedRows:
+    def _best_rows(self, page: RankedPage, summaries: Mapping[int, ItemSummary]) -> MatchedRows:
         """The observations that match best of each item that is still there, by leg."""
         best: MatchedRows = {}
+        quoted = page.captions()
+        quoting = {edition for edition, _ in quoted}
         for aspect in ASPECTS:
             shown = "shape" if aspect not in SIDES and self.derived.choice(aspect) else aspect
-            of_aspect = [one for one in page.places if one.side == shown or aspect in (one.legs or ())]
-            sizes = {one.id: summaries[one.id].size for one in of_aspect if one.id in summaries}
-            if sizes:
-                rows = self.derived.best_rows(page.query, aspect, sizes)
-                best |= {(edition, aspect): row for edition, row in rows.items()}
-        quoting = {
-            (one.id, leg): place
-            for one in page.places
-            for leg, place in one.texts.items()
-            if isinstance(place, int)
-        }
-        captions = caption_rows(now, sorted({edition for edition, _ in quoting}))
-        for (edition, leg), place in quoting.items():
-            if (edition, place) in captions:
-                best[edition, leg] = captions[edition, place]
+            heard = {one.id for one in page.places if one.side == shown or aspect in (one.legs or ())}
+            wanted = heard | quoting if aspect == "text" else heard
+            sizes = {one: summaries[one].size for one in sorted(wanted) if one in summaries}
+            if not sizes:
+                continue
+            ranked = self.derived.ranked_rows(page.query, aspect, sizes)
+            best |= {(edition, aspect): rows[0] for edition, rows in ranked.items() if edition in heard}
+            for (edition, leg), place in quoted.items() if aspect == "text" else ():
+                if place < len(rows := sorted(ranked.get(edition, ()))):
+                    best[edition, leg] = rows[place]
         return best
+
+    def _read_others(
+        self, page: RankedPage, rows: MatchedRows, observations: Mapping[int, Observation], now: Connection
+    ) -> dict[int, Observation]:
+        """The captions that are not at the place of their number: an item may lack one before them."""
+        read = {
+            key: (place, observations.get(rows.get(key, NO_ROW))) for key, place in page.captions().items()
+        }
+        wrong = {key: place for key, (place, one) in read.items() if one is None or one.index != place}
+        if not wrong:
+            return {}
+        there = caption_rows(now, sorted({edition for edition, _ in wrong}))
+        for (edition, leg), place in wrong.items():
+            rows.pop((edition, leg), None)
+            if (edition, place) in there:
+                rows[edition, leg] = there[edition, place]
+        return read_observations(now, [rows[key] for key in wrong if key in rows])
 
     def _best_texts(self, text: str, hits: Sequence[EvidenceHit]) -> list[dict[Leg, int | str]]:
         """Which text of each item each text leg matched best: the number of a caption, or another field."""
@@ -387,10 +392,3 @@ def _evidence_of(one: RankedItem, matched: Mapping[tuple[int, Leg], Observation]
         for leg, value in (one.legs or {}).items()
     ]
     return tuple(sorted(every, key=lambda leg: -leg.value))
-
-
-def _by_side(places: Sequence[RankedItem]) -> Iterator[tuple[Side, list[RankedItem]]]:
-    for side in SIDES:
-        mine = [place for place in places if place.side == side]
-        if mine:
-            yield side, mine

@@ -177,6 +177,11 @@ ALTERNATIVE = 0.6  # what such words count
 _QUOTED = re.compile(r"[\"“”„«»]([^\"“”„«»]+)[\"“”„«»]")
 
 
+def asks_phrase(query: str) -> bool:
+    """Whether a query has words in quotes."""
+    return _QUOTED.search(query) is not None
+
+
 @dataclass(frozen=True)
 class QueryTerm:
     """A term that is looked for: its number, the chunk of the question it is of, and what it counts."""

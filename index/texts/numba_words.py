@@ -19,8 +19,23 @@ count_rows = compile_function(types.void(_ints, _longs, types.int32[::1], types.
 fill_postings = compile_function(
     types.void(_ints, _longs, types.int32[::1], types.int64[::1], types.int32[::1], types.uint8[::1])
 )(word_kernels.fill_postings)
-count_items = compile_function(types.void(_longs, _longs, _ints, _ints, types.int32[::1]))(
-    word_kernels.count_items
+fill_holders = compile_function(
+    types.void(
+        _longs,
+        _ints,
+        _bytes,
+        _ints,
+        _bytes,
+        _shorts,
+        _array(types.float32, 2),
+        _array(types.float64, 2),
+        types.int64[::1],
+        types.int32[::1],
+        types.uint8[::1],
+    )
+)(word_kernels.fill_holders)
+add_impacts = compile_function(types.void(_longs, _longs, _doubles, _ints, _bytes, types.float32[::1]))(
+    word_kernels.add_impacts
 )
 rank_items = compile_function(
     types.int64(

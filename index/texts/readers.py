@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float32, Int8, Int16, Int32, Int64
 
 from index.contracts import Ids
 from index.texts.contracts import ItemTexts, Scores, TextIndexError
+from index.texts.word_arrays import places_of_best
 from multifold.bundle.bundle import file_hash
 from multifold.bundle.tensor_file import TensorFileError, read_tables, write_tables
 from multifold.bundle.text_reader import TextReader
@@ -36,7 +37,6 @@ MOST = 127  # steps to the largest number of a row
 EXACT_DIM = 2**24 // MOST**2  # a float32 holds sums of so many products
 PIECE = 1 << 15  # items scored at once without numba
 TOLERATED = 4  # compaction when more than one item in so many is gone
-STRIDE = 128  # scores that are represented by their best in a first pass
 QUERIES = 64  # whose vectors are kept
 
 
@@ -126,7 +126,7 @@ class ReaderIndex:
             found, there = held.find(np.unique(allowed))
             places = found[there]
         scores = self._scores(held, query, places)
-        best = _places_of_best(scores, limit)
+        best = places_of_best(scores, limit)
         best = best[scores[best] > 0]
         order = best[np.argsort(-scores[best], kind="stable")][:limit]
         return held.editions[places[order]], scores[order]
@@ -296,12 +296,3 @@ def score_rows(
         full = counts > 0
         if full.any():
             scores[first : first + PIECE][full] = np.maximum.reduceat(products, (ends - counts)[full])
-
-
-def _places_of_best(scores: Scores, limit: int) -> Ids:
-    """Places of at least the best `limit` scores, rising; all that tie with the last one are among them."""
-    whole = len(scores) // STRIDE * STRIDE
-    few = scores if whole < limit * STRIDE else scores[:whole].reshape(-1, STRIDE).max(axis=1)
-    if not 0 < limit < len(few):
-        return np.arange(len(scores))
-    return np.flatnonzero(scores >= np.partition(few, len(few) - limit)[len(few) - limit])

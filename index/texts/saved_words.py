@@ -13,7 +13,7 @@ from index.texts.contracts import TextIndexError
 from index.texts.word_arrays import SortedWords, WordSegment
 from multifold.durable import make_folder, replace_file, write_file
 
-FORMAT = 1
+FORMAT = 2
 CONTENTS = "contents.json"
 CHANGING = {"alive", "having", "sums"}  # what a removal writes to
 

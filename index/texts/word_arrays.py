@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8, UInt16
 
 from index.contracts import Ids
+from index.texts.contracts import Scores
 from index.texts.word_kernels import kernels
 
 PACK_AT, PACK_SHARE = 1 << 18, 4  # new words, or a part of all words, that are packed
@@ -145,6 +146,8 @@ class Vocabulary:
 
 NAME, PATH, PAYLOAD, CAPTION = range(4)
 FIELDS = ("name", "path", "payload", "caption")  # texts of an item stand in this order
+# of name, path, payload and caption: what a word counts, and how much longer texts make it count less
+WEIGHTS, LENGTH = np.array([2.0, 0.5, 1.0, 1.0]), np.array([0.5, 0.3, 0.5, 0.75])
 LONGEST = 65_535  # words of a text that count
 # of one item: for each text its field, how many words it has, and their numbers; those of wholes are ~number
 ItemTokens: TypeAlias = Sequence[tuple[int, int, Sequence[int]]]
@@ -164,6 +167,9 @@ class WordSegment:
     starts: Int64[np.ndarray, " v"]
     rows: Int32[np.ndarray, " p"]  # that have a word, rising for each
     times: UInt8[np.ndarray, " p"]  # how often
+    holder_starts: Int64[np.ndarray, " v"]
+    holders: Int32[np.ndarray, " h"]  # items that have a word, rising for each
+    impacts: UInt8[np.ndarray, " h"]  # about how much it says of each (see word_kernels.py)
     row_items: Int32[np.ndarray, " r"]
     lengths: Float32[np.ndarray, "i f"]  # words of all texts of a field
     alive: Bool[np.ndarray, " i"]
@@ -209,6 +215,16 @@ class WordSegment:
             return FIELDS[kind]
         first = self.first_rows[self.row_items[row]]
         return int(np.count_nonzero(self.row_fields[first:row] == CAPTION))
+
+    def with_phrase(self, phrase: Sequence[int]) -> Bool[np.ndarray, " i"]:
+        """Which items have a text with these words in this order."""
+        mask, numbers = np.zeros(len(self.editions), np.bool_), np.array(phrase, np.int32)
+        places = self.word_places(numbers)
+        if (places >= 0).all():
+            rarest = places[np.argmin(self.having[places])]
+            rows = self.rows[self.starts[rarest] : self.starts[rarest + 1]]
+            kernels().find_phrase(numbers, rows, self.tokens, self.row_starts, self.row_items, mask)
+        return mask
 
     def remove(self, editions: Ids) -> int:
         """End the life of these items; returns how many were alive here."""
@@ -291,16 +307,29 @@ def _of_rows(
     kernels().fill_postings(
         numbers, row_starts, np.full(len(words), -1, np.int32), starts[:-1].copy(), rows, times
     )
-    having = np.zeros(len(words), np.int32)
-    kernels().count_items(starts[:-1], starts[1:], rows, row_items, having)
     cells = row_items.astype(np.int64) * len(FIELDS) + row_fields
-    lengths = np.bincount(cells, row_lengths, len(editions) * len(FIELDS)).reshape(-1, len(FIELDS))
-    sums = [lengths.sum(0), np.count_nonzero(lengths, axis=0), np.bincount(row_fields, minlength=len(FIELDS))]
-    alive = np.ones(len(editions), np.bool_)
+    wide = np.bincount(cells, row_lengths, len(editions) * len(FIELDS)).reshape(-1, len(FIELDS))
+    texts = np.bincount(row_fields, minlength=len(FIELDS))
+    sums = np.array([wide.sum(0), np.count_nonzero(wide, axis=0), texts], np.float64)
+    lengths = wide.astype(np.float32)
+    holder_starts, holders, impacts = np.zeros_like(starts), np.empty_like(rows), np.empty_like(times)
+    kernels().fill_holders(
+        starts, rows, times, row_items, row_fields, row_lengths, lengths, field_norms(sums), holder_starts,
+        holders, impacts,
+    )  # fmt: skip
+    most = holder_starts[-1]
     return WordSegment(
         editions, first_rows, row_fields, row_lengths, row_starts, tokens, words, starts, rows, times,
-        row_items, lengths.astype(np.float32), alive, having, np.array(sums, np.float64),
+        holder_starts, holders[:most].copy(), impacts[:most].copy(), row_items, lengths,
+        np.ones(len(editions), np.bool_), np.diff(holder_starts).astype(np.int32), sums,
     )  # fmt: skip
+
+
+def field_norms(sums: Float64[np.ndarray, "3 f"]) -> Float64[np.ndarray, "6 f"]:
+    """For all texts of a field, and for one: its weight, and a constant and a slope by its length."""
+    words, items, texts = sums
+    whole, single = (np.maximum(words, 1) / np.maximum(many, 1) for many in (items, texts))
+    return np.array([WEIGHTS, 1 - LENGTH, LENGTH / whole, WEIGHTS, 1 - LENGTH, LENGTH / single])
 
 
 def _ends(sizes: Sequence[int] | Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
@@ -316,3 +345,15 @@ def _spans(starts: Int64[np.ndarray, " m"], chosen: Ids) -> Ids:
     ends = np.cumsum(sizes)
     within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
     return np.asarray(np.repeat(starts[chosen], sizes) + within)
+
+
+STRIDE = 128  # scores that are represented by their best in a first pass
+
+
+def places_of_best(scores: Scores, limit: int) -> Ids:
+    """Places of at least the best `limit` scores, rising; all that tie with the last one are among them."""
+    whole = len(scores) // STRIDE * STRIDE
+    few = scores if whole < limit * STRIDE else scores[:whole].reshape(-1, STRIDE).max(axis=1)
+    if not 0 < limit < len(few):
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(few, len(few) - limit)[len(few) - limit])

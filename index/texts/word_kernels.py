@@ -17,7 +17,8 @@ from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8, UInt16
 
 K = 1.2
 BEST = 0.5
-SLOTS = 256  # of the words of a query: most tokens are compared with none of them
+SLOTS = 256  # a power of two, of the words of a query: most tokens are compared with none of them
+STEPS = 255  # of the most that a word can say of an item
 BLOCK = 4096  # items that are scored together: what is summed stays in the cache
 
 
@@ -63,20 +64,53 @@ def fill_postings(
                 times[ends[word] - 1] += 1
 
 
-def count_items(
-    starts: Int64[np.ndarray, " w"],
-    ends: Int64[np.ndarray, " w"],
+def fill_holders(
+    starts: Int64[np.ndarray, " v"],
     rows: Int32[np.ndarray, " p"],
+    times: UInt8[np.ndarray, " p"],
     row_items: Int32[np.ndarray, " r"],
-    counts: Int32[np.ndarray, " w"],
+    row_fields: UInt8[np.ndarray, " r"],
+    row_lengths: UInt16[np.ndarray, " r"],
+    lengths: Float32[np.ndarray, "i f"],
+    norms: Float64[np.ndarray, "6 f"],
+    ends: Int64[np.ndarray, " v"],
+    holders: Int32[np.ndarray, " p"],
+    impacts: UInt8[np.ndarray, " p"],
 ) -> None:
-    """In how many items each word is."""
-    for word in range(len(counts)):
-        last = -1
+    """Note each word's items, and about how much it says of each, without its rarity, in `STEPS` at most."""
+    kept = 0
+    for word in range(len(starts) - 1):
+        item, whole, best = -1, 0.0, 0.0
+        for at in range(starts[word], starts[word + 1]):
+            row = rows[at]
+            if row_items[row] != item:
+                kept += item >= 0
+                item, whole, best = row_items[row], 0.0, 0.0
+            field = row_fields[row]
+            weighted = norms[0, field] * times[at]
+            whole += weighted / (norms[1, field] + norms[2, field] * lengths[item, field])
+            weighted = norms[3, field] * times[at]
+            norm = norms[4, field] + norms[5, field] * row_lengths[row]
+            best = max(best, weighted / (K * norm + weighted))
+            says = (1 - BEST) * whole / (K + whole) + BEST * best
+            holders[kept], impacts[kept] = item, max(1, int(STEPS * says + 0.5))
+        kept += item >= 0
+        ends[word + 1] = kept
+
+
+def add_impacts(
+    starts: Int64[np.ndarray, " q"],
+    ends: Int64[np.ndarray, " q"],
+    rarities: Float64[np.ndarray, " q"],
+    holders: Int32[np.ndarray, " h"],
+    impacts: UInt8[np.ndarray, " h"],
+    scores: Float32[np.ndarray, " i"],
+) -> None:
+    """Add to the items of some words about what these say of them."""
+    for word in range(len(starts)):
+        rarity = np.float32(rarities[word])
         for at in range(starts[word], ends[word]):
-            if row_items[rows[at]] != last:
-                last = row_items[rows[at]]
-                counts[word] += 1
+            scores[holders[at]] += rarity * impacts[at]
 
 
 def rank_items(
@@ -190,7 +224,7 @@ def score_items(
     often, xs = np.zeros(asked, np.int64), np.zeros(asked)
     first, following = np.full(SLOTS, -1, np.int64), np.empty(asked, np.int64)  # chains of words, by token
     for word in range(asked):
-        slot = words[word] % SLOTS
+        slot = words[word] & (SLOTS - 1)
         following[word], first[slot] = first[slot], word
     for at in range(len(chosen)):
         item, best, best_row = chosen[at], 0.0, -1
@@ -199,7 +233,7 @@ def score_items(
             found = False
             for place in range(row_starts[row], row_starts[row + 1]):
                 token = tokens[place] if tokens[place] >= 0 else ~tokens[place]
-                word = first[token % SLOTS]
+                word = first[token & (SLOTS - 1)]
                 while word >= 0:
                     if words[word] == token:
                         often[word] += 1

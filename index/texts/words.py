@@ -33,18 +33,19 @@ from index.texts.word_arrays import (
     ItemTokens,
     Vocabulary,
     WordSegment,
+    field_norms,
     merged_segment,
     new_segment,
+    places_of_best,
 )
 from index.texts.word_kernels import kernels
 
-# of name, path, payload and caption: what a word counts, and how much longer texts make it count less
-WEIGHTS, LENGTH = np.array([2.0, 0.5, 1.0, 1.0]), np.array([0.5, 0.3, 0.5, 0.75])
 MAX_TOKENS = 1 << 16  # words of one item that count
 CACHED = 1 << 16  # chunks whose words need not be looked up again
 REMEMBERED = 64  # questions of one moment
 SMALL = 256  # items of segments that are always merged
 FEW = 2_048  # allowed items that are scored one by one
+RARE = 1 << 17  # items of a segment with the rarest words of a question, which give candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +64,16 @@ class WordQuestion:
     norms: Float64[np.ndarray, "6 f"]
     holders: dict[int, Bool[np.ndarray, " i"]] = field(default_factory=dict)  # of the phrases, by segment
 
-    def allowed(self, place: int) -> Bool[np.ndarray, " i"]:
-        """The living items of a segment that have all phrases."""
+    def allowed(self, place: int, among: Ids | None = None) -> Bool[np.ndarray, " i"]:
+        """The living items of a segment that have all phrases, of some editions or of all."""
         segment = self.segments[place]
+        mask = segment.alive if among is None else segment.alive & np.isin(segment.editions, among)
         if not self.parsed.phrases:
-            return segment.alive
+            return mask
         if place not in self.holders:
-            masks = [_with_phrase(segment, phrase) for phrase in self.parsed.phrases]
+            masks = [segment.with_phrase(phrase) for phrase in self.parsed.phrases]
             self.holders[place] = np.logical_and.reduce(masks)
-        return np.asarray(self.holders[place] & segment.alive)
+        return np.asarray(self.holders[place] & mask)
 
 
 class WordIndex:
@@ -118,20 +120,37 @@ class WordIndex:
         if sum([part.remove(ended) for part in self._segments]):
             self._show(self._segments)
 
-    def rank(
-        self, query: str, limit: int, allowed: Ids | None = None, *, most: int | None = None
-    ) -> tuple[Ids, Scores]:
-        """The best editions, best first, with scores above 0; ties go to the smaller edition.
-
-        With `most`, common words are left out once the rarer ones stand in so many texts of a segment.
-        """
+    def rank(self, query: str, limit: int, allowed: Ids | None = None) -> tuple[Ids, Scores]:
+        """The best editions, best first, with scores above 0; ties go to the smaller edition."""
         if allowed is not None and len(allowed) <= FEW:
             editions, scores = allowed, self.scores(query, allowed)
             editions, scores = editions[scores > 0], scores[scores > 0]
         else:
-            editions, scores = self._best(self._ask(query), limit, allowed, most)
+            editions, scores = self._best(self._ask(query), limit, allowed)
         order = np.lexsort((editions, -scores))[: max(limit, 0)]
         return editions[order], scores[order]
+
+    def near(self, query: str, limit: int, allowed: Ids | None = None) -> Ids:
+        """About the best editions, for those who score them by all legs: the commonest words are left out."""
+        if allowed is not None and len(allowed) <= FEW:
+            return self.rank(query, limit, allowed)[0]
+        question = self._ask(query)
+        editions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+        for place, part in enumerate(question.segments):
+            words = part.word_places(question.numbers)
+            having = np.where(words >= 0, part.holder_starts[words + 1] - part.holder_starts[words], 0)
+            here = (words >= 0) & _rarest(having, RARE)
+            first, values = part.holder_starts[words[here]], np.zeros(len(part.editions), np.float32)
+            kernels().add_impacts(
+                first, first + having[here], question.rarities[here], part.holders, part.impacts, values
+            )
+            values *= question.allowed(place, allowed)
+            best = places_of_best(values, limit)
+            best = best[values[best] > 0]
+            editions.append(part.editions[best])
+            scores.append(values[best])
+        every, values = np.concatenate(editions), np.concatenate(scores)
+        return every[np.lexsort((every, -values))[: max(limit, 0)]]
 
     def scores(self, query: str, editions: Ids) -> Scores:
         """What the words of these editions say of a query, in their order; 0 where they say nothing."""
@@ -314,27 +333,20 @@ class WordIndex:
             total = best[:, words < question.parsed.words].sum(axis=1)
         return scores, (total / max(question.whole, 1e-9)).astype(np.float32)
 
-    def _best(
-        self, question: WordQuestion, limit: int, allowed: Ids | None, most_rows: int | None
-    ) -> tuple[Ids, Scores]:
+    def _best(self, question: WordQuestion, limit: int, allowed: Ids | None) -> tuple[Ids, Scores]:
         """The best of each segment, in no order."""
         editions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
         for place, part in enumerate(question.segments):
             words = part.word_places(question.numbers)
             here = words >= 0
-            if most_rows is not None:
-                here &= _rarest(np.where(here, part.starts[words + 1] - part.starts[words], 0), most_rows)
             most = min(limit, len(part.editions))
             if not here.any() or most < 1:
                 continue
-            mask = question.allowed(place)
-            if allowed is not None:
-                mask = mask & np.isin(part.editions, allowed)
             items, values = np.empty(most, np.int64), np.empty(most, np.float32)
             kept = kernels().rank_items(
                 part.starts[words[here]], part.starts[words[here] + 1], question.rarities[here], part.rows,
                 part.times, part.row_items, part.row_fields, part.row_lengths, part.first_rows, part.lengths,
-                question.norms, mask, items, values,
+                question.norms, question.allowed(place, allowed), items, values,
             )  # fmt: skip
             editions.append(part.editions[items[:kept]])
             scores.append(values[:kept])
@@ -373,28 +385,16 @@ def _living(segments: Sequence[WordSegment], numbers: Sequence[int]) -> Int64[np
     return sum((part.counts(wanted) for part in segments), np.zeros(len(wanted), np.int64))
 
 
-def _rarest(rows: Int64[np.ndarray, " q"], most: int) -> Bool[np.ndarray, " q"]:
-    """The words that are in the fewest rows, as long as all of these are not too many; at least one."""
-    order = np.argsort(rows, kind="stable")
-    rarest = np.zeros(len(rows), np.bool_)
-    rarest[order] = (np.cumsum(rows[order]) <= most) | (np.arange(len(rows)) <= np.count_nonzero(rows == 0))
+def _rarest(having: Int64[np.ndarray, " q"], most: int) -> Bool[np.ndarray, " q"]:
+    """The words that the fewest have, as long as all of these are not too many; at least one."""
+    order = np.argsort(having, kind="stable")
+    rarest = np.zeros(len(having), np.bool_)
+    rarest[order] = (np.cumsum(having[order]) <= most) | (
+        np.arange(len(having)) <= np.count_nonzero(having == 0)
+    )
     return rarest
 
 
 def _norms(segments: Sequence[WordSegment]) -> Float64[np.ndarray, "6 f"]:
-    """For all texts of a field, and for one: its weight, and a constant and a slope by its length."""
-    words, items, texts = sum((part.sums for part in segments), np.zeros((3, len(FIELDS))))
-    whole, single = (np.maximum(words, 1) / np.maximum(many, 1) for many in (items, texts))
-    return np.array([WEIGHTS, 1 - LENGTH, LENGTH / whole, WEIGHTS, 1 - LENGTH, LENGTH / single])
-
-
-def _with_phrase(segment: WordSegment, phrase: Sequence[int]) -> Bool[np.ndarray, " i"]:
-    """Which items of a segment have a text with these words in this order."""
-    mask = np.zeros(len(segment.editions), np.bool_)
-    numbers = np.array(phrase, np.int32)
-    places = segment.word_places(numbers)
-    if (places >= 0).all():
-        rarest = places[np.argmin(segment.having[places])]
-        rows = segment.rows[segment.starts[rarest] : segment.starts[rarest + 1]]
-        kernels().find_phrase(numbers, rows, segment.tokens, segment.row_starts, segment.row_items, mask)
-    return mask
+    """Those of all segments together."""
+    return field_norms(sum((part.sums for part in segments), np.zeros((3, len(FIELDS)))))

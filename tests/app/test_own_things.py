@@ -84,10 +84,29 @@ def test_the_service_says_what_the_evidence_rests_on(own: House) -> None:
     assert text["weights"]["words"] > 0
 
 
-def test_words_that_nothing_has_match_nothing_well(own: House) -> None:
-    answer = own.client.post("/v1/search", json={"text": "zxqv 77 kllp"}).json()
-    assert answer["matches_well"] is False
-    assert own.client.post("/v1/search", json={"text": "a red toy car"}).json()["matches_well"] is True
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize(
+    ("text", "well"),
+    [
+        ("a red toy car", True),
+        ('"red toy car"', True),
+        ('"car toy red"', False),  # all words are there, but no caption has them so
+        ('"red toy car" "grey cat"', False),  # no item has both
+        ("zxqv 77 kllp", False),
+    ],
+)
+def test_what_nothing_has_matches_nothing_well(own: House, fitted: bool, text: str, well: bool) -> None:
+    if fitted:
+        own.service.evidence.fit()
+    answer = own.client.post("/v1/search", json={"text": text}).json()
+    assert answer["matches_well"] is well
+    assert answer["hits"]  # what comes nearest is told all the same
+
+
+def test_nothing_matches_well_where_nothing_is(tmp_path: Path) -> None:
+    with house(tmp_path, BUNDLE) as opened:
+        answer = opened.client.post("/v1/search", json={"text": "a red toy car"}).json()
+        assert (answer["hits"], answer["matches_well"]) == ([], False)
 
 
 def shows_first(at: Page, name: str) -> bool:

@@ -1,6 +1,8 @@
 """The evidence of all legs: it adds up, a missing side says nothing, pages go on, weights are learned."""
 
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,23 @@ def find(
     words = None if text is None else LexicalQuery(text)
     request = SearchRequest(Query(vector, "item", words=words, **options), evidence=model)  # type: ignore[arg-type]
     return collection.search_many([request])[0]
+
+
+def test_the_caption_that_matched_is_shown_where_one_before_it_has_no_vector(tmp_path: Path) -> None:
+    items = things()
+    meant = next(item for item in items if item.observations[0].text == "a pink sofa")
+    for damaged in (False, True):
+        with Collection.open(tmp_path, SPACE) as collection:
+            collection.upsert([] if damaged else items)
+            hit = find(collection, direction(meant), "a pink sofa")[0]
+        matched = next(one.matched for one in hit.evidence if one.leg == "words")
+        assert hit.id == meant.id
+        assert matched is not None
+        assert matched.text == "a pink sofa"
+        nothing = np.full(FEATURE, np.nan, "<f4").tobytes()
+        with closing(sqlite3.connect(tmp_path / "store.sqlite")) as database, database:
+            first = "kind = 'caption' AND ordinal = 0 AND text = 'a pink sofa'"
+            assert database.execute(f"UPDATE observations SET feature = ? WHERE {first}", [nothing]).rowcount
 
 
 def test_words_find_what_the_vector_does_not(collection: Collection) -> None:
@@ -198,13 +217,13 @@ def test_words_are_not_ranked_where_no_leg_depends_on_them(
 ) -> None:
     items = [Item(one.id, tuple(o for o in one.observations if o.kind == "view")) for one in things()]
     collection.upsert(items)
-    ranked, rank = list[str](), WordIndex.rank
+    ranked, near = list[str](), WordIndex.near
 
     def noted(self: WordIndex, query: str, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 (as it is)
         ranked.append(query)
-        return rank(self, query, *rest, **named)
+        return near(self, query, *rest, **named)
 
-    monkeypatch.setattr(WordIndex, "rank", noted)
+    monkeypatch.setattr(WordIndex, "near", noted)
     for column, asks in (("shape", False), ("words", True)):
         weights = np.isin(NAMES, ["shape", column]).astype(np.float64)
         model = EvidenceModel({"text": SideModel(weights, wordless=weights)})
@@ -268,6 +287,25 @@ def test_a_filter_holds_and_changes_no_scores_among_strangers(collection: Collec
     scores = {hit.id: hit.score for hit in find(collection, vector, "a red desk", limit=100)}
     assert {hit.id for hit in some} == {item.id for item in items if item.payload["colour"] == "red"}
     assert [hit.score for hit in some] == pytest.approx([scores[hit.id] for hit in some], abs=1e-4)
+
+
+def test_a_phrase_that_nothing_has_gains_nothing(collection: Collection) -> None:
+    items = things()
+    collection.upsert(items)
+    vector = direction(items[7])
+    for text, colour, there in (
+        ("desk in red", None, True),
+        ('"desk in red"', None, True),
+        ('"red in desk"', None, False),  # all words are there, but no caption has them so
+        ('"desk in red" "a red sofa"', None, False),  # each is there, but nothing has both
+        ('"desk in red"', "red", True),
+        ('"desk in red"', "blue", False),  # among what a filter leaves
+    ):
+        query = Query(vector, "item", 3, words=LexicalQuery(text))
+        where = None if colour is None else parse_filter({"colour": colour})
+        hit = collection.search_many([SearchRequest(query, where)])[0][0]
+        assert hit.gain is not None
+        assert np.isfinite(hit.gain) == there, text
 
 
 def test_the_best_observation_of_items_that_have_several(collection: Collection) -> None:

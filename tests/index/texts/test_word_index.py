@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from index.texts import word_kernels, words
 from index.texts.analysis import Analyzer, chunks
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
+from index.texts.word_arrays import LENGTH, WEIGHTS
 from index.texts.word_kernels import BEST, BLOCK, K, kernels
-from index.texts.words import LENGTH, WEIGHTS, WordIndex
+from index.texts.words import WordIndex
 from tests.index.texts.word_items import found, ids, index_of, item
 
 ANALYZER = Analyzer()
@@ -356,7 +357,9 @@ def test_without_numba_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch)
     kernels.cache_clear()
 
 
-def test_common_words_may_be_left_out_of_a_ranking() -> None:
+def test_common_words_are_left_out_of_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "RARE", 8)
+    monkeypatch.setattr(words, "FEW", 0)
     index = WordIndex()
     index.add(
         [ItemTexts(n, f"n{n}", captions=("a red chair" if n % 2 else "a blue chair",)) for n in range(64)]
@@ -364,7 +367,29 @@ def test_common_words_may_be_left_out_of_a_ranking() -> None:
     index.add([ItemTexts(64, "n64", captions=("a crimson chair",))])
     every, _ = index.rank("crimson chair", 100)
     assert len(every) == 65
-    rarest, _ = index.rank("crimson chair", 100, most=8)
-    assert rarest.tolist() == [64]
-    common, _ = index.rank("chair", 100, most=8)
-    assert len(common) == 65  # there is no rarer one
+    assert index.near("crimson chair", 100).tolist() == [64]
+    assert len(index.near("chair", 100)) == 65  # there is no rarer one
+
+
+def test_most_of_the_best_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "FEW", 0)
+    random = np.random.default_rng(3)
+    vocabulary = [f"{letter}{'ab'[n % 2]}{'xyz'[n % 3]}" for n, letter in enumerate("bcdfghjklmnpqrstvw")]
+
+    def text(most: int) -> str:
+        return " ".join(random.choice(vocabulary, random.integers(2, most)))
+
+    items = [ItemTexts(n, text(4), captions=tuple(text(12) for _ in range(n % 4))) for n in range(600)]
+    index = index_of(*items)
+    index.remove(range(0, 600, 7))
+    allowed = np.arange(0, 600, 2, dtype=np.int64)
+    shares = []
+    for among in (None, allowed):
+        for query in (text(6) for _ in range(20)):
+            best, near = index.rank(query, 20, among)[0], index.near(query, 40, among)
+            assert len(near) >= len(best)
+            assert not (near % 7 == 0).any()
+            assert among is None or not (near % 2).any()
+            shares.append(len(np.intersect1d(best, near)) / len(best))
+    assert np.mean(shares) > 0.8  # many score nearly alike
+    assert set(index.near('"bax cby"', 600)) == set(index.rank('"bax cby"', 600)[0])

@@ -112,7 +112,9 @@ runs/fresh/manifest.jsonl: | .venv/.test
 
 demo: .venv/.test runs/fresh/manifest.jsonl
 	$(BIN)/multifold train training/recipes/demo.toml --out runs/demo
-	$(BIN)/multifold export runs/demo/checkpoint.pt bundles/furniture --pool furniture
+	$(BIN)/multifold export runs/demo/checkpoint.pt runs/demo/bundle --pool furniture
+	$(BIN)/multifold train points-beside --out runs/demo-points
+	$(BIN)/multifold export runs/demo-points/checkpoint.pt bundles/furniture
 	$(BIN)/multifold equip bundles/furniture --pool furniture --measure runs/fresh/manifest.jsonl --most 120
 	$(BIN)/multifold reader --manifest runs/cache/furniture-12000-0/manifest.jsonl --split train --bundle bundles/furniture
 

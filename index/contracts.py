@@ -132,6 +132,7 @@ AUTO = "auto"
 CODES = "codes"
 EXACT = "exact"
 MILVUS = "milvus"
+MILVUS_TYPES = ("HNSW", "IVF_SQ8", "DISKANN", "FLAT")  # of an index there, as in `milvus,IVF_SQ8`
 CPU_LADDER = ("IVF{cells},SQ8", "HNSW32,SQ8", FLAT)
 CODES_LADDER = ("IVF{cells},SQ4", "IVF{cells},SQ8", FLAT)
 GPU_LADDER = ("CAGRA", "IVF{cells},Flat", FLAT)
@@ -146,7 +147,7 @@ class IndexPlanError(MultifoldError):
 class IndexPlan:
     """Type, device, recall and memory that are asked for; when rows are sealed, and when flat is enough."""
 
-    type: str = AUTO  # auto, exact, milvus, or a FAISS factory string in which {cells} grows with the rows
+    type: str = AUTO  # auto, exact, milvus or milvus,TYPE, or a FAISS factory string; {cells} grows with rows
     device: Device = "auto"
     recall: float = 0.99
     seal_at: int = 8_192  # fresh rows that are worth a segment
@@ -163,10 +164,23 @@ class IndexPlan:
             raise IndexPlanError(f"The memory must be one of {', '.join(MEMORIES)}, not {self.memory!r}.")
         if self.stored not in STORED:
             raise IndexPlanError(f"Vectors are stored as {' or '.join(STORED)}, not as {self.stored!r}.")
+        if self.milvus_type not in (None, *MILVUS_TYPES):
+            types = ", ".join(MILVUS_TYPES)
+            raise IndexPlanError(f"An index in Milvus is one of {types}, not {self.milvus_type!r}.")
 
     def __str__(self) -> str:
         """For people."""
         return f"{self.type}, recall {self.recall}, memory {self.memory}, {self.stored}"
+
+    @property
+    def in_milvus(self) -> bool:
+        """Whether rows are to be in Milvus, wherever that is."""
+        return self.type.partition(",")[0] == MILVUS
+
+    @property
+    def milvus_type(self) -> str | None:
+        """The index that they are to have there; None leaves it to how the vectors are."""
+        return (self.type.partition(",")[2] or None) if self.in_milvus else None
 
     def ladder(self, rows: int, *, gpu: bool, codes: bool = False) -> tuple[str, ...]:
         """Types to try for so many rows, the last of which is always exact."""

@@ -8,7 +8,6 @@ from index.contracts import (
     AUTO,
     CODES,
     EXACT,
-    MILVUS,
     EngineKey,
     IndexEngine,
     IndexPlan,
@@ -30,7 +29,7 @@ from multifold.types import Aspect, Features, Side, Vectors
 
 def check_plan(plan: IndexPlan, space: Space) -> None:
     """Refuse an index that cannot be built, before there are rows."""
-    if plan.type not in (EXACT, MILVUS):
+    if plan.type != EXACT and not plan.in_milvus:
         check_types(plan, space.dim, on_gpu=faiss_library.uses_gpu(plan.device))
     elif plan.stored != "float32":
         raise IndexPlanError(f"An index of the type {plan.type} stores float32 only, not {plan.stored}.")
@@ -105,14 +104,14 @@ def place_engines(
 
     So it is with `memory`, where the plan leaves that to whoever opens the collection.
     """
-    if plan.type == MILVUS or (cluster is not None and plan.type == AUTO):
+    if plan.in_milvus or (cluster is not None and plan.type == AUTO):
         if cluster is None:
             raise IndexPlanError(
                 f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
             )
         from index.cluster.cluster_engines import ClusterEngineSet  # its client is an extra
 
-        return ClusterEngineSet(space, store, cluster, probes, plan.recall, writes=writes)
+        return ClusterEngineSet(space, store, cluster, probes, plan.recall, plan.milvus_type, writes=writes)
     if home is None:
         return EngineSet(space, EngineFactory(space, plan, None, probes, memory))
     saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)

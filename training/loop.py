@@ -16,7 +16,7 @@ from multifold.errors import MultifoldError
 from training import checkpoint, prepare, towers, validation
 from training.batches import TrainingBatch, TrainingItems
 from training.distributed import SINGLE_PROCESS, ProcessRank
-from training.recipes.schema import Recipe, begins_with_weights, with_steps_for
+from training.recipes.schema import Recipe, with_steps_for
 from training.run import TrainingRun
 from training.run_log import METRICS, RunLog
 from training.towers.tokenizers import TrainedTokenizer
@@ -54,7 +54,7 @@ def train_recipe(
         groups = prepare.groups(recipe, items, tokenizer, cache, seen.views)
         held_out = validation.load_validation_set(recipe, tokenizer, cache) if ranks.is_first else None
     if groups.cut and ranks.is_first:
-        context = recipe.text.context
+        context = prepare.text_spec(recipe, tokenizer).context
         print(f"{groups.cut} texts are longer than [text] context = {context} tokens, and are cut there")
     if recipe.train.steps <= recipe.train.warmup and ranks.is_first:
         print(f"the warm-up takes all of the {recipe.train.steps} steps: the full rate is never reached")
@@ -112,6 +112,12 @@ def train(
     if held_out is not None and ranks.is_first:
         print(validation.outcome(out / METRICS, held_out.chooses, len(held_out.captions)))
     return path
+
+
+def begins_with_weights(recipe: Recipe) -> bool:
+    """Whether a run goes on from what was learned before, and does not begin by chance."""
+    towers = (recipe.image, recipe.text)
+    return recipe.train.start is not None or any(getattr(tower, "pretrained", None) for tower in towers)
 
 
 def keep_best(run: TrainingRun, held_out: ValidationSet, log: RunLog, out: Path) -> None:

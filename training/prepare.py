@@ -32,6 +32,7 @@ from training.data.views import (
     visible_items,
 )
 from training.recipes.schema import Recipe, VoxelsSection
+from training.towers import bundled
 from training.towers.tokenizers import TrainedTokenizer
 
 
@@ -124,6 +125,8 @@ def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
 
 
 def view_spec(recipe: Recipe) -> ViewSpec:
+    if (bundle := bundled.bundle_of(recipe)) is not None:
+        return bundled.bundle_views(recipe, bundle)
     return ViewSpec(**recipe.views.model_dump(), views=len(rig(recipe.views.rig).poses), renderer=LOOK)
 
 

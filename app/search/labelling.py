@@ -48,11 +48,17 @@ def rank_candidates(
     candidates: Sequence[str | OutsideThing],
     model: EvidenceModel,
 ) -> list[RankedCandidate]:
-    """Candidates, which are ids of items or things that are none, best first."""
+    """Candidates, which are ids of items or things that are none, best first.
+
+    Among items a mesh asks each leg of shapes with its own, as in a search. Things that are no items are
+    compared with the query as one, and so are items beside them.
+    """
     query, space = request.query, service.observer
     check_query(query, service.encoder.dim)
     text = None if query.words is None else query.words.text
-    asked = EvidenceQuery(engine_query(space, query.vector), request.side, text)
+    items_only = all(isinstance(one, str) for one in candidates)
+    own = {leg: engine_query(space, vector) for leg, vector in request.legs.items() if items_only}
+    asked = EvidenceQuery(engine_query(space, query.vector), request.side, text, own=own)
     with service.collection.scoring() as (scorer, now):
         editions = _editions(now, [one for one in candidates if isinstance(one, str)])
         named: list[RerankCandidate] = [editions[one] if isinstance(one, str) else one for one in candidates]

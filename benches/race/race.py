@@ -5,7 +5,8 @@
 Each library has a process of its own. Those that are not installed are named and left out; Multifold does not
 need them. Rows lie in clusters, and queries apart from them, as those of another side do. The width of a
 search is the least that reaches the recall on queries that are not reported, anew for each filter. A filter
-is a number below a bound; each row has one of 0 to 999. Times are wall time of one query after the other.
+is a number below a bound; each row has one of 0 to 999. Times are wall time of one query after the other;
+"CPU" is what all threads of the process took, which other work on the machine changes less.
 """
 
 import argparse
@@ -41,9 +42,9 @@ WIDEST = 4096
 SECONDS = 3.0  # that one line is timed for, at most
 CHANGED, BETWEEN = 100, 10  # rows of one call that replaces, and searches between two of them
 MB = 1e6
-FILLED = "library", "filled and built", "memory grew by", "on disk"
+FILLED = "library", "filled and built", "CPU", "memory grew by", "on disk"
 ASKED = "library", "filter", "asked", "recall", "one query, p50", "p99", "CPU"
-REPLACED = "library", "replaced a second", "one query, p50", "p99", "recall after", "on disk after"
+REPLACED = "library", "replaced a second", "CPU", "one query, p50", "p99", "CPU", "recall after", "disk after"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,17 +106,16 @@ class GeneratedRace:
     numbers: Ids
 
     def fill(self, library: EmbeddedLibrary) -> str:
-        rows, before, start = self.vectors.rows, resident_bytes(os.getpid()), time.perf_counter()
+        rows, before = self.vectors.rows, resident_bytes(os.getpid())
+        start, cpu = time.perf_counter(), time.process_time()
         for first in range(0, len(rows), PIECE):
             ids = np.arange(first, min(first + PIECE, len(rows)))
             library.add(ids, rows[ids], self.numbers[ids])
         library.build()
-        took = time.perf_counter() - start
+        took = f"{time.perf_counter() - start:.1f} s", f"{time.process_time() - cpu:.1f} s"
         library.save()
         grown = resident_bytes(os.getpid()) - before
-        return row(
-            library.title, f"{took:.1f} s", _megabytes(grown), _megabytes(folder_bytes(library.folder))
-        )
+        return row(library.title, *took, _megabytes(grown), _megabytes(folder_bytes(library.folder)))
 
     def searches(self, library: EmbeddedLibrary, recall: float) -> Iterator[str]:
         """Without a filter and with each, at this recall."""
@@ -139,22 +139,26 @@ class GeneratedRace:
             self._tune(library, RECALLS[-1], None)
         ids = rng.permutation(len(rows))[: len(rows) // 10]
         new = sphere_vectors(len(ids), rows.shape[1], 1).rows
-        spent, seconds = 0.0, list[float]()
+        writing, cpu, searching, seconds = 0.0, 0.0, 0.0, list[float]()
         for first in range(0, len(ids), CHANGED):
-            some, start = ids[first : first + CHANGED], time.perf_counter()
+            some, start, before = ids[first : first + CHANGED], time.perf_counter(), time.process_time()
             library.replace(some, new[first : first + CHANGED], self.numbers[some])
-            spent += time.perf_counter() - start
+            writing += time.perf_counter() - start
+            cpu += time.process_time() - before
             place = first // CHANGED * BETWEEN % (len(self.vectors.queries) - BETWEEN)
-            seconds += timed_searches(library, self.vectors.queries[place : place + BETWEEN], None)[1]
+            _, more, spent = timed_searches(library, self.vectors.queries[place : place + BETWEEN], None)
+            seconds += more
+            searching += spent
         rows = rows.copy()
         rows[ids] = new
         self.vectors = replace(self.vectors, rows=rows)
         found = timed_searches(library, self.vectors.queries, None)[0]
         share = self._recall(found, self.vectors.queries[: len(found)], None)
         library.save()
-        middle, late = (f"{one * 1e3:.2f} ms" for one in np.percentile(seconds, [50, 99]))
+        middle, late = np.percentile(seconds, [50, 99])
+        times = (f"{one * 1e3:.2f} ms" for one in (middle, late, searching / len(seconds)))
         size = _megabytes(folder_bytes(library.folder))
-        return row(library.title, f"{len(ids) / spent:,.0f}", middle, late, f"{share:.3f}", size)
+        return row(library.title, f"{len(ids) / writing:,.0f}", f"{cpu:.1f} s", *times, f"{share:.3f}", size)
 
     def _tune(self, library: EmbeddedLibrary, recall: float, below: int | None) -> None:
         """Set the least width that reaches the recall on the probes."""

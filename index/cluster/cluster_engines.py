@@ -21,8 +21,9 @@ from jaxtyping import Bool
 from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddress
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
+from index.cluster.payload_fields import condition_of, tokens_of
 from index.cluster.recall_monitor import RecallMonitor
-from index.contracts import EngineKey, Ids, Space
+from index.contracts import EngineKey, Ids, IndexEngine, Space
 from index.engines.segments import SegmentReport
 from index.search.engine_set import (
     BATCH,
@@ -32,6 +33,7 @@ from index.search.engine_set import (
     ignore_progress,
 )
 from index.store.browse import living_editions
+from index.store.filters import Filter, read_facts
 from index.store.item_rows import derive_usable_rows, edition_of, observation_rows, pooled_row
 from index.store.metadata import FEED_MARK, ChangesSince, last_change
 from index.store.store import Store
@@ -40,6 +42,8 @@ from multifold.types import Features, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
+
+FIELDS = 2  # what rows carry beside their vectors; counted up when that changes
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class FeedMark:
     whole: bool = False  # whether all rows of the version `fed` are there
     written: int = 0  # the cluster's time of the last write; 0: unknown
     segments: tuple[EngineKey, ...] = ()
+    fields: int = FIELDS
 
     def name(self, segment: EngineKey) -> str:
         """What one side and kind of rows is called in the cluster."""
@@ -77,10 +82,10 @@ class FeedMark:
 
 
 def mark_from_note(note: str | None) -> FeedMark | None:
-    """The mark that `as_note` wrote, if it did."""
-    if note is None:
+    """The mark that `as_note` wrote, if it did; rows with other fields are as good as none."""
+    raw = {} if note is None else json.loads(note)
+    if raw.get("fields") != FIELDS:
         return None
-    raw = json.loads(note)
     return FeedMark(**raw | {"segments": tuple((side, kind) for side, kind in raw["segments"])})
 
 
@@ -101,11 +106,12 @@ class ClusterEngineSet(EngineSet):
         cluster: MilvusAddress,
         probes: Mapping[Side, Features] | None = None,
         recall: float = 0.99,
+        index: str | None = None,
         *,
         writes: bool,
     ) -> None:
         super().__init__(space, self._new)
-        self._store, self._writes = store, writes
+        self._store, self._index, self._writes = store, index, writes
         self._link = MilvusConnection(cluster)
         self._measuring = RecallMonitor(space, store, probes, recall)
         self._mark = FeedMark()  # where we looked last
@@ -167,12 +173,17 @@ class ClusterEngineSet(EngineSet):
 
     def _new(self, segment: EngineKey) -> MilvusEngine:
         name = self._mark.name(segment)
-        return MilvusEngine(self._space.dim, self._space.metric, self._link, name, self._counts)
+        space = self._space
+        return MilvusEngine(space.dim, space.metric, self._link, name, self._counts, self._index)
 
     def _at(self, segment: EngineKey) -> MilvusEngine:
         engine = self._engine(segment)
         assert isinstance(engine, MilvusEngine)
         return engine
+
+    def _narrowed(self, engine: IndexEngine, where: Filter | None) -> IndexEngine:
+        assert isinstance(engine, MilvusEngine)
+        return engine if where is None else engine.narrowed(condition_of(where))
 
     def _graphs(self) -> dict[EngineKey, MilvusEngine]:
         return {segment: self._at(segment) for segment in self._engines}
@@ -211,8 +222,11 @@ class ClusterEngineSet(EngineSet):
         with self._store.moment() as now:
             progress = ChangesSince(now, mark.fed, BATCH)
             for batch in progress.batches():
+                facts = read_facts(now, np.unique(edition_of(batch.rows)).tolist())
+                tokens = {edition: tokens_of(some) for edition, some in facts.items()}
                 for new in derive_usable_rows(batch, self._space):
-                    self._at(new.segment).put(new.rows, new.vectors)
+                    carried = [tokens[edition] for edition in edition_of(new.rows).tolist()]
+                    self._at(new.segment).put(new.rows, new.vectors, carried)
                 mark = self._noting(mark, edition_of(int(batch.rows[-1])), whole=False)
             mark = self._noting(mark, progress.version, whole=True)
             self._sweep(mark)

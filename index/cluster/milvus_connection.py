@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddress
+from index.cluster.payload_fields import FACTS, MOST_TOKENS, PART
 from index.store.database import OutageLog
 from multifold.errors import needs_extra
 from multifold.types import Metric, Vectors
@@ -23,8 +24,11 @@ NOT_FOUND = 100  # the code of a collection that is not there
 SETTLING = 600.0  # seconds that indexing may take
 MAKING = 60.0  # seconds that a new collection, or the end of one, may take
 METRICS: dict[Metric, str] = {"ip": "IP", "l2": "L2"}
-FLAT, GRAPH = "FLAT", "HNSW"
-BUILT = {GRAPH: {"M": 32, "efConstruction": 200}}  # links of a graph, and how far it looks when it is built
+FLAT, GRAPH, CELLS, DISK = "FLAT", "HNSW", "IVF_SQ8", "DISKANN"
+BUILT = {
+    GRAPH: {"M": 32, "efConstruction": 200},  # links, and how far it looks when it is built
+    CELLS: {"nlist": 1024},
+}
 MilvusRow = Mapping[str, Any]
 
 
@@ -39,11 +43,18 @@ class MilvusConnection:
         self.troubles = 0  # calls that failed: after one, what was read of the cluster may be out of date
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # our errors say it
 
+    @property
+    def embedded(self) -> bool:
+        """Whether it is the engine in this process, and no server."""
+        return self.cluster.uri.endswith(".db")
+
     def make(self, name: str, dim: int, metric: Metric, index: str) -> None:
-        """A new, empty collection of rows and vectors."""
+        """A new, empty collection of rows with their vectors, parts and facts."""
         schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
         schema.add_field("row", DataType.INT64, is_primary=True)
         schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dim)
+        schema.add_field(PART, DataType.INT64)
+        schema.add_field(FACTS, DataType.ARRAY, element_type=DataType.INT64, max_capacity=MOST_TOKENS)
         params = MilvusClient.prepare_index_params()
         built = BUILT.get(index, {})
         params.add_index("vector", index_type=index, metric_type=METRICS[metric], params=built)

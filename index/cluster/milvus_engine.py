@@ -2,11 +2,13 @@
 
 Milvus finds candidates, with their vectors. They are scored exactly; those that are not allowed, or that
 `counts` says no longer count, are dropped. Where too few are left, or a row that was not seen could be as
-good, the search reaches further, and where Milvus reaches no further every row is fetched.
+good, the search reaches further, and where Milvus reaches no further every allowed row is fetched.
+
+A graph (HNSW) finds the best of all rows in parts: of a filter that leaves few rows, a server compares each.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TypeAlias
@@ -16,8 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
 from index.cluster.contracts import ClusterLostError
-from index.cluster.milvus_connection import FLAT, GRAPH, MilvusConnection, MilvusRow
-from index.cluster.search_effort import effort_for, least_effort
+from index.cluster.milvus_connection import CELLS, FLAT, GRAPH, MilvusConnection, MilvusRow
+from index.cluster.payload_fields import FACTS, PART, PARTS, part_of
+from index.cluster.search_effort import EFFORTS, effort_for, least_effort
 from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
 from index.engines import exact_engine, row_file
 from index.engines.builder import LIMITS
@@ -31,10 +34,13 @@ MOST = 16_384  # hits that Milvus gives
 BYTES = 1 << 25  # of vectors in one call
 PAGE = 4_096  # rows in one call
 FEW = 1_024  # allowed rows that are fetched and scored directly
+LISTED = 4_096  # allowed rows that Milvus finds faster by their ids than by their facts
 SPARE = 4  # candidates beyond the limit
+NEAR = 4  # where one of so many rows is allowed, looking that much further takes less time than a filter
 WIDER = 4  # how much further a search reaches that found too few
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
 UNIT = 1e-3  # how far from 1 a length may be
+FIELDS = "row", "vector", PART, FACTS
 
 Counts: TypeAlias = Callable[[Ids], Bool[np.ndarray, " k"]]
 
@@ -42,7 +48,8 @@ Counts: TypeAlias = Callable[[Ids], Bool[np.ndarray, " k"]]
 class MilvusEngine:
     """Rows of one side and kind in a Milvus collection of their own.
 
-    Without a name it is for this engine alone, and goes when the engine is closed.
+    Without a name it is for this engine alone, and goes when the engine is closed. A type of index is one of
+    new rows; those that are there keep theirs.
     """
 
     def __init__(
@@ -52,11 +59,13 @@ class MilvusEngine:
         link: MilvusConnection,
         name: str | None = None,
         counts: Counts | None = None,
+        wanted: str | None = None,
     ) -> None:
         self._dim, self._metric, self._link, self._counts = dim, metric, link, counts
-        self._own = name is None
+        self._own, self._wanted = name is None, wanted
         self.name = name or f"multifold_{uuid4().hex}"
         self._index: str | None = None  # unknown, or not there yet
+        self._condition: str | None = None  # which all allowed rows meet
         self._troubles = link.troubles  # of the cluster, when we last knew the index
         self._size: int | None = None
         self._changes = 0
@@ -72,16 +81,23 @@ class MilvusEngine:
         refuse_known(np.sort(ids), *(view_of(*block) for block in self._fetched(ids)))
         self.put(ids, vectors)
 
-    def put(self, ids: PairedIds, vectors: Vectors) -> None:
+    def narrowed(self, condition: str | None) -> "MilvusEngine":
+        """The same rows, for searches whose allowed rows all meet a condition of Milvus."""
+        narrowed = copy(self)
+        narrowed._condition = condition
+        return narrowed
+
+    def put(self, ids: PairedIds, vectors: Vectors, facts: Sequence[Sequence[int]] | None = None) -> None:
         """Write rows, each in place of the one that may be there: doing it twice does no harm."""
         if not len(ids):
             return
         if self._attached() is None:
             self._make(vectors)
-        for start in range(0, len(ids), self._page):
-            some = slice(start, start + self._page)
-            pairs = zip(ids[some].tolist(), vectors[some], strict=True)
-            self.see(self._link.put(self.name, [{"row": row, "vector": one} for row, one in pairs]))
+        carried = [()] * len(ids) if facts is None else facts
+        columns = ids.tolist(), vectors, part_of(ids).tolist(), carried
+        rows = [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
+        for start in range(0, len(rows), self._page):
+            self.see(self._link.put(self.name, rows[start : start + self._page]))
 
     def remove(self, ids: Ids) -> None:
         """Remove rows; ids that are not there are ignored."""
@@ -103,34 +119,41 @@ class MilvusEngine:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
         few = allowed is not None and len(allowed) <= FEW
-        if few or (exact and self._index != FLAT):
+        if few or (exact and not self._compares_all()):
             return self._scanned(queries, limit, allowed)
+        asked, reach = self._filter(allowed), self._candidate_count(limit)
+        if exact and self._index != FLAT:
+            parts = (f"{PART} == {part}" for part in range(PARTS))
+            return self._reach(
+                queries, limit, allowed, reach, [f"{part} and {asked}" if asked else part for part in parts]
+            )
         if allowed is None and len(queries) and self.served.due():
             self.served.keep(queries[:1].copy())
             self.served.rest()
-        # Milvus itself keeps to the allowed rows while they are not many
-        spread = 1.0 if allowed is None or len(allowed) <= MOST else self.count() / len(allowed)
-        return self._reach(queries, limit, allowed, int((limit + SPARE) * max(1.0, spread)))
+        spread = 1.0 if allowed is None else max(1.0, self.count() / len(allowed))
+        if asked and spread > NEAR:
+            return self._reach(queries, limit, allowed, reach, [asked])
+        return self._reach(queries, limit, allowed, int(reach * spread), [""])
 
     def measurable(self) -> bool:
-        """Whether there is a graph, over enough rows to miss some."""
-        return self._attached() == GRAPH and self.count() >= LEAST_MEASURED
+        """Whether there is an index that may miss rows, over enough of them."""
+        return self._attached() in EFFORTS and self.count() >= LEAST_MEASURED
 
     def measure(self, queries: Vectors, target: float, stopped: Callable[[], bool]) -> SegmentReport:
-        """How far the graph has to look for a recall, among all rows, whether they count or not."""
+        """How far the index has to look for a recall, among all rows, whether they count or not."""
 
         def unless_stopped(rows: Ids) -> Bool[np.ndarray, " k"]:
             if stopped():
                 raise BuildStopped
             return np.ones(len(rows), bool)
 
-        whole = copy(self)
+        whole, index = copy(self), self._index or GRAPH
         whole._counts = unless_stopped
         self._link.settle(self.name, stopped)
         truth, _ = whole._scanned(queries, max(LIMITS), None)
 
         def setting(limit: int) -> SearchSetting:
-            reach, threshold = limit + SPARE, truth[:, limit - 1 : limit]
+            reach, threshold = self._candidate_count(limit), truth[:, limit - 1 : limit]
 
             def measure(effort: int) -> tuple[float, float]:
                 start = time.perf_counter()
@@ -139,11 +162,11 @@ class MilvusEngine:
                 best = -np.sort(-scores, axis=1)[:, :limit]
                 return float(np.mean(best >= threshold)), seconds
 
-            return least_effort(limit, reach, target, measure)
+            return least_effort(limit, reach, target, measure, EFFORTS[index])
 
         settings = tuple(setting(limit) for limit in LIMITS)
         figures = self.count(), target, len(queries), "queries", settings
-        return SegmentReport(f"{GRAPH} in Milvus", *figures, bytes_per_row=4.0 * self._dim, build_seconds=0.0)
+        return SegmentReport(f"{index} in Milvus", *figures, bytes_per_row=4.0 * self._dim, build_seconds=0.0)
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first: each row is fetched."""
@@ -214,34 +237,58 @@ class MilvusEngine:
         return self._index
 
     def _make(self, vectors: Vectors) -> None:
-        """A graph, but for inner products of vectors that differ in length: graphs are bad at these."""
+        """What is wanted, but no graph for inner products of vectors that differ in length."""
         unit = bool((np.abs(exact_engine.lengths(vectors) - 1) < UNIT).all())
-        index = GRAPH if not self._own and (self._metric == "l2" or unit) else FLAT
+        graphs = self._metric == "l2" or unit
+        index = self._wanted or (FLAT if self._own else GRAPH)
+        if index not in (FLAT, CELLS) and not graphs:
+            index = FLAT
         self._link.make(self.name, self._dim, self._metric, index)
         self._index = index
 
-    def _reach(self, queries: Vectors, limit: int, allowed: Ids | None, reach: int) -> RowRankings:
-        """Search so many candidates, and more for those queries that found too few."""
+    def _compares_all(self) -> bool:
+        """Whether Milvus can compare a query with every row by itself, as we do but for rounding."""
+        return self._index == FLAT or (self._index == GRAPH and not self._link.embedded)
+
+    def _filter(self, allowed: Ids | None) -> str:
+        """What Milvus can be asked, so that it keeps to allowed rows or to few others."""
+        if allowed is None or (self._condition is not None and len(allowed) > LISTED):
+            return self._condition or ""
+        return _among(allowed) if len(allowed) <= MOST else ""
+
+    def _reach(
+        self, queries: Vectors, limit: int, allowed: Ids | None, reach: int, asked: list[str]
+    ) -> RowRankings:
+        """Search so many candidates for each condition, and more for those queries that found too few."""
         if reach > min(MOST, BYTES // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
-        fast, scores, ids, longest = self._candidates(queries, reach, allowed)
+        found = [self._candidates(queries, reach, condition) for condition in asked]
+        scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
         scores[~self._good(ids.ravel(), allowed).reshape(ids.shape)] = -np.inf
         answer = _best(scores, np.where(np.isneginf(scores), NO_ROW, ids), limit)
-        worst, filled = answer[0][:, -1], (ids != NO_ROW).sum(axis=1)
-        if self._index == FLAT:  # a row beyond the last candidate may score as much as the last of the answer
-            slack = [exact_engine.score_slack(self._metric, query, 2 * longest) for query in queries]
-            short = (filled == reach) & (fast[:, -1] + np.array(slack) >= worst)
+        worst = answer[0][:, -1]
+        full = np.stack([some[2][:, -1] != NO_ROW for some in found], axis=1)
+        if self._index == FLAT or len(asked) > 1:
+            # a row beyond the last candidate may score as much as the last of the answer
+            length = 2 * max(some[3] for some in found)
+            slack = [exact_engine.score_slack(self._metric, query, length) for query in queries]
+            last = np.stack([some[0][:, -1] for some in found], axis=1)
+            short, lost = (full & (last >= (worst - slack)[:, None])).any(axis=1), False
         else:
+            seen = self._allowed(ids, allowed).sum(axis=1)
             findable = self.count() if allowed is None else min(len(allowed), self.count())
-            short = np.isneginf(worst) & (filled < findable)
+            short = np.isneginf(worst) & (seen < findable)
+            lost = not full[short].all()  # a graph gave fewer rows than there are
         if short.any():
-            lost = (filled[short] < reach).any()  # a graph gave fewer rows than there are
-            farther = MOST + 1 if lost else reach * WIDER
-            answer[0][short], answer[1][short] = self._reach(queries[short], limit, allowed, farther)
+            if asked == [""] and (better := self._filter(allowed)):
+                asked = [better]  # rows that are not allowed were in the way
+            else:
+                reach = MOST + 1 if lost else reach * WIDER
+            answer[0][short], answer[1][short] = self._reach(queries[short], limit, allowed, reach, asked)
         return answer
 
     def _candidates(
-        self, queries: Vectors, reach: int, allowed: Ids | None = None, effort: int | None = None
+        self, queries: Vectors, reach: int, condition: str = "", effort: int | None = None
     ) -> tuple[Float32[np.ndarray, "q r"], Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], float]:
         """Milvus's scores and the exact ones of rows, best first there, padded; the length of the longest."""
         fast, ids = _nothing(len(queries), reach)
@@ -249,10 +296,11 @@ class MilvusEngine:
         known = self.measured.settings if self.measured else ()
         how = {
             "limit": reach,
-            "filter": _among(allowed) if allowed is not None and len(allowed) <= MOST else "",
+            "filter": condition,
             "output_fields": ["vector"],
-            "search_params": {"params": {"ef": effort or effort_for(reach, known)}},
         }
+        if (own := EFFORTS.get(self._index or "")) is not None:
+            how["search_params"] = {"params": {own.name: effort or effort_for(reach, known, own)}}
         step = max(1, BYTES // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
@@ -270,12 +318,20 @@ class MilvusEngine:
         scores[ids == NO_ROW] = -np.inf
         return (-fast if self._metric == "l2" else fast), scores, ids, longest
 
+    def _candidate_count(self, limit: int) -> int:
+        """Candidates for so many hits: codes of few bits order them less well."""
+        return limit + SPARE if self._index != CELLS else 2 * limit + SPARE
+
+    def _allowed(self, ids: Int64[np.ndarray, "*k"], allowed: Ids | None) -> Bool[np.ndarray, "*k"]:
+        """Which rows are there and allowed."""
+        if allowed is None:
+            return np.asarray(ids != NO_ROW)
+        places = np.minimum(np.searchsorted(allowed, ids), len(allowed) - 1)
+        return np.asarray(allowed[places] == ids)
+
     def _good(self, ids: Ids, allowed: Ids | None = None) -> Bool[np.ndarray, " k"]:
         """Which rows are there, count and are allowed."""
-        good: Bool[np.ndarray, " k"] = ids != NO_ROW
-        if allowed is not None:
-            places = np.minimum(np.searchsorted(allowed, ids), len(allowed) - 1)
-            good &= allowed[places] == ids
+        good = self._allowed(ids, allowed)
         if self._counts is not None and good.any():
             good[good] = self._counts(ids[good])
         return good

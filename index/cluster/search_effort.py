@@ -1,6 +1,7 @@
-"""How far a graph in Milvus has to look, chosen by measured recall."""
+"""How far an index in Milvus has to look, chosen by measured recall."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from index.engines.faiss_index import SearchSetting
 
@@ -10,20 +11,45 @@ STEP = 1.5  # between two efforts
 FARTHER = 2  # how many times as far as it has to a graph looks whose recall is not measured
 
 
-def effort_for(reach: int, measured: Sequence[SearchSetting]) -> int:
+@dataclass(frozen=True)
+class EffortRange:
+    """What a type of index calls how far it looks, and which efforts are tried."""
+
+    name: str
+    least: int = LEAST
+    most: int = MOST
+    unmeasured: int = LEAST  # before the recall is measured
+    counts_candidates: bool = True  # so that it grows with the candidates that are wanted
+
+
+GRAPH_EFFORT = EffortRange("ef")
+EFFORTS = {
+    "HNSW": GRAPH_EFFORT,
+    "DISKANN": EffortRange("search_list"),
+    "IVF_SQ8": EffortRange("nprobe", least=16, most=1_024, unmeasured=64, counts_candidates=False),
+}
+
+
+def effort_for(reach: int, measured: Sequence[SearchSetting], by: EffortRange = GRAPH_EFFORT) -> int:
     """How far to look for so many candidates: as was measured (by rising limit), beyond in proportion."""
     if not measured:
-        return max(LEAST, FARTHER * reach)
+        return max(by.unmeasured, FARTHER * reach) if by.counts_candidates else by.unmeasured
     one = next((one for one in measured if reach <= one.candidates), measured[-1])
-    return max(one.effort, -(-one.effort * reach // one.candidates))
+    more = -(-one.effort * reach // one.candidates)
+    return max(one.effort, more if by.counts_candidates else min(more, by.most))
 
 
 def least_effort(
-    limit: int, reach: int, target: float, measure: Callable[[int], tuple[float, float]]
+    limit: int,
+    reach: int,
+    target: float,
+    measure: Callable[[int], tuple[float, float]],
+    by: EffortRange = GRAPH_EFFORT,
 ) -> SearchSetting:
     """The least effort that reaches the target, or the best; `measure` returns its recall and seconds."""
-    effort, tried = effort_for(reach, ()), list[SearchSetting]()
-    while not tried or (tried[-1].recall < target and tried[-1].effort < MOST):
-        tried.append(SearchSetting(limit, min(effort, MOST), reach, *measure(min(effort, MOST))))
+    effort = effort_for(reach, (), by) if by.counts_candidates else by.least
+    tried = list[SearchSetting]()
+    while not tried or (tried[-1].recall < target and tried[-1].effort < by.most):
+        tried.append(SearchSetting(limit, min(effort, by.most), reach, *measure(min(effort, by.most))))
         effort = int(effort * STEP)
     return max(tried, key=lambda one: one.recall)

@@ -20,6 +20,7 @@ from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SavedEngines
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
+from index.store.filters import Filter
 from index.store.item_rows import (
     EngineRows,
     FeatureBatch,
@@ -87,6 +88,7 @@ class Candidates:
 
     editions: Ids
     sizes: Ids
+    where: Filter | None = None  # what they passed, if that is all that they are
     _pooled: dict[Aspect, Ids] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -239,15 +241,16 @@ class EngineSet:
         exact: bool = False,
     ) -> tuple[Ids, Values]:
         """The same in arrays."""
+        where = None if among is None else among.where
         if pool == "mean":
             allowed = None if among is None else among.pooled(side)
-            scores, rows = self._search((side, "pooled"), query, limit, allowed, exact=exact)
+            scores, rows = self._search((side, "pooled"), query, limit, allowed, where, exact=exact)
             return edition_of(rows), scores
         allowed = None if among is None else among.observed
         reach = limit
         while True:
             reach *= WIDER
-            scores, rows = self._search((side, "observation"), query, reach, allowed, exact=exact)
+            scores, rows = self._search((side, "observation"), query, reach, allowed, where, exact=exact)
             editions, firsts = np.unique(edition_of(rows), return_index=True)
             if len(editions) >= limit or len(rows) < reach:
                 order = np.argsort(firsts)[:limit]
@@ -345,6 +348,7 @@ class EngineSet:
         query: EngineQuery,
         limit: int,
         allowed: Ids | None = None,
+        where: Filter | None = None,
         *,
         exact: bool = False,
     ) -> RowRanking:
@@ -354,7 +358,11 @@ class EngineSet:
         )
         if engine is None or most == 0:
             return np.empty(0, np.float32), np.empty(0, np.int64)
-        return query.search(engine, min(limit, most), allowed, exact=exact)
+        return query.search(self._narrowed(engine, where), min(limit, most), allowed, exact=exact)
+
+    def _narrowed(self, engine: IndexEngine, where: Filter | None) -> IndexEngine:  # noqa: ARG002
+        """An engine that may use that allowed rows are those that pass a filter."""
+        return engine
 
 
 def _counted(batches: Iterable[FeatureBatch], on_progress: ProgressCallback) -> Iterator[FeatureBatch]:

@@ -59,7 +59,7 @@ class FilterCache:
             self._advance(now, version)
             if where not in self._filters:
                 bits = self._bits(now, where)
-                self._filters[where] = Candidates(self._editions[bits], self._sizes[bits])
+                self._filters[where] = Candidates(self._editions[bits], self._sizes[bits], where)
             return _recent(self._filters, where, MOST_EDITIONS)
 
     def _advance(self, now: Connection, version: int) -> None:

@@ -10,7 +10,7 @@
 Several keys or operators in one object are "and". A list matches if any of its elements does.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import ge, gt, le, lt
@@ -21,7 +21,15 @@ from jaxtyping import Int64
 
 from index.contracts import Ids
 from index.store.database import is_storable
-from index.store.item_rows import PRESENT, TEXT_HEAD, FactValue, fact_value
+from index.store.item_rows import (
+    PRESENT,
+    TEXT_HEAD,
+    VALUES,
+    FactValue,
+    PayloadFact,
+    fact_value,
+    read_rows,
+)
 from index.store.schema import LONGEST_KEY, facts, items
 from multifold.errors import MultifoldError, needs_extra
 
@@ -37,6 +45,7 @@ RANGE = tuple(COMPARISONS)
 OPERATORS = ("in", "prefix", "exists")
 JOINS = ("and", "or", "not")
 LAST_LETTER = 0x10FFFF
+FACTS = select(facts).where(facts.c.edition.in_(VALUES))
 
 
 class FilterError(MultifoldError):
@@ -241,6 +250,15 @@ def matching_editions(connection: Connection, leaf: LeafFilter, after: int | Non
     """The editions with a fact that the leaf asks for, each perhaps several times; `after` some, or all."""
     editions = chain.from_iterable(map(connection.scalars, leaf_queries(leaf, after)))
     return np.fromiter(editions, np.int64)
+
+
+def read_facts(connection: Connection, editions: Sequence[int]) -> dict[int, list[PayloadFact]]:
+    """What each of these editions can be filtered by."""
+    read: dict[int, list[PayloadFact]] = {edition: [] for edition in editions}
+    for row in read_rows(connection, FACTS, editions):
+        content = row.number if row.text is None else row.text
+        read[row.edition].append(PayloadFact(row.key, FactValue(row.kind, content)))
+    return read
 
 
 def newer_editions(connection: Connection, edition: int) -> Int64[np.ndarray, "e 2"]:

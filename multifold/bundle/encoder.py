@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 from PIL.Image import Image
 
 from multifold.bundle import calibration
@@ -82,8 +82,12 @@ class Encoder:
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         """Features of texts."""
         tokens = [self.tokenizer(batch) for batch in self._batches(texts)]
-        parts = [self._text.run(None, {"tokens": batch.ids})[0] for batch in tokens]
+        parts = [self.tokens(batch.ids) for batch in tokens]
         return EncodedTexts(self._joined(parts), tuple(chain.from_iterable(batch.cut for batch in tokens)))
+
+    def tokens(self, ids: Int64[np.ndarray, "b t"]) -> Features:
+        """Features of texts that are tokens already."""
+        return self._joined(self._text.run(None, {"tokens": part})[0] for part in self._batches(ids))
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""
@@ -151,7 +155,7 @@ class Encoder:
         none = np.empty((0, self.bundle.geometry.feature_dim), np.float32)
         return np.concatenate([*parts] or [none])  # the graphs of a draft may be wider than it states
 
-    def _batches(self, values: Sequence[Any] | PixelBatch | PointGroups) -> Iterator[Any]:
+    def _batches(self, values: Sequence[Any] | np.ndarray) -> Iterator[Any]:
         size = max(SMALLEST_BATCH, BATCH // self.lanes)
         for start in range(0, len(values), size):
             yield values[start : start + size]

@@ -10,7 +10,7 @@ from multifold.wire.answer import Answer, described
 class IndexSettings(Answer):
     """The index that a collection asks for."""
 
-    type: str = described("auto, exact, or a FAISS factory string")
+    type: str = described("auto, exact, milvus or milvus,TYPE, or a FAISS factory string")
     device: str
     recall: float = described("target, measured when the index is built")
     memory: str = described("auto, resident, or codes: vectors are read from files")

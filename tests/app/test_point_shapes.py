@@ -101,6 +101,25 @@ def test_a_mesh_asks_with_all_that_the_bundle_has(shop: House) -> None:
     assert shop.best(id="ball", target="item") == "ball"
 
 
+def test_items_are_reranked_for_a_mesh_as_a_search_ranks_them(shop: House) -> None:
+    names = ["ball", "cube", *(f"{colour}-box" for colour in BOXES)]
+    mesh = {"mesh": "data:model/stl;base64," + b64encode(stl("cube")).decode()}
+    asked = {**mesh, "target": "item", "limit": len(names)}
+    found = shop.client.post("/v1/search", json=asked).json()["hits"]
+    ranked = rerank(shop, mesh, [{"id": name} for name in names])
+    assert [one["id"] for one in ranked] == [hit["id"] for hit in found]
+    assert [one["score"] for one in ranked] == pytest.approx([hit["score"] for hit in found], abs=1e-5)
+    assert "points" in {share["leg"] for share in ranked[0]["evidence"]}
+    beside = rerank(shop, mesh, [{"id": "ball"}, mesh, {"id": "cube"}])
+    assert beside[-1]["index"] == 0
+
+
+def rerank(opened: House, query: dict[str, str], candidates: list[dict[str, str]]) -> list[dict[str, Any]]:
+    answer = opened.client.post("/v1/rerank", json={**query, "candidates": candidates})
+    ranked: list[dict[str, Any]] = answer.json()["candidates"]
+    return ranked
+
+
 def test_the_shape_is_the_mean_of_its_forms() -> None:
     rng = np.random.default_rng(0)
     views = [Observation("view", place, rng.normal(size=4).astype(np.float32)) for place in range(3)]

@@ -9,7 +9,7 @@ from index.cluster.contracts import MilvusAddress
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.recall_monitor import RecallMonitor
-from index.cluster.search_effort import LEAST, MOST, effort_for, least_effort
+from index.cluster.search_effort import EFFORTS, LEAST, MOST, effort_for, least_effort
 from index.engines.faiss_index import SearchSetting
 from index.engines.segments import SegmentReport
 from index.store.store import Store
@@ -24,6 +24,16 @@ MEASURED = (SearchSetting(10, 48, 14, 0.99, 1e-3), SearchSetting(100, 300, 104, 
 )
 def test_so_far_as_was_measured_and_beyond_in_proportion(reach: int, effort: int) -> None:
     assert effort_for(reach, MEASURED) == effort >= reach
+
+
+def test_cells_do_not_grow_with_the_candidates_before_they_are_measured() -> None:
+    cells = EFFORTS["IVF_SQ8"]
+    assert effort_for(10, (), cells) == effort_for(5000, (), cells) == cells.unmeasured
+    assert effort_for(10_000, MEASURED, cells) == cells.most
+    found = least_effort(10, 24, 0.9, lambda effort: (effort / 1000, 0.0), cells)
+    assert cells.least < found.effort <= cells.most
+    assert found.recall >= 0.9
+    assert least_effort(10, 24, 0.99, lambda _: (0.5, 0.0), cells).effort <= cells.most
 
 
 def test_the_least_that_reaches_the_target() -> None:

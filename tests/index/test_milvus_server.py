@@ -3,17 +3,23 @@
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from index.cluster import milvus_engine
 from index.cluster.contracts import ClusterError
 from index.cluster.milvus_connection import GRAPH, MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
+from index.cluster.payload_fields import condition_of, tokens_of
 from index.collection import Collection
-from index.contracts import NO_ROW
+from index.contracts import MILVUS_TYPES, NO_ROW
+from index.store.filters import parse_filter
+from index.store.item_rows import facts_of
 from multifold.types import Item, Vectors
 from tests.index.clusters import MilvusServer
+from tests.index.filtering import lets_through
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.test_engines import compare, exactly
@@ -93,6 +99,73 @@ def test_a_graph_looks_as_far_as_the_recall_needs_that_is_wanted(milvus: MilvusS
         assert np.mean(found >= true[128:, :1] - 1e-6) > target - 0.03
         efforts.append(measured.settings[0].effort)
     assert efforts[0] <= efforts[1]
+    engine.drop()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MILVUS_TYPES if kind != "DISKANN"])  # it builds none
+def test_a_type_of_index_is_wanted(milvus: MilvusServer, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, queries = hard(6000, 2)
+    place = MilvusConnection(milvus.cluster), f"wanted_{kind}"
+    engine = MilvusEngine(64, "ip", *place, wanted=kind)
+    engine.put(np.arange(len(rows)), rows)
+    assert engine._attached() == kind
+    assert MilvusEngine(64, "ip", *place)._attached() == kind  # another process that wants none sees it
+    assert engine.measurable() == (kind != "FLAT")
+    if engine.measurable():
+        engine.measured = engine.measure(queries[:128], 0.99, lambda: False)
+        assert engine.measured.type == f"{kind} in Milvus"
+        assert min(one.recall for one in engine.measured.settings) >= 0.99
+    for allowed in (None, np.arange(0, 6000, 3)):
+        scores = queries[128:144] @ (rows if allowed is None else rows[allowed]).T
+        true = np.sort(scores, axis=1)[:, -10:]
+        found, ids = engine.search(queries[128:144], 10, allowed)
+        assert np.mean(found >= true[:, :1] - 1e-6) > 0.95
+        assert allowed is None or np.isin(ids, allowed).all()
+        with monkeypatch.context() as watched:
+            if kind != "IVF_SQ8":  # codes say too little
+                watched.setattr(MilvusConnection, "query", lambda *_, **__: pytest.fail("rows are fetched"))
+            exact, _ = engine.search(queries[128:144], 10, allowed, exact=True)
+        assert exact == pytest.approx(true[:, ::-1], abs=1e-6)
+    engine.drop()
+
+
+def test_filters_are_fields(milvus: MilvusServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, queries = hard(20_000, 3)
+    payloads = [{"n": n % 1000, "tags": [f"t{n % 7}", f"u{n % 11}"]} for n in range(len(rows))]
+    engine = MilvusEngine(64, "ip", MilvusConnection(milvus.cluster), "filtered")
+    engine.put(np.arange(len(rows)), rows, [tokens_of(facts_of(payload)) for payload in payloads])
+    asked, search = list[str](), MilvusConnection.search
+
+    def heard(link: MilvusConnection, *arguments: Any, **how: Any) -> Any:  # noqa: ANN401
+        asked.append(how["filter"])
+        return search(link, *arguments, **how)
+
+    monkeypatch.setattr(MilvusConnection, "search", heard)
+    monkeypatch.setattr(milvus_engine, "LISTED", 0)
+    for where in (
+        {"tags": "t3"},
+        {"n": {"gte": 100, "lt": 190}},
+        {"tags": {"in": ["t1", "u2"]}, "not": {"tags": {"in": ["t3", "u3", "u4"]}}},
+        {"or": [{"n": {"lt": 30}}, {"tags": "t5", "n": {"gt": 800}}]},
+    ):
+        passing = np.array([lets_through(where, payload) for payload in payloads])
+        allowed, narrowed = np.flatnonzero(passing), engine.narrowed(condition_of(parse_filter(where)))
+        true = np.sort(queries[:16] @ rows[allowed].T, axis=1)[:, -10:]
+        found, ids = narrowed.search(queries[:16], 10, allowed)
+        assert np.mean(found >= true[:, :1] - 1e-6) > 0.95
+        assert passing[ids].all()
+        exact, _ = narrowed.search(queries[:16], 10, allowed, exact=True)
+        assert exact == pytest.approx(true[:, ::-1], abs=1e-6)
+    assert not any("row in" in one for one in asked)
+    assert any("array_contains_any" in one for one in asked)
+    engine.drop()
+
+
+@pytest.mark.parametrize("kind", ["HNSW", "DISKANN"])
+def test_no_graph_of_vectors_that_differ_in_length(milvus: MilvusServer, kind: str) -> None:
+    engine = MilvusEngine(4, "ip", MilvusConnection(milvus.cluster), f"lengths_{kind}", wanted=kind)
+    engine.put(np.arange(3), np.diag([1.0, 2.0, 3.0, 4.0]).astype(np.float32)[:3])
+    assert engine._attached() == "FLAT"
     engine.drop()
 
 

@@ -1,14 +1,18 @@
 """Collections whose engines lie in a cluster: fed once, seen as of one version, derived anew when lost."""
 
+import json
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from index.cluster import cluster_engines
+from index.cluster import cluster_engines, milvus_engine
 from index.cluster.cluster_engines import FeedMark, mark_from_note
 from index.cluster.contracts import ClusterError, MilvusAddress
 from index.cluster.milvus_connection import MilvusConnection
@@ -18,9 +22,11 @@ from index.contracts import MILVUS, IndexPlan, IndexPlanError
 from index.maintenance.restore import restore_snapshot
 from index.search.engine_set import EngineSet
 from index.store.filters import parse_filter
+from index.store.metadata import FEED_MARK
 from index.store.store import Store
 from multifold.types import Item
 from tests.index.clusters import embedded
+from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, SPACES, Space, Sphere
 from tests.index.things import answers, brute, feature, query, thing
@@ -67,6 +73,64 @@ def test_it_finds_what_a_plain_loop_finds(tmp_path: Path, cluster: MilvusAddress
         chosen = parse_filter({"name": {"in": ["item 1", "item 3", "item 9"]}})
         assert {hit.id for hit in collection.search(asked, chosen)} == {"item 1", "item 9"}
         assert collection.disagreements() == []
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(payloads=st.lists(PAYLOADS, min_size=1, max_size=12), where=FILTERS)
+def test_a_filter_that_milvus_is_asked_finds_what_it_lets_through(
+    tmp_path_factory: pytest.TempPathFactory,
+    cluster: MilvusAddress,
+    monkeypatch: pytest.MonkeyPatch,
+    payloads: list[dict[str, Any]],
+    where: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(milvus_engine, "FEW", 0)  # rows that are fetched and compared here
+    monkeypatch.setattr(milvus_engine, "LISTED", 0)
+    monkeypatch.setattr(milvus_engine, "NEAR", 0)
+    rng = np.random.default_rng(0)
+    items = [replace(thing(f"i{n}", rng), payload=payload) for n, payload in enumerate(payloads)]
+    with Collection.open(tmp_path_factory.mktemp("items"), SPACE, cluster=cluster) as collection:
+        collection.upsert(items)
+        wanted = [item for item in items if lets_through(where, item.payload)]
+        for limit in (2, 50):
+            asked = replace(ASKED, limit=limit)
+            for exact in (False, True):
+                found = collection.search(asked, parse_filter(where), exact=exact)
+                assert answers(found) == brute(wanted, SPACE, asked)
+        collection.discard()
+
+
+def test_a_filter_is_asked_by_its_values(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus_engine, "FEW", 0)
+    monkeypatch.setattr(milvus_engine, "LISTED", 0)
+    items = [replace(item, payload={"n": n}) for n, item in enumerate(things(40))]
+    collection.upsert(items)
+    asked, search = list[str](), MilvusConnection.search
+
+    def heard(link: MilvusConnection, *arguments: Any, **how: Any) -> Any:  # noqa: ANN401
+        asked.append(how["filter"])
+        return search(link, *arguments, **how)
+
+    monkeypatch.setattr(MilvusConnection, "search", heard)
+    found = collection.search(ASKED, parse_filter({"n": {"in": [3, 5]}}))
+    assert {hit.id for hit in found} == {"item 3", "item 5"}
+    assert asked
+    assert all("array_contains_any" in one and "row in" not in one for one in asked)
+    asked.clear()
+    assert len(collection.search(ASKED, parse_filter({"n": {"gte": 10}}))) == 30
+    assert asked[0] == ""  # most rows pass: those that do not are dropped
+
+
+def test_rows_with_other_fields_are_fed_anew(tmp_path: Path, cluster: MilvusAddress) -> None:
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        collection.upsert(things(5))
+        former = {engine.name for engine in engines(collection)}
+        note = json.loads(collection._store.noted(FEED_MARK) or "")
+        del note["fields"]
+        collection._store.note(FEED_MARK, lambda _: json.dumps(note))
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        assert len(collection.search(ASKED)) == 5
+        assert not former & {engine.name for engine in engines(collection)}
 
 
 def test_what_is_fed_is_not_fed_again(
@@ -234,6 +298,15 @@ def test_a_collection_that_asks_for_it_needs_to_know_where(tmp_path: Path, clust
         Collection.open(tmp_path, SPACE)
     with Collection.open(tmp_path, SPACE, plan=IndexPlan("exact"), cluster=cluster) as collection:
         assert engines(collection) == []
+
+
+def test_a_collection_asks_for_a_type_of_index_there(tmp_path: Path, cluster: MilvusAddress) -> None:
+    with Collection.open(tmp_path, SPACE, plan=IndexPlan("milvus,IVF_SQ8"), cluster=cluster) as collection:
+        collection.upsert(things(3))
+        assert {engine._attached() for engine in engines(collection)} == {"IVF_SQ8"}
+        assert len(collection.search(ASKED)) == 3
+    with pytest.raises(IndexPlanError, match="IVF_SQ8, DISKANN"):
+        IndexPlan("milvus,LSH")
 
 
 def test_a_copy_does_not_feed_the_place_of_the_first(collection: Collection, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from multifold.bundle.point_groups import POSITION
 from multifold.cli import main
 from tests import tiny
 from tests.training.test_points import plain_pointbert, published
-from training.export.openshape import add_points
+from training.export.openshape import add_published_points
 from training.towers.base import TowerError
 
 CLIP = {"source": {"repository": "Xenova/clip-vit-base-patch32"}}
@@ -91,7 +91,7 @@ def test_bundles_of_other_spaces_are_refused(tmp_path: Path) -> None:
 
     def refused(beside: Path, said: str, folder: Path = out) -> None:
         with pytest.raises(BundleError, match=said):
-            add_points(f"openshape:{path}", beside, folder)
+            add_published_points(f"openshape:{path}", beside, folder)
         assert not out.exists()
 
     tiny.build(tmp_path / "tiny")
@@ -102,7 +102,9 @@ def test_bundles_of_other_spaces_are_refused(tmp_path: Path) -> None:
     refused(large.folder, "does not state that its towers are OpenAI's CLIP vit-l-14")
     clip = wide_bundle(tmp_path / "clip", 512, CLIP)
     refused(clip.folder, "write the new bundle elsewhere", clip.folder)
-    added = add_points(f"openshape:{path}", laion.folder, tmp_path / "forced", force=True)
+    added = add_published_points(f"openshape:{path}", laion.folder, tmp_path / "forced", force=True)
+    assert added.points is not None
+    added = add_published_points(f"openshape:{path}", clip.folder, tmp_path / "added")
     refused(added.folder, "has a point tower already")
 
 
@@ -113,7 +115,7 @@ def test_files_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path
         (weights(tmp_path / "large.pt", "vit-l-14"), "it lacks"),
     ):
         with pytest.raises(TowerError, match=said):
-            add_points(f"openshape:{source}", clip.folder, tmp_path / "out")
+            add_published_points(f"openshape:{source}", clip.folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -27,7 +27,7 @@ from training.sides import BatchFeatures, SideFeatures
 from training.towers import build_model, point_spec, surface_spec
 from training.towers.base import TowerError
 from training.towers.heads import ProjectionHead, TowerHead
-from training.towers.voxels import VoxelTower
+from training.towers.points import VoxelTower
 from training.validation import ValidationSet
 
 VOXELS = {"kind": "voxels", "side": 8, "stem": [4, 8], "width": 16}

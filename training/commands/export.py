@@ -10,6 +10,7 @@ It is measured on held-out items: those of its recipe, or the test split of anot
 With --against both bundles are measured; a new one with lower recall is refused, unless with --force. So is
 one that too few items tell of: --difference says how small a fall of recall they have to show.
 It holds the graphs that explain its matches, unless with --unexplained; --pool adds captions for traversals.
+A point tower that was trained beside a bundle is added to a copy of it, if that finds no less than without.
 openshape:FILE is a published point encoder. It is added to a copy of a bundle in the space of the same CLIP.
 """
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         with needs_extra("train"):
             from training.export import openshape
 
-        bundle = openshape.add_points(args.source, args.beside, args.bundle, args.force)
+        bundle = openshape.add_published_points(args.source, args.beside, args.bundle, args.force)
         print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {args.bundle}")
         print(openshape.TERMS)
         return 0

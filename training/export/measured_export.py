@@ -4,8 +4,10 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
+from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import Bundle, file_hash
 from multifold.bundle.canary import open_encoder
+from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from training import checkpoint, prepare
 from training.data import caption_pools
@@ -13,12 +15,14 @@ from training.data.points import load_points
 from training.data.views import load_views
 from training.evaluate import calibrate
 from training.export import open_weights, variants
+from training.export.beside import add_trained_points
 from training.export.bundle import export_bundle
 from training.export.explain_graphs import equip_bundle
 from training.recipes import schema
 from training.recipes.schema import DataSection, Recipe
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
+from training.towers import bundled
 
 FURNITURE = DataSection(furniture_items=600)  # a tenth is held out: what open weights are measured on
 
@@ -44,6 +48,11 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
         origin = {"checkpoint": file_hash(Path(args.source))}
     pool = caption_pools.load_pool(args.pool) if args.pool else ()
     recipe = _measured_on(trained.recipe, args.held_out)
+    beside = bundled.bundle_of(recipe)
+    if beside is not None and args.against is not None:
+        raise MultifoldError(
+            f"points beside {beside} are compared with the same without: leave --against out"
+        )
     items = _held_out_items(recipe, args.cache)
     data_hash = file_hash(prepare.manifest_path(recipe, args.cache))
     provenance = {"code": version("multifold"), **origin, "data": data_hash, "seed": recipe.train.seed}
@@ -54,6 +63,12 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
     groups = None if prepare.points_of(recipe) is None else prepare.points(recipe, items, args.cache)
+    if beside is not None:
+        provenance["recipe"] = recipe.model_dump(mode="json")
+        original = bundles.load(Path(beside))
+        return add_trained_points(
+            trained, original, args.bundle, provenance, views, captions, groups, args.force
+        )
     bundle = export_bundle(
         trained, views, captions, args.bundle, provenance, rival, args.force, explained, groups
     )

@@ -8,17 +8,14 @@ towers are that CLIP by OpenAI.
 
 import json
 import re
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from multifold.bundle import bundle as bundles
-from multifold.bundle import canary
-from multifold.bundle.bundle import POINTS_FILE, Bundle, BundleError, file_hash, stage_bundle
-from multifold.bundle.encoder import Encoder
-from training.export.graphs import check_points, write_points
+from multifold.bundle.bundle import Bundle, BundleError, file_hash
+from training.export.beside import add_points
 from training.geometries import build
 from training.recipes.schema import PointBertSection
 from training.towers import point_spec
@@ -43,36 +40,20 @@ SPACES: Mapping[int, ClipSpace] = {
 }
 
 
-def add_points(source: str, beside: Path, folder: Path, force: bool = False) -> Bundle:
+def add_published_points(source: str, beside: Path, folder: Path, force: bool = False) -> Bundle:
     """A copy of a bundle with the point encoder of a file; the bundle itself and its collections stay."""
     original, path = bundles.load(beside), Path(source.removeprefix(SCHEME))
-    if folder.resolve() == beside.resolve():
-        raise BundleError(f"{beside} has collections of its own vectors: write the new bundle elsewhere")
-    space = _space_of(original, force)
-    section = PointBertSection(clip=space.clip, pretrained=str(path))
+    section = PointBertSection(clip=_space_of(original, force).clip, pretrained=str(path))
     dim = original.geometry.feature_dim
     tower = point_tower(section, FeatureSpace(build("clip", dim), dim), pretrained=True).eval()
-    with stage_bundle(folder) as aside:
-        shutil.copytree(beside, aside, dirs_exist_ok=True)
-        (aside / bundles.DESCRIPTION_FILE).unlink()
-        spec, origin = point_spec(section), {"weights": path.name, "sha256": file_hash(path), "terms": TERMS}
-        write_points(tower, spec, aside)
-        provenance = {**original.provenance, "points": origin}
-        draft = replace(original, folder=aside, points=spec, provenance=provenance)
-        draft = replace(draft, files=bundles.hash_files(aside), serves={})
-        encoder = Encoder(draft)
-        check_points(tower, encoder)
-        canary.record(encoder, *canary.read(original.path(canary.CANARY_FILE))[:2])
-        bundles.save(draft)
-    return bundles.load(folder)
+    origin = {"weights": path.name, "sha256": file_hash(path), "terms": TERMS}
+    return add_points(original, folder, tower, point_spec(section), origin)
 
 
 def _space_of(bundle: Bundle, force: bool) -> ClipSpace:
     """The space that a bundle's vectors are in; refuses others, as far as the bundle tells them."""
     geometry = bundle.geometry
     space = SPACES.get(geometry.feature_dim)
-    if bundle.has(POINTS_FILE):
-        raise BundleError(f"bundle {bundle.name} has a point tower already")
     if space is None or (geometry.metric, geometry.query_signs, geometry.dim) != (
         "ip",
         None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -45,6 +45,15 @@ class TowerSection(RecipeSection):
         if width % heads:
             raise ValueError(f"{heads} heads cannot share a width of {width} equally")
         return self
+
+
+class BundleSection(RecipeSection):
+    """A tower of a bundle, which does not learn; images and texts name the same bundle."""
+
+    trainable: ClassVar[Literal["none"]] = "none"
+
+    kind: Literal["bundle"] = "bundle"
+    bundle: str
 
 
 class SmallImageSection(TowerSection):
@@ -139,9 +148,14 @@ class VoxelsSection(TowerSection):
     width: Count = 256
 
 
-TOWER_SECTIONS: Mapping[str, Mapping[str, type[TowerSection]]] = {
-    "image": {"small": SmallImageSection, "openclip": OpenClipImageSection},
-    "text": {"small": SmallTextSection, "bert": BertTextSection, "openclip": OpenClipTextSection},
+TOWER_SECTIONS: Mapping[str, Mapping[str, type[RecipeSection]]] = {
+    "image": {"small": SmallImageSection, "openclip": OpenClipImageSection, "bundle": BundleSection},
+    "text": {
+        "small": SmallTextSection,
+        "bert": BertTextSection,
+        "openclip": OpenClipTextSection,
+        "bundle": BundleSection,
+    },
     "points": {"small": SmallPointsSection, "pointbert": PointBertSection, "voxels": VoxelsSection},
 }
 
@@ -153,13 +167,16 @@ def kind(section: Any) -> str:  # noqa: ANN401 (a section, or what should become
 
 
 ImageSection: TypeAlias = Annotated[
-    Annotated[SmallImageSection, Tag("small")] | Annotated[OpenClipImageSection, Tag("openclip")],
+    Annotated[SmallImageSection, Tag("small")]
+    | Annotated[OpenClipImageSection, Tag("openclip")]
+    | Annotated[BundleSection, Tag("bundle")],
     Discriminator(kind),
 ]
 TextSection: TypeAlias = Annotated[
     Annotated[SmallTextSection, Tag("small")]
     | Annotated[BertTextSection, Tag("bert")]
-    | Annotated[OpenClipTextSection, Tag("openclip")],
+    | Annotated[OpenClipTextSection, Tag("openclip")]
+    | Annotated[BundleSection, Tag("bundle")],
     Discriminator(kind),
 ]
 PointsSection: TypeAlias = Annotated[
@@ -337,17 +354,10 @@ class Recipe(RecipeSection):
 
     @model_validator(mode="after")
     def _check_shift(self) -> "Recipe":
-        if self.train.shift >= self.image.size:
-            raise ValueError(
-                f"train.shift = {self.train.shift} moves views of {self.image.size} out of sight"
-            )
+        shift, size = self.train.shift, getattr(self.image, "size", None)
+        if size is not None and shift >= size:
+            raise ValueError(f"train.shift = {shift} moves views of {size} out of sight")
         return self
-
-
-def begins_with_weights(recipe: Recipe) -> bool:
-    """Whether a run goes on from what was learned before, and does not begin by chance."""
-    towers = (recipe.image, recipe.text)
-    return recipe.train.start is not None or any(getattr(tower, "pretrained", None) for tower in towers)
 
 
 def with_steps_for(recipe: Recipe, count: int) -> Recipe:

@@ -92,7 +92,9 @@ def _run(tower: torch.nn.Module, observed: np.ndarray) -> Features:
 
 
 def _device(module: torch.nn.Module) -> torch.device:
-    return next(module.parameters()).device
+    """Where its weights lie; the towers of a bundle have none here."""
+    weight = next(module.parameters(), None)
+    return torch.device("cpu") if weight is None else weight.device
 
 
 def _parts(observed: np.ndarray) -> Iterator[Tensor]:

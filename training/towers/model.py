@@ -16,6 +16,7 @@ from training.geometries import build
 from training.geometries.base import Geometry
 from training.recipes.schema import (
     BertTextSection,
+    BundleSection,
     ImageSection,
     OpenClipImageSection,
     OpenClipTextSection,
@@ -25,14 +26,16 @@ from training.recipes.schema import (
     SmallImageSection,
     SmallTextSection,
     TextSection,
+    TowerSection,
     VoxelsSection,
 )
 from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, bag_tower, head, set_learning, text_tower
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
+from training.towers.bundled import BundleTower, bundle_geometry, bundle_of, bundle_tokenizer, opened
 from training.towers.image import PatchTower, Pixels
-from training.towers.points import GroupTower, point_spec
+from training.towers.points import GroupTower, VoxelTower, point_spec
 from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import (
     TrainedTokenizer,
@@ -41,7 +44,6 @@ from training.towers.tokenizers import (
     reader_tokenizer,
     train_definition,
 )
-from training.towers.voxels import VoxelTower
 
 
 class TwoTowerModel(nn.Module):
@@ -78,22 +80,26 @@ class TwoTowerModel(nn.Module):
 
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
     """A fresh model, with pretrained weights if the recipe names them."""
-    dim = recipe.geometry.dim
-    space = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
+    dim, bundle = recipe.geometry.dim, bundle_of(recipe)
+    if bundle is None:
+        space = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
+    else:
+        space = FeatureSpace(bundle_geometry(recipe, bundle), dim)
     fetch = cache(lambda name, weights, dim: catalogue().load(name, weights if pretrained else None, dim))
     image = _image_tower(recipe.image, space, fetch)
     text = _text_tower(recipe.text, vocabulary, space, fetch, pretrained)
-    set_learning(image, recipe.image)
-    set_learning(text, recipe.text)
+    for tower, section in ((image, recipe.image), (text, recipe.text)):
+        if isinstance(tower, Tower) and isinstance(section, TowerSection):
+            set_learning(tower, section)
     if recipe.points is None and not recipe.together.on:
         return TwoTowerModel(image, text, space.geometry)
     points = None if recipe.points is None else _point_tower(recipe.points, space, pretrained)
     together = set_encoder(recipe.together, space.geometry.feature_dim)
     last = recipe.together.last
-    if last and (not isinstance(image, PatchTower) or recipe.image.tokens == "all"):
+    if last and (not isinstance(image, PatchTower) or image.every):
         raise TowerError("[together] last needs a vision transformer that is not read at all tokens")
-    if last > (depth := image.depth):
-        raise TowerError(f"[together] last = {last}, and the image tower has {depth} blocks")
+    if isinstance(image, PatchTower) and last > image.depth:
+        raise TowerError(f"[together] last = {last}, and the image tower has {image.depth} blocks")
     return TwoTowerModel(image, text, space.geometry, points, together, last)
 
 
@@ -111,7 +117,9 @@ def catalogue() -> ModuleType:
     return import_module("training.towers.catalogue")
 
 
-def _image_tower(section: ImageSection, space: FeatureSpace, fetch: Fetch) -> Tower:
+def _image_tower(section: ImageSection, space: FeatureSpace, fetch: Fetch) -> nn.Module:
+    if isinstance(section, BundleSection):
+        return BundleTower(section.bundle, "image")
     if isinstance(section, OpenClipImageSection):
         from training.towers import openclip
 
@@ -123,7 +131,9 @@ def _image_tower(section: ImageSection, space: FeatureSpace, fetch: Fetch) -> To
 
 def _text_tower(
     section: TextSection, vocabulary: int, space: FeatureSpace, fetch: Fetch, pretrained: bool
-) -> Tower:
+) -> nn.Module:
+    if isinstance(section, BundleSection):
+        return BundleTower(section.bundle, "text")
     if isinstance(section, OpenClipTextSection):
         from training.towers import openclip
 
@@ -153,11 +163,15 @@ def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) 
 def image_spec(section: ImageSection) -> ImageSpec:
     if isinstance(section, SmallImageSection):
         return small.image_spec(section)
+    if isinstance(section, BundleSection):
+        return opened(section.bundle).bundle.image
     spec: ImageSpec = catalogue().image_spec(section)
     return spec
 
 
 def text_spec(section: TextSection, tokenizer: TrainedTokenizer) -> TextSpec:
+    if isinstance(section, BundleSection):
+        return opened(section.bundle).bundle.text
     return TextSpec(
         cleaning=tokenizer.cleaning,
         context=section.context,
@@ -172,6 +186,8 @@ def tokenizer_for(section: TextSection, texts: Iterable[str]) -> TrainedTokenize
     """The tower's tokenizer: its model's own, a named one, or one learned from `texts`."""
     if isinstance(section, OpenClipTextSection):
         return _own_tokenizer(section)
+    if isinstance(section, BundleSection):
+        return bundle_tokenizer(section.bundle)
     if isinstance(section, SmallTextSection) and section.words is not None:
         return reader_tokenizer(Path(section.words))
     if isinstance(section, SmallTextSection) or section.tokenizer is None:
@@ -194,7 +210,7 @@ def _own_tokenizer(section: OpenClipTextSection) -> TrainedTokenizer:
     return read_definition(Path(section.tokenizer), cleaning)
 
 
-def _length(section: TextSection) -> Literal["dynamic", "fixed"]:
+def _length(section: SmallTextSection | BertTextSection | OpenClipTextSection) -> Literal["dynamic", "fixed"]:
     """Only where the end of the text is read by a causal tower, what comes after it may be cut."""
     if section.tokens != "class" or isinstance(section, BertTextSection):
         return "fixed"

@@ -1,16 +1,17 @@
-"""Towers over points of a surface, which come as groups of neighbours [b, groups, neighbours, columns].
+"""Towers over surfaces: their points in groups of neighbours, or coloured voxels.
 
-The columns of a point are its place relative to the middle of the group, its place, and what else it has
-(`multifold.bundle.point_groups`).
+Points come as [b, groups, neighbours, columns]. The columns of a point are its place relative to the middle
+of the group, its place, and what else it has (`multifold.bundle.point_groups`). Voxels come as uint8
+[b, x, y, z, 4]: colour, and whether the cell is filled.
 """
 
 from itertools import pairwise
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, max_pool3d, relu
 
 from multifold.bundle.point_groups import PointSpec
 from training.data.points import SurfaceSpec, VoxelSpec
@@ -20,6 +21,7 @@ from training.towers.heads import TowerHead
 from training.towers.small import TransformerBlock
 
 Groups: TypeAlias = Float[Tensor, "b g k c"]
+Voxels: TypeAlias = UInt8[Tensor, "b x y z 4"]
 
 
 class GroupTower(Tower):
@@ -52,6 +54,38 @@ class GroupTower(Tower):
 def middles_of(observed: Groups) -> Float[Tensor, "b g 3"]:
     """The middle of each group: the place of its first point, less its place relative to the middle."""
     return observed[:, :, 0, 3:6] - observed[:, :, 0, :3]
+
+
+class VoxelTower(Tower):
+    """Convolutions that halve the cube again and again, as in TriCoLo (I+V): for each width a convolution, a
+    norm, and the largest of eight cells; what is left is read at once.
+
+    Empty cells stay empty: they are neither computed nor counted, as in the published sparse convolutions.
+    Where these have BatchNorm, each cell is normalised over its channels, so items of a batch do not depend
+    on each other.
+    """
+
+    def __init__(self, section: VoxelsSection, head: TowerHead) -> None:
+        super().__init__()
+        if section.side % 2 ** len(section.stem):
+            halved = f"a side of {section.side} cells cannot be halved {len(section.stem)} times"
+            raise TowerError(f"{halved}; change side or stem in [points]")
+        widths = (3, *section.stem)
+        self.stem = nn.ModuleList(nn.Conv3d(*pair, 3, padding=1, bias=False) for pair in pairwise(widths))
+        self.stem_norms = nn.ModuleList(nn.LayerNorm(width) for width in section.stem)
+        left = section.side // 2 ** len(section.stem)
+        self.widen = nn.Linear(section.stem[-1] * left**3, section.width)
+        self.blocks, self.norm = BlockStack(), nn.Identity()
+        self.project, self.scale = head
+
+    def tokens(self, observed: Voxels) -> tuple[Float[Tensor, "b 1 w"], Bool[Tensor, "b 1"]]:
+        cells = observed.movedim(4, 1).float() / 255
+        x, filled = cells[:, :3], cells[:, 3:]
+        for convolve, norm in zip(self.stem, self.stem_norms, strict=True):
+            x = relu(norm(convolve(x).movedim(1, 4)).movedim(4, 1)) * filled
+            x, filled = max_pool3d(x, 2), max_pool3d(filled, 2)
+        x = relu(self.widen(x.flatten(1)))[:, None]
+        return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
 
 
 def point_spec(section: PointsSection) -> PointSpec:

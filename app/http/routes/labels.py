@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from fastapi import APIRouter, Request
@@ -25,7 +26,7 @@ from app.http.schemas.search import SearchOptions
 from app.runtime.runtime import CollectionRuntime
 from app.search import labelling
 from app.search.labelling import Label, as_candidate
-from app.search.query import EncodedPart, ItemQueryPart, QueryPart, search_request, side_of
+from app.search.query import EncodedPart, ItemQueryPart, QueryPart, is_single, search_request, side_of
 from index.search.evidence_model import LEGS
 from multifold.analysis.zero_shot import PROMPTS, fill_prompts
 from multifold.types import ConfidenceBasis, Leg
@@ -49,6 +50,8 @@ async def rerank(request: Request, runtime: CollectionDep) -> wire.RerankAnswer:
     search = search_request(
         parts, [one.vector for one in asked], options, None, {}, evidence, service.settings
     )
+    if is_single(parts):
+        search = replace(search, legs=asked[0].forms)
     version = service.collection.version
     ranked = await runtime.run(partial(labelling.rank_candidates, service, search, candidates, evidence))
     side = side_of(parts)

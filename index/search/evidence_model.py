@@ -49,7 +49,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 8  # another number fits every stored model again
+RULES = 9  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already. Pictures find less with points.
@@ -70,10 +70,10 @@ MEANINGLESS = 0.4  # nats beyond what strangers have together, that a query with
 # what asks in it mostly has the words of its item. So pictures keep at least what they have here.
 WORDLESS: Mapping[str, float] = {
     "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
-    "points": 0.1, "points long": 0.2,
+    "points": 0.15, "points long": 0.6,
     "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 1.6,
 }  # fmt: skip
-LEAST_WORDLESS = ("image", "image long", "shape", "shape long")
+LEAST_WORDLESS = ("image", "image long", "shape", "shape long", "points", "points long")
 UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
 
 

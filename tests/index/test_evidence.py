@@ -33,6 +33,7 @@ from multifold.bundle.text_reader import TextReader, open_text_reader
 from multifold.types import Hit, Item, LexicalQuery, Query, Vector, Vectors
 from tests import reading
 from tests.index.spaces import FEATURE, Sphere
+from tests.index.stores import one_store
 from tests.index.things import caption, view
 
 SPACE = Sphere(FEATURE)
@@ -319,6 +320,7 @@ def test_the_best_observation_of_items_that_have_several(collection: Collection)
 class TestFit:
     """Weights are learned from the items themselves."""
 
+    @one_store
     def test_a_side_that_knows_nothing_gets_no_weight(self, collection: Collection) -> None:
         collection.upsert(things(views=50.0))
         model = collection.fit_evidence()
@@ -346,12 +348,14 @@ class TestFit:
         collection.upsert(things()[:2])
         assert collection.fit_evidence().sides == {}
 
+    @one_store
     def test_no_weight_is_negative_and_the_fit_repeats(self, collection: Collection) -> None:
         collection.upsert(things())
         first, second = collection.fit_evidence(), collection.fit_evidence()
         assert first.to_json() == second.to_json()
         assert all((side.weights >= 0).all() for side in first.sides.values())
 
+    @one_store
     def test_confidence_is_calibrated_on_other_items(self, collection: Collection) -> None:
         """On average as many of the first hits are right as their confidence says."""
         items = things(views=2.0)

@@ -34,6 +34,7 @@ from multifold.types import (
 )
 from tests.index.clusters import embedded
 from tests.index.spaces import Sphere
+from tests.index.stores import one_store
 from tests.index.things import caption, view
 
 LONG = 16  # numbers of a feature
@@ -228,6 +229,7 @@ def test_any_side_takes_the_shape_by_its_sum(collection: Collection) -> None:
     ]
 
 
+@one_store
 def test_the_fit_weighs_points_by_what_they_know(collection: Collection) -> None:
     items = things(views=3.0, points=0.3)
     collection.upsert(items)
@@ -245,6 +247,7 @@ def test_the_fit_weighs_points_by_what_they_know(collection: Collection) -> None
     assert set(stored.shapes) == {"text", "image", "shape"}
 
 
+@one_store
 def test_the_fit_leaves_out_points_that_know_nothing(collection: Collection) -> None:
     items = things(views=0.5, points=50.0)
     collection.upsert(items)
@@ -253,6 +256,7 @@ def test_the_fit_leaves_out_points_that_know_nothing(collection: Collection) -> 
     assert found_at_once(collection, items, fitted) >= found_at_once(collection, items, None) - 1
 
 
+@one_store
 def test_the_confidence_of_shapes_is_about_right(collection: Collection) -> None:
     items = things()
     collection.upsert(items)

@@ -11,7 +11,8 @@ import { told } from "./strict.js";
 const AT_ONCE = 4;
 const FIRST = 4;
 
-export const placeOf = ({ kind, index }) => `${kind} ${index + 1}`;
+const LONE = { points: "points", together: "views together" }; // an item has one of each
+export const placeOf = ({ kind, index }) => LONE[kind] ?? `${kind} ${index + 1}`;
 
 // What matched, the strongest first.
 const reasons = ({ evidence = [] }) => evidence.filter(({ value }) => value > 0.05)

@@ -39,7 +39,7 @@ function words({ words: said }) {
 function evidence({ evidence: pieces = [] } = {}) {
   const speaking = pieces.filter(({ value }) => value > 0.05);
   const sum = speaking.reduce((so, { value }) => so + value, 0);
-  const name = ({ leg, matched, text_field }) => [matched ? placeOf(matched) : text_field, LEGS[leg]].filter(Boolean).join(" · ") || SIDES[leg];
+  const name = ({ leg, matched, text_field }) => [...new Set([matched ? placeOf(matched) : text_field, LEGS[leg]])].filter(Boolean).join(" · ") || SIDES[leg];
   return speaking.length ? h("dl", { class: "sides" }, ...speaking.flatMap((one) => {
     const share = Math.round((100 * one.value) / sum);
     return [h("dt", {}, name(one)), h("dd", {}, styled(h("i", { class: "share" }), "width", `${share / 2}%`), `${share} %`)];

@@ -82,6 +82,18 @@ def fits(page: Page, name: str) -> None:
     page.shot(f"demo-{name}")
 
 
+def test_points_that_speak_for_a_hit_are_named_once(at: Page) -> None:
+    at.open(f"/?q={QUERY.replace(' ', '+')}")
+    at.wait(lambda: len(at.found()) == ITEMS)
+    said = [part for text in at.texts("#results .words") for part in text.split(" · ")]
+    assert "points" in said
+    at.click("#results .open")
+    at.click(".insight button:nth-of-type(1)")
+    at.wait(lambda: at.count("#detail .sides dt") > 0)
+    named = at.texts("#detail .sides dt")
+    assert not [name for name in (*said, *named) if "points" in name and name != "points"]
+
+
 @pytest.mark.parametrize("sure", [0.05, 0.95])
 def test_one_can_be_strict_and_nothing_may_match_well(at: Page, demo: House, sure: float) -> None:
     at.open("/?q=a+submarine+of+glass&target=shape")

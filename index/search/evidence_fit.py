@@ -164,10 +164,10 @@ def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial
 def _fit_side(prior: Weights, every: Sequence[Trial], among: Sequence[Leg] = LEGS) -> SideModel:
     trials = _usual(every)
     heard = [leg for leg in among if any(trial.table.values[:, PLACES[leg]].any() for trial in trials)]
-    counts = {"queries": len(trials), "judgements": sum(trial.votes for trial in trials)}
+    queries, votes = len(trials), sum(trial.votes for trial in trials)
     halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
     if len(trials) < FEWEST_JUDGED or not all(halves):
-        return replace(_fit_both(prior, every, heard), **counts)
+        return replace(_fit_both(prior, every, heard), queries=queries, judgements=votes)
 
     def held_out(legs: Sequence[Leg]) -> HeldOut:
         """The evidence for the candidates of every trial, by the weights that the other half gave."""
@@ -201,7 +201,12 @@ def _fit_side(prior: Weights, every: Sequence[Trial], among: Sequence[Leg] = LEG
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
     confidence = _held_out_confidence(prior, every, legs)
     return replace(
-        _fit_both(prior, every, legs), confidence=confidence, recall=recall, legs=quality, **counts
+        _fit_both(prior, every, legs),
+        confidence=confidence,
+        queries=queries,
+        recall=recall,
+        legs=quality,
+        judgements=votes,
     )
 
 

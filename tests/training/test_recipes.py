@@ -63,6 +63,7 @@ def test_it_takes_a_step_when_it_is_small(name: str) -> None:
     torch.manual_seed(0)
     model = build_model(recipe, towers.VOCABULARY)
     items = torch.tensor([0, 0, 1, 1])
+    assert recipe.image.kind != "bundle"
     batch = TrainingBatch(towers.pixels(recipe.image.size), items, towers.tokens(), items)
     if recipe.points is not None:
         points = torch.from_numpy(no_points(2, surface_spec(recipe.points)))

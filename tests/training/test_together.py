@@ -100,7 +100,9 @@ def test_the_last_blocks_attend_over_the_views_of_an_item(tmp_path: Path) -> Non
     towers.register(tmp_path)
     for kind, tower in joint_towers():
         tower.eval()
-        size = towers.recipe(*towers.KINDS[kind]).image.size
+        image = towers.recipe(*towers.KINDS[kind]).image
+        assert image.kind != "bundle"
+        size = image.size
         pixels = torch.randint(0, 256, (7, size, size, 3), dtype=torch.uint8)
         of = torch.tensor([0, 1, 0, 2, 1, 0, 1])
         with torch.inference_mode():

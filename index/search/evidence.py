@@ -254,9 +254,9 @@ class EvidenceScorer:
         """The items at these places of the ranking, best first; examples add to the evidence."""
         hits: list[EvidenceHit] = []
         ranked: Ids = np.empty(0, np.int64)
-        reach, items, least, rivals, heard, allowed = RING, self.size, 1.0, None, None, None
+        reach, items, least, gain, rivals, heard = RING, self.size, 1.0, 0.0, None, None
         if among is not None:
-            items, allowed = min(items, len(among)), among.editions
+            items = min(items, len(among))
         while len(ranked) < page.stop:
             new = self.candidates(query, reach, among, model)
             if examples is not None:
@@ -270,10 +270,11 @@ class EvidenceScorer:
                 heard = table.heard if self._heard(model).depend_on_words else 1.0
             table = replace(table, heard=heard)
             ring = RankedRing.of(table, rows, model, examples)
-            rivals = rivals or ring.rivals(items, table.length, table.strange)
-            gain = rivals.everything - float(np.log(max(items, 1))) - model.least_gain(table.strange)
-            if query.text and asks_phrase(query.text) and self._is_silent(query.text, allowed):
-                gain = -np.inf
+            if rivals is None:
+                rivals = ring.rivals(items, table.length, table.strange)
+                gain = rivals.everything - float(np.log(max(items, 1))) - model.least_gain(table.strange)
+                if self._lacks_phrase(query.text, among):
+                    gain = -np.inf
             chances = model.chances(ring.evidence, ring.whole, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             shown = range(max(page.start - len(ranked), 0), min(page.stop - len(ranked), len(new)))
@@ -282,9 +283,11 @@ class EvidenceScorer:
             reach *= WIDER
         return hits
 
-    def _is_silent(self, text: str, allowed: Ids | None) -> bool:
-        """Whether the words of a query say nothing of any item: of none that may be found."""
-        return self.words is not None and not len(self.words.rank(text, 1, allowed)[0])
+    def _lacks_phrase(self, text: str | None, among: Candidates | None) -> bool:
+        """Whether a query has a phrase in quotes that no item has which may be found."""
+        if self.words is None or text is None or not asks_phrase(text):
+            return False
+        return not len(self.words.rank(text, 1, None if among is None else among.editions)[0])
 
     def table(
         self, query: EvidenceQuery, candidates: Ids, sizes: Callable[[Ids], Ids] = no_sizes

@@ -24,7 +24,7 @@ NOT_FOUND = 100  # the code of a collection that is not there
 SETTLING = 600.0  # seconds that indexing may take
 MAKING = 60.0  # seconds that a new collection, or the end of one, may take
 METRICS: dict[Metric, str] = {"ip": "IP", "l2": "L2"}
-FLAT, GRAPH, CELLS, DISK = "FLAT", "HNSW", "IVF_SQ8", "DISKANN"
+FLAT, GRAPH, CELLS = "FLAT", "HNSW", "IVF_SQ8"
 BUILT = {
     GRAPH: {"M": 32, "efConstruction": 200},  # links, and how far it looks when it is built
     CELLS: {"nlist": 1024},

@@ -50,6 +50,7 @@ class OurIndex(EmbeddedLibrary):
             return np.asarray(self._engine.search(queries, limit)[1])
         if below not in self._low:
             self._low[below] = np.flatnonzero(self._numbers < below)
+            self._low[below].flags.writeable = False  # as those of a collection are: it is the same each time
         return np.asarray(self._engine.search(queries, limit, self._low[below])[1])
 
     def save(self) -> None:

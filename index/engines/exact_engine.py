@@ -29,8 +29,7 @@ TINY = 2.0**-126  # what an underflow may lose
 
 def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
     """The Euclidean length of each vector."""
-    squares = np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)
-    return np.asarray(np.sqrt(squares), np.float32)
+    return np.asarray(np.sqrt(np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)), np.float32)
 
 
 def exact_scores(
@@ -262,6 +261,8 @@ def rows_within(
 def _fast(
     metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
 ) -> Float32[np.ndarray, "q g"]:
+    if positions is not None and len(queries) == 1 and load_compiled():  # in less time than a copy takes
+        return exact_scores_at(metric, queries, view.vectors, positions[None])
     if positions is not None and len(positions) * GATHER < len(view.ids):
         return fast_scores(metric, queries, view.vectors[positions], view.lengths[positions])
     scores = fast_scores(metric, queries, view.vectors, view.lengths)
@@ -282,8 +283,7 @@ def _may_be_best(fast: Float32[np.ndarray, " g"], limit: int, margin: float) -> 
 
 
 def _kth_best(scores: Float32[np.ndarray, " s"], limit: int) -> np.float32:
-    place = len(scores) - limit
-    return np.float32(np.partition(scores, place)[place])
+    return np.float32(np.partition(scores, len(scores) - limit)[len(scores) - limit])
 
 
 def _rank(metric: Metric, view: RowView, query: Vector, candidates: Ids, positions: Ids | None) -> RowRanking:

@@ -146,6 +146,7 @@ CACHED_PARAMETERS = 64  # ways of asking that need not be made again
 COSINE_STEPS = 1.4 ** np.arange(8)  # chance brings about the first, in so many dimensions
 ID_BYTES, FLOAT_BYTES = 8, 4
 SMALL = 1e-10  # instead of a division by 0
+ONE_SIDED = 2  # times the cosine that is enough where neighbours lie on all sides
 SCAN_SHARE = 4  # where one cell in so many is searched, all rows are scored instead
 EASY_SHARE = 1 / 8  # of the effort that a type can make
 
@@ -173,16 +174,11 @@ class SearchSetting:
         """Good candidates that are enough to answer from."""
         return self.enough or min(self.limit, self.candidates)
 
-    def within(self, share: float, *, selected: bool = False) -> "SearchSetting":
-        """The setting when only this share of the rows counts: those that do are farther apart.
-
-        Where they are selected, all candidates are such rows.
-        """
+    def within(self, share: float) -> "SearchSetting":
+        """The setting when only this share of the rows counts: those that do are farther apart."""
         if share == 1:
             return self
         effort = int(np.ceil((2 - share) * self.effort / share))
-        if selected:
-            return replace(self, effort=effort)
         reach = int(1.2 * self.candidates / share) + 8
         enough = max(self.limit, self.candidates * 3 // 4)
         return replace(self, candidates=reach, effort=effort, enough=enough)
@@ -217,6 +213,20 @@ class FaissIndex:
         """How hard to look for `limit` rows."""
         enough = (setting for setting in self.settings if setting.limit >= limit)
         return next(enough, self.settings[-1]).scaled(limit)
+
+    def setting_among(self, limit: int, share: float, *, selected: bool) -> SearchSetting:
+        """The same where only this share of the rows counts.
+
+        If such rows are selected, all candidates are, and they lie as far as so many more of all rows do. As
+        they may lie to one side of the query, each answer that larger cosines would change is not sure.
+        """
+        own, among = self.setting(limit), self.setting(limit).within(share)
+        if not selected:
+            return among
+        if own.doubt is None or own.cosine is None:
+            return replace(own, effort=among.effort)
+        effort, cosine = self.setting(math.ceil(limit / share)).effort, min(1.0, ONE_SIDED * own.cosine)
+        return replace(own, effort=min(effort, among.effort), doubt=max(own.doubt, cosine), cosine=cosine)
 
     def candidates(
         self, queries: Vectors, count: int, effort: int, selected: Selection | None = None

@@ -4,8 +4,10 @@ Candidates come from FAISS, the dead and the not allowed are dropped, the rest i
 dropping leaves too few, the search reaches further, or scores each row where that is cheaper.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,8 +84,11 @@ def report_from_json(raw: dict[str, Any]) -> SegmentReport:
 
 
 SCAN = 16  # a candidate costs as much as scoring so many rows
-READ = 8  # and so many where vectors have to be read from a file,
-SELECTED = 1 / 8  # of which codes are scored of allowed rows alone, where no larger share is allowed
+READ = 8  # and so many where vectors have to be read from a file
+SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
+CODE, PASSED = 3, 1 / 32  # each in the time of so many rows, and another is passed over in that of so many
+BEGIN = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
+REMEMBERED = 8  # lists of allowed rows
 WIDER = 4  # how much further a search that found too few reaches
 
 
@@ -111,12 +116,11 @@ class Segment:
     ) -> RowRankings:
         """The best rows of each query by the index, best first, padded; `allowed` ids rise."""
         assert self.ann is not None
-        chosen = len(self.rows) if allowed is None else min(len(allowed), len(self.rows))
+        chosen = self._count(allowed)
         share = max(chosen / len(self.rows.ids), 1e-9)
-        apart = self.rows.file is not None
-        select = apart and share <= SELECTED and self.ann.cells is not None
-        how = how or self.ann.setting(limit).within(share, selected=select)
-        if how.candidates * (READ if apart else SCAN) >= chosen or how.candidates > self.ann.most:
+        select = share <= SELECTED and self.ann.cells is not None
+        how = how or self.ann.setting_among(limit, share, selected=select)
+        if self._cost(how, share, selected=select) >= chosen or how.candidates > self.ann.most:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         selected = self._selection(allowed) if select else None
         positions = self.ann.candidates(queries, how.candidates, how.effort, selected)
@@ -156,11 +160,40 @@ class Segment:
         wide = replace(how, effort=max(effort, how.effort), doubt=None)
         return self.search(metric, queries, limit, allowed, wide)
 
+    def _count(self, allowed: Ids | None) -> int:
+        """How many rows are living (and allowed), at most."""
+        if allowed is None:
+            return len(self.rows)
+        first, last = allowed.searchsorted(self.rows.ids[0]), allowed.searchsorted(self.rows.ids[-1], "right")
+        return min(int(last - first), len(self.rows))
+
+    def _cost(self, how: SearchSetting, share: float, *, selected: bool) -> float:
+        """What a search of the index takes, in rows that are scored in the same time."""
+        assert self.ann is not None
+        if self.rows.file is not None:
+            return float(how.candidates * READ)
+        if not selected or self.ann.cells is None:
+            return float(how.candidates * SCAN)
+        centres = self.ann.cells.count
+        visited = min(1, how.effort / centres) * len(self.rows.ids)
+        scored = how.candidates + centres + visited * (PASSED + CODE * share)
+        return scored + BEGIN / self.rows.vectors.shape[1]
+
     def _selection(self, allowed: Ids | None) -> Selection:
-        """The living (and allowed) rows."""
+        """The living (and allowed) rows; remembered where nobody can write to what is allowed."""
+        for known, selection in [*self._selections]:
+            if known is allowed:
+                return selection
         chosen = np.zeros(len(self.rows.ids), np.bool_)
         chosen[self.rows.positions(allowed)] = True
-        return np.packbits(chosen, bitorder="little")
+        selection = np.packbits(chosen, bitorder="little")
+        if allowed is not None and not allowed.flags.writeable:
+            self._selections.append((allowed, selection))
+        return selection
+
+    @cached_property
+    def _selections(self) -> deque[tuple[Ids, Selection]]:
+        return deque(maxlen=REMEMBERED)
 
     def _good(
         self, positions: Int64[np.ndarray, "q c"], allowed: Ids | None

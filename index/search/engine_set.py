@@ -97,13 +97,13 @@ class Candidates:
     def pooled(self, side: Aspect) -> Ids:
         """Their pooled rows of one side."""
         if side not in self._pooled:
-            self._pooled[side] = pooled_row(self.editions, side)
+            self._pooled[side] = _lasting(pooled_row(self.editions, side))
         return self._pooled[side]
 
     @cached_property
     def observed(self) -> Ids:
         """The rows of their observations."""
-        return rows_of(self.editions, self.sizes)
+        return _lasting(rows_of(self.editions, self.sizes))
 
 
 class ReadWriteGate:
@@ -375,3 +375,9 @@ def _counted(batches: Iterable[FeatureBatch], on_progress: ProgressCallback) -> 
 
 def _joined(rows: Sequence[Ids]) -> Ids:
     return np.concatenate([np.empty(0, np.int64), *rows])
+
+
+def _lasting(rows: Ids) -> Ids:
+    """These rows, to which nobody can write from now on: so engines remember what they made of them."""
+    rows.flags.writeable = False
+    return rows

@@ -11,7 +11,7 @@ import pytest
 from benches.index import generated_vectors
 from benches.index.generated_vectors import VectorSet
 from index.contracts import FLAT, Ids, IndexPlan
-from index.engines import builder, served_queries
+from index.engines import builder, segments, served_queries
 from index.engines.builder import ProbeTruth
 from index.engines.exact_engine import ExactEngine, view_of
 from index.engines.faiss_engine import FaissEngine
@@ -65,6 +65,11 @@ def recall(engine: FaissEngine, scene: VectorSet, metric: Metric, limit: int, al
     return float(np.mean(engine.search(scene.queries, limit, allowed)[0] >= last))
 
 
+def lasting(allowed: Ids) -> Ids:
+    allowed.flags.writeable = False
+    return allowed
+
+
 @pytest.mark.parametrize("space", SCENES)
 @pytest.mark.parametrize("type", TYPES)
 def test_every_geometry_reaches_its_target(type: str, space: str) -> None:  # noqa: A002
@@ -79,16 +84,58 @@ def test_every_geometry_reaches_its_target(type: str, space: str) -> None:  # no
     engine.close()
 
 
-@pytest.mark.parametrize("share", [0.5, 0.1, 0.01, 0.001])
-def test_a_filter_costs_no_hit(share: float) -> None:
+@pytest.mark.parametrize("type", ["HNSW16,SQ8", "IVF{cells},SQ8", "IVF{cells},Flat"])
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.1, 0.01, 0.001])
+def test_a_filter_costs_no_hit(type: str, share: float) -> None:  # noqa: A002
     scene = sphere()
-    engine = built(scene, "ip", IndexPlan("HNSW16,SQ8", "cpu", 0.95, seal_at=1, flat_below=0))
+    engine = built(scene, "ip", IndexPlan(type, "cpu", 0.95, seal_at=1, flat_below=0))
     centre = scene.queries.mean(axis=0)
     for allowed in (
         np.flatnonzero(np.random.default_rng(1).random(ROWS) < share),
         np.sort(np.argsort(scene.rows @ centre)[: max(1, int(share * ROWS))]),  # those farthest from all
     ):
         assert recall(engine, scene, "ip", 10, allowed) >= 0.95 - MARGIN
+    engine.close()
+
+
+@pytest.mark.parametrize("metric", ["ip", "l2"])
+def test_codes_of_allowed_rows_are_searched_and_none_is_missed(
+    metric: Metric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "BEGIN", 0)
+    scene, rng = generated_vectors.sphere_vectors(20_000, DIM, 100), np.random.default_rng(2)
+    engine = built(scene, metric, IndexPlan("IVF256,SQ8", "cpu", 0.95))
+    engine.search(scene.queries, 10, lasting(np.sort(rng.permutation(20_000)[:4000])))
+    assert len(engine.parts[0]._selections) == 1
+    axis, along = np.argsort(scene.rows[:, 0]), np.argsort(scene.rows @ scene.queries[0])
+    for order in (rng.permutation(20_000), axis, along, along[::-1]):
+        for count in (4500, 2000):
+            assert recall(engine, scene, metric, 10, np.sort(order[:count])) >= 0.95 - MARGIN
+    engine.close()
+
+
+def test_a_filter_that_can_be_written_to_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "BEGIN", 0)
+    scene = generated_vectors.sphere_vectors(20_000, DIM, 8)
+    engine = built(scene, "ip", IndexPlan("IVF256,SQ8", "cpu", 0.95))
+    allowed = np.arange(0, 20_000, 5)
+    for rest in (0, 1):
+        assert (engine.search(scene.queries, 10, allowed)[1] % 5 == rest).all()
+        allowed += 1
+    assert not engine.parts[0]._selections
+    engine.close()
+
+
+def test_removed_rows_are_not_found_by_a_filter_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "BEGIN", 0)
+    scene = generated_vectors.sphere_vectors(20_000, DIM, 8)
+    engine = built(scene, "ip", IndexPlan("IVF256,SQ8", "cpu", 0.95))
+    allowed = lasting(np.arange(0, 20_000, 5))
+    for _ in range(2):
+        best = engine.search(scene.queries, 10, allowed)[1][:, 0]
+        assert len(engine.parts[0]._selections) == 1
+        engine.remove(best)
+        assert not np.isin(engine.search(scene.queries, 10, allowed)[1], best).any()
     engine.close()
 
 

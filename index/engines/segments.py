@@ -177,7 +177,7 @@ class Segment:
         centres = self.ann.cells.count
         visited = min(1, how.effort / centres) * len(self.rows.ids)
         scored = how.candidates + centres + visited * (PASSED + CODE * share)
-        return scored + BEGIN / self.rows.vectors.shape[1]
+        return float(scored + BEGIN / self.rows.vectors.shape[1])
 
     def _selection(self, allowed: Ids | None) -> Selection:
         """The living (and allowed) rows; remembered where nobody can write to what is allowed."""

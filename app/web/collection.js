@@ -53,6 +53,10 @@ function setPaused(paused) {
   $("pause").textContent = paused ? "Go on" : "Pause";
 }
 
+function showProgress(shown) {
+  for (const id of ["progress", "pause", "stop"]) $(id).hidden = !shown;
+}
+
 function offerReport() {
   const lines = [...$("refused").children].map((one) => one.textContent);
   const link = $("report").firstChild;
@@ -77,7 +81,7 @@ async function add(files) {
     $("adding").textContent = `${done} of ${count(items.length, "item")}${goOn ? ", paused" : ""}`;
   };
   retell = tell;
-  for (const id of ["progress", "pause", "stop"]) $(id).hidden = !items.length;
+  showProgress(items.length > 0);
   $("pick").disabled = true;
   tell();
   const worker = async () => {
@@ -101,7 +105,7 @@ async function add(files) {
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   const notes = [`${count(added, "item")} added`, failed && `${failed} refused`, signal.aborted && "stopped"];
   $("adding").textContent = `${notes.filter(Boolean).join(", ")}.`;
-  for (const id of ["progress", "pause", "stop"]) $(id).hidden = true;
+  showProgress(false);
   offerReport();
   $("pick").disabled = false;
   busy = null;

@@ -127,20 +127,22 @@ export async function show(asked) {
   if (found && turn === latest) draw(asked, found);
 }
 
+const opened = () => $("filters").querySelector("details[open]");
+
 function draw({ where }, found) {
   const shown = [...new Set([...keys, ...Object.keys(where)])];
-  const open = $("filters").querySelector("details[open]")?.dataset.facet;
+  const open = opened()?.dataset.facet;
   redraw($("filters"),
     ...shown.filter((key) => where[key] || found.values[key]?.length).map((key) => facet(key, found, where[key], key === open)),
     Object.keys(where).length && h("button", { class: "clear", onclick: () => { go({ where: {} }); $("words").focus(); } }, "Clear all filters"));
 }
 
 export function listen() {
-  const shut = () => $("filters").querySelector("details[open]")?.removeAttribute("open");
+  const shut = () => opened()?.removeAttribute("open");
   addEventListener("click", (event) => { if (!event.target.closest?.(".facet")) shut(); });
   $("filters").addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    $("filters").querySelector("details[open] summary")?.focus();
+    opened()?.firstChild.focus();
     shut();
   });
 }

@@ -11,7 +11,7 @@ import { told } from "./strict.js";
 const AT_ONCE = 4;
 const FIRST = 4;
 
-const LONE = { points: "points", together: "views together" }; // an item has one of each
+export const LONE = { points: "points", together: "views together" }; // an item has one of each
 export const placeOf = ({ kind, index }) => LONE[kind] ?? `${kind} ${index + 1}`;
 
 // What matched, the strongest first.
@@ -31,8 +31,10 @@ export function link(id, attributes, ...inside) {
   return h("a", { href: `/?item=${encodeURIComponent(id)}`, onclick, ...attributes }, ...inside);
 }
 
+const line = (text, title) => text && h("span", { class: "words", title }, text);
+
 function card(hit) {
-  const { id, matched } = hit;
+  const { id, matched, duplicates = [] } = hit;
   const name = nameOf(hit);
   const sure = hit.confidence == null ? null : told(hit.confidence); // the one unit; what has none is only in order
   const spoken = [name, sure && `confidence ${sure}`, matched && placeOf(matched)];
@@ -41,9 +43,9 @@ function card(hit) {
     h("span", { class: "told" },
       h("span", { class: "top" }, h("span", { class: "name" }, name), sure && h("span", { class: "score", title: "the probability that this is meant" }, sure)),
       h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
-      reasons(hit).length ? h("span", { class: "words" }, reasons(hit).join(" · ")) : null,
-      hit.words?.length ? h("span", { class: "words", title: "words of the search in it" }, hit.words.join(" ")) : null,
-      hit.duplicates?.length ? h("span", { class: "words", title: hit.duplicates.map(nameOf).join("\n") }, `and ${hit.duplicates.length} more of the same`) : null));
+      line(reasons(hit).join(" · ")),
+      line(hit.words?.join(" "), "words of the search in it"),
+      duplicates.length > 0 && line(`and ${duplicates.length} more of the same`, duplicates.map(nameOf).join("\n"))));
   return h("li", { class: "card", "data-item": id }, open, h("span", { class: "acts" }), h("span", { class: "thumbs" }));
 }
 

@@ -22,9 +22,9 @@ function tile(item) {
 
 async function kindTile(key, { value, count: number }) {
   const { items } = await api.scroll({ limit: 1, filter: { [key]: { in: [value] } } });
-  const [face] = items.filter((item) => item.observations.some((one) => one.url));
+  const face = items.find((item) => item.observations.some((one) => one.url));
   return h("li", {}, h("button", { class: "tile", onclick: () => filter(key, value) },
-    h("span", { class: "picture" }, face ? thumbnail(api.thumbnailOf(face.id)) : ""), h("span", { class: "name" }, worded(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
+    h("span", { class: "picture" }, face && thumbnail(api.thumbnailOf(face.id))), h("span", { class: "name" }, worded(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
 }
 
 // The facet by which things are told apart first.

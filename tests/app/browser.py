@@ -72,6 +72,16 @@ class Page:
         """Click what stands there, as soon as it does; what is drawn anew meanwhile is looked for again."""
         self.wait(lambda: self.count(selector) and self._clicked(selector))
 
+    def open_collection(self) -> None:
+        """Open its dialog. The button moves when the number of items is known, perhaps under a click."""
+
+        def opened() -> bool:
+            if not self.find("#collection").is_displayed():
+                self.find(".stock").click()
+            return self.find("#collection").is_displayed()
+
+        self.wait(opened)
+
     def _clicked(self, selector: str) -> bool:
         element = self.find(selector)
         if element.is_displayed():

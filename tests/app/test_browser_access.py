@@ -44,8 +44,7 @@ def detail(page: Page) -> None:
 
 def collection(page: Page) -> None:
     page.open("/")
-    page.click("[data-opens=collection]")
-    page.wait(lambda: page.count("dialog[open]") == 1)
+    page.open_collection()
 
 
 def work(page: Page) -> None:

@@ -102,7 +102,7 @@ def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Pa
     (folder / "b.txt").write_text("a yellow ball")
     (folder / ".hidden.png").write_bytes(b"x")
     empty.open()
-    empty.click(".stock")
+    empty.open_collection()
     empty.press("#add-folder", str(folder))
     empty.wait(lambda: empty.find("#adding").text == "2 items added.")
     assert own.client.get("/v1/items/things%2Finner%2Fa").status_code == 200

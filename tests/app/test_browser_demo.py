@@ -66,7 +66,7 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         at.wait(lambda: at.count(".table .heat i") > 0)
         fits(at, f"detail-{width}-{theme}")
         at.click("#detail .close")
-        at.click(".stock")
+        at.open_collection()
         at.click("#work summary")
         at.wait(lambda: at.count("#jobs li") == 1)
         fits(at, f"collection-{width}-{theme}")

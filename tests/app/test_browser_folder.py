@@ -73,7 +73,7 @@ def test_a_whole_folder_is_handed_over_paused_and_reported(
     with house(tmp_path / "data", bundle) as own:
         at = Page(page.driver, own.url)
         at.open()
-        at.click(".stock")
+        at.open_collection()
         at.press("#add-folder", str(things))
         at.click("#pause")
         at.wait(lambda: at.find("#pause").text == "Go on")

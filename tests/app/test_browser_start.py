@@ -186,7 +186,7 @@ def test_a_key_is_entered(page: Page, tmp_path: Path, bundle: Path) -> None:
         at.wait(lambda: at.best() == "red" and at.pictures_loaded())
         assert not at.script("return document.cookie")  # no script can read it
         at.open()
-        at.click(".stock")
+        at.open_collection()
         at.wait(lambda: "admin-1 may admin" in at.find("#key").text)
         at.click("#key button")
         at.wait(lambda: at.count("#key input") == 1 or "wants a key" in at.find("#message").text)

@@ -28,7 +28,7 @@ def at(page: Page, works: House) -> Page:
     opened = Page(page.driver, works.url)
     opened.open()
     opened.wait(lambda: opened.find("#stock").text != "Collection")
-    opened.click(".stock")
+    opened.open_collection()
     opened.click("#work summary")
     return opened
 
@@ -101,7 +101,7 @@ def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Pa
         at.wait(lambda: at.best() == "red-box" and at.pictures_loaded())
         at.click("#results [data-verdict=good]")
         at.wait(lambda: "needs a key that may write" in at.texts("#note")[0])
-        at.click(".stock")
+        at.open_collection()
         at.click("#work summary")
         at.wait(lambda: at.texts("#jobs li") == ["no jobs yet"])
         at.wait(lambda: "needs a key that may admin" in at.find("#snapshots").text)

@@ -139,7 +139,7 @@ class PhotoWorld:
 
     def _places(self, first: int, count: int) -> Float64[np.ndarray, " c"]:
         """Numbers from 0 to 1, spread evenly, which filters ask for."""
-        return (np.arange(first, first + count) * GOLDEN) % 1.0
+        return np.asarray((np.arange(first, first + count) * GOLDEN) % 1.0, np.float64)
 
 
 def measure_cluster(args: argparse.Namespace, settings: Settings, world: PhotoWorld) -> Iterator[str]:

@@ -2,12 +2,12 @@
 
 A change is durable in the store before it is acknowledged; then the engines catch up with the store's log.
 Searches share the engines, a change has them alone for a moment, so a search sees one version. If a hit was
-replaced or deleted before it is read from the store, the search is made again, with changes held off.
+replaced or deleted before it is read from the store, the search is made again (see `_newest`).
 """
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -120,7 +120,7 @@ class Collection(AbstractContextManager["Collection"]):
             plan = plan or store.plan() or IndexPlan()
             home, writes = folder / "index" if database is None else None, not read_only
             place = partial(place_engines, space, store, cluster=cluster, home=home, probes=probes)
-            planned = partial(place, memory=memory, writes=writes)
+            planned = partial(place, memory=memory, writes=writes, follows=lock is None)
             if home is not None and writes:
                 remove_unlinked_segments(home)
             texts = TextIndexes(store, home and folder / "texts", writes=writes, reader=reader)
@@ -238,15 +238,11 @@ class Collection(AbstractContextManager["Collection"]):
         """The hits of each query, as `search` finds them, read from the store together."""
         for ask in asks:
             check_query(ask.query, self._space.dim)
-        behind = self._lock is None and self._readable().version() != self.version
-        found = [None] * len(asks) if behind else self._answers(asks)
+        found = self._answers(asks)
         for _ in range(ATTEMPTS):
-            missed = [ask for ask, hits in zip(asks, found, strict=True) if hits is None]
-            if not missed:
+            if not (missed := [ask for ask, hits in zip(asks, found, strict=True) if hits is None]):
                 break
-            with self._changing, self._readable().moment():
-                self.texts.catch_up()
-                self._derived.catch_up(self._store)
+            with self._newest():
                 again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
         if len(answers := [hits for hits in found if hits is not None]) < len(asks):
@@ -267,9 +263,7 @@ class Collection(AbstractContextManager["Collection"]):
 
     def sealed_rows(self) -> tuple[int, int]:
         """How many rows of all indexes are sealed, and how many there are; each other one is compared."""
-        every = [(count, sum(one.rows for one in parts)) for count, parts in self.sealed().values()]
-        rows = sum(count for count, _ in every)
-        return min(rows, sum(sealed for _, sealed in every)), rows
+        return self._derived.sealed_rows()
 
     def served(self) -> dict[EngineKey, ServedRecall]:
         """The recall of searches of late, of a sample that was asked again exactly."""
@@ -289,8 +283,7 @@ class Collection(AbstractContextManager["Collection"]):
     ) -> dict[EngineKey, list[SegmentReport]]:
         """Build another index of what is stored, and search it once it finds what the plan asks for.
 
-        Both are in memory meanwhile. `on_progress` is called with the observations in the new one; what it
-        raises ends the work.
+        Both are in memory meanwhile. `on_progress` gets the observations in the new one, and may raise.
         """
         check_plan(plan, self._space)
         with ExitStack() as undo:
@@ -322,18 +315,14 @@ class Collection(AbstractContextManager["Collection"]):
     @contextmanager
     def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
         """What scores items on all legs, for a moment in which nothing changes."""
-        if self._lock is None and self._readable().version() != self.version:
-            with self._changing, self._readable().moment():
-                self.texts.catch_up()
-                self._derived.catch_up(self._store)
+        with self._newest() if self._lock is None else nullcontext():
+            pass
         with self._derived.gate.reading(), self._readable().moment() as now:
             yield self._searcher().scorer(now), now
 
     def disagreements(self) -> list[str]:
         """What the indexes have that the store does not say, or the other way round; see verify.py."""
-        with self._changing, self._readable().moment():
-            self.texts.catch_up()
-            self._derived.catch_up(self._store)
+        with self._newest():
             rest = self._store, self._space, self.plan
             return [*find_index_problems(self._derived.engines, *rest), *self.texts.problems()]
 
@@ -357,6 +346,18 @@ class Collection(AbstractContextManager["Collection"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @contextmanager
+    def _newest(self) -> Iterator[None]:
+        """A moment that all indexes caught up with; if engines know one version only, no change is let in."""
+        with ExitStack() as moment, ExitStack() as held:
+            held.enter_context(self._changing)
+            moment.enter_context(self._readable().moment())
+            self.texts.catch_up()
+            self._derived.catch_up(self._store)
+            if self._derived.keeps_versions:
+                held.close()
+            yield
+
     def _answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
         try:
             return self._searcher().answers(asks)
@@ -365,9 +366,8 @@ class Collection(AbstractContextManager["Collection"]):
             return [None] * len(asks)
 
     def _searcher(self) -> Searcher:
-        return Searcher(
-            self._space, self._readable(), self._derived, self._bitmaps, self.texts, self._strangers
-        )
+        rest = self._bitmaps, self.texts, self._strangers
+        return Searcher(self._space, self._readable(), self._derived, *rest)
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""

@@ -99,6 +99,7 @@ def place_engines(
     memory: Memory = "auto",
     *,
     writes: bool,
+    follows: bool,
 ) -> EngineSet:
     """The engines that the plan asks for; one that asks for no type of its own goes where a cluster is.
 
@@ -113,7 +114,7 @@ def place_engines(
 
         return ClusterEngineSet(space, store, cluster, probes, plan.recall, plan.milvus_type, writes=writes)
     if home is None:
-        return EngineSet(space, EngineFactory(space, plan, None, probes, memory))
+        return EngineSet(space, EngineFactory(space, plan, None, probes, memory), follows=follows)
     saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
     factory = EngineFactory(space, plan, saved.home if writes else None, probes, memory)
-    return EngineSet(space, factory, saved)
+    return EngineSet(space, factory, saved, follows=follows)

@@ -58,6 +58,7 @@ from multifold.types import Hit, Item
 
 JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
+CLUSTER_SEARCHERS = 4  # threads that wait for Milvus and the database side by side; FAISS works in one
 OVERLAP = 50  # ranks by which a hit may have moved
 HEAD = 4_096  # bytes of a file that tell it from another
 QUERY_FIELDS = {*SearchOptions.model_fields} - {"limit", "offset", "after"}  # what a page is of
@@ -153,6 +154,7 @@ class CollectionRuntime:
             lambda requests: service.collection.search_many(requests),
             most=service.settings.batch,
             room=service.settings.queue,
+            threads=CLUSTER_SEARCHERS if service.settings.milvus else 1,
             watch=runtime.telemetry.watch("search"),
         )
 

@@ -84,7 +84,7 @@ class EmbeddingServer:
 
     def loaded(self, requests: list[bytes], clients: int, seconds: float) -> LoadResult:
         """The result of so many clients."""
-        result = load.run_load(self.url.host, self.url.port or 80, requests, clients, seconds)
+        result = load.run_load(self.url.host, [self.url.port or 80], requests, clients, seconds)
         if result.refusals or not result.latencies:
             reason = (result.refusals or [b"no answer"])[0].decode(errors="replace")
             raise MultifoldError(f"{self.url}: {reason}")

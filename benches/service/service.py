@@ -141,7 +141,7 @@ class ServedClients:
     def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """So many clients, each sending the next request as soon as it is answered."""
         cpu, requests = self.service.cpu(), [query.wire for query in queries]
-        address = "127.0.0.1", self.service.port
+        address = "127.0.0.1", [self.service.port]
         result = self.clients.submit(load.run_load, *address, requests, count, seconds).result()
         if result.refusals:
             raise MultifoldError(f"the service refused: {result.refusals[0].decode(errors='replace')}")

@@ -99,6 +99,8 @@ PAUSE = 0.02  # seconds between two checks of how far it is
 class ClusterEngineSet(EngineSet):
     """The engines of a cluster, fed from the store and seen as of one version of it."""
 
+    keeps_versions = True
+
     def __init__(
         self,
         space: Space,
@@ -116,6 +118,7 @@ class ClusterEngineSet(EngineSet):
         self._measuring = RecallMonitor(space, store, probes, recall)
         self._mark = FeedMark()  # where we looked last
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
+        self._recent: dict[int, float] = {}  # whole versions that were the last ones, and when
 
     def follow(self, store: Store) -> None:
         """Catch up if the cluster is there; otherwise the next search does, or raises."""
@@ -142,18 +145,20 @@ class ClusterEngineSet(EngineSet):
             self._reach(wanted)
 
     def seen_at(self, now: Connection) -> int | None:
-        """The version that a search looks at; None if the cluster is not known to have it."""
-        return self.version if self.version == last_change(now) else None
+        """The version that a search looks at; None if the cluster is not known to have all of it."""
+        version = last_change(now)
+        return version if version in self._recent else None
 
     def lost(self) -> None:
         """Begin again with what the store knows of the cluster."""
         with self.gate.writing():
-            self._engines, self.version = {}, NEVER
+            self._engines, self.version, self._recent = {}, NEVER, {}
 
     def settle(self) -> dict[EngineKey, list[SegmentReport]]:
         """Measure the recall of what has grown; what all graphs are and find."""
         graphs = self._graphs()
         if self._writes:
+            self._measuring.wait()
             self._measuring.now(graphs)
         return {segment: [graph.measured] for segment, graph in graphs.items() if graph.measured}
 
@@ -280,8 +285,14 @@ class ClusterEngineSet(EngineSet):
                 graphs[segment].attach()
         for graph in graphs.values():
             graph.see(mark.written)
-        with self.gate.writing():
-            self._engines, self.version = {**graphs}, mark.fed
+        if graphs != self._engines:
+            with self.gate.writing():
+                self._engines, self.version, self._recent = {**graphs}, mark.fed, {}
+        if mark.whole:
+            fresh = time.monotonic() - GRACE / 2
+            still = {version: since for version, since in self._recent.items() if since > fresh}
+            self._recent = still | {mark.fed: time.monotonic()}
+        self.version = mark.fed  # without waiting for searches, whose rows stay
         self._measuring.check(graphs, writes=self._writes)
 
     def _begin_again(self) -> None:

@@ -9,7 +9,9 @@ A graph (HNSW) finds the best of all rows in parts: of a filter that leaves few 
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from uuid import uuid4
@@ -37,6 +39,7 @@ FEW = 1_024  # allowed rows that are fetched and scored directly
 LISTED = 4_096  # allowed rows that Milvus finds faster by their ids than by their facts
 SPARE = 4  # candidates beyond the limit
 NEAR = 4  # where one of so many rows is allowed, looking that much further takes less time than a filter
+AT_ONCE = 8  # searches of one query that Milvus is asked together
 WIDER = 4  # how much further a search reaches that found too few
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
 UNIT = 1e-3  # how far from 1 a length may be
@@ -262,7 +265,9 @@ class MilvusEngine:
         """Search so many candidates for each condition, and more for those queries that found too few."""
         if reach > min(MOST, BYTES // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
-        found = [self._candidates(queries, reach, condition) for condition in asked]
+        look = partial(self._candidates, queries, reach)
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            found = [*(threads.map if len(asked) > 1 else map)(look, asked)]
         scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
         scores[~self._good(ids.ravel(), allowed).reshape(ids.shape)] = -np.inf
         answer = _best(scores, np.where(np.isneginf(scores), NO_ROW, ids), limit)

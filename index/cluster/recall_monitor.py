@@ -69,11 +69,15 @@ class RecallMonitor:
                     log.log(logging.INFO if report.recall >= report.target else logging.WARNING, "%s", report)
         self._tell(engines)
 
+    def wait(self) -> None:
+        """Until what is being measured in the background is."""
+        if self._thread is not None:
+            self._thread.join()
+
     def close(self) -> None:
         """Stop measuring."""
         self._over.set()
-        if self._thread is not None:
-            self._thread.join()
+        self.wait()
 
     def _due(self, engine: MilvusEngine, last: SegmentReport | None) -> bool:
         if not engine.measurable():

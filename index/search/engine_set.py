@@ -31,7 +31,7 @@ from index.store.item_rows import (
     pooled_row,
     rows_of,
 )
-from index.store.metadata import ChangesSince
+from index.store.metadata import ChangesSince, last_change
 from index.store.store import Store
 from multifold.errors import needs_extra
 from multifold.types import Aspect, Pooling, Vector
@@ -147,10 +147,17 @@ class ReadWriteGate:
 class EngineSet:
     """Engines by side and kind of row. Searches share the gate, a change passes it alone."""
 
+    keeps_versions = False  # whether a search of a version goes on while the engines catch up with later ones
+
     def __init__(
-        self, space: Space, engine: Callable[[EngineKey], IndexEngine], saved: SavedEngines | None = None
+        self,
+        space: Space,
+        engine: Callable[[EngineKey], IndexEngine],
+        saved: SavedEngines | None = None,
+        *,
+        follows: bool = False,
     ) -> None:
-        self._space = space
+        self._space, self._follows = space, follows  # whether other processes may change the store
         self._new_engine = engine
         self._saved = saved
         self._last_save = NEVER, 0  # version, and how often anything had been sealed
@@ -185,9 +192,10 @@ class EngineSet:
         """Catch up after a change, and on opening."""
         self.catch_up(store)
 
-    def seen_at(self, now: Connection) -> int | None:  # noqa: ARG002 (engines of our own know)
+    def seen_at(self, now: Connection) -> int | None:
         """The version that a search sees now; None if the engines have to catch up."""
-        return None if self.version == NEVER else self.version
+        behind = self._follows and self.version != last_change(now)
+        return None if behind or self.version == NEVER else self.version
 
     def lost(self) -> None:
         """Begin again: what was searched is lost."""
@@ -299,6 +307,12 @@ class EngineSet:
     def sealed(self) -> dict[EngineKey, tuple[int, list[SegmentReport]]]:
         """How many rows each engine that seals has now, and what its sealed parts are."""
         return {name: (one.count(), one.reports()) for name, one in self._sealing().items()}
+
+    def sealed_rows(self) -> tuple[int, int]:
+        """How many rows of all indexes are sealed, and how many there are; each other one is compared."""
+        every = [(count, sum(one.rows for one in parts)) for count, parts in self.sealed().values()]
+        rows = sum(count for count, _ in every)
+        return min(rows, sum(sealed for _, sealed in every)), rows
 
     def served(self) -> dict[EngineKey, ServedRecall]:
         """The recall of what was served of late, by engine, where enough was asked again to tell."""

@@ -51,10 +51,10 @@ class FilterCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def candidates(self, now: Connection, where: Filter, version: int) -> Candidates | None:
-        """What passes at a version of the store; None if `now` shows another one, and that has to be read."""
+        """What passes at a version; None if the list is further, or `now` shows another and is needed."""
         with self._lock:
             cached = self._version == version and where in self._filters
-            if not cached and last_change(now) != version:
+            if not cached and (version < self._version or last_change(now) != version):
                 return None
             self._advance(now, version)
             if where not in self._filters:

@@ -149,7 +149,10 @@ class Searcher:
     def answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
         """The hits of each; None if the engines have to catch up, or the store went on meanwhile."""
         with self.derived.gate.reading(), self.store.moment() as now:
-            return self._read([self._page(ask, now) for ask in asks], now)
+            version = self.derived.seen_at(now)
+            if version is None:
+                return [None] * len(asks)
+            return self._read([self._page(ask, now, version) for ask in asks], now)
 
     def scorer(self, now: Connection) -> EvidenceScorer:
         """What scores items on all legs."""
@@ -157,10 +160,8 @@ class Searcher:
         texts = self.texts.current
         return EvidenceScorer(self.derived, strangers, texts.words, texts.reader)
 
-    def _page(self, ask: SearchRequest, now: Connection) -> RankedPage | None:
-        query, version = ask.query, self.derived.seen_at(now)
-        if version is None:
-            return None
+    def _page(self, ask: SearchRequest, now: Connection, version: int) -> RankedPage | None:
+        query = ask.query
         among = None if ask.where is None else self.bitmaps.candidates(now, ask.where, version)
         if ask.where is not None and among is None:
             return None

@@ -1,6 +1,7 @@
 """Filters that are remembered: as good as those read anew, whatever was written since."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,24 @@ def test_a_filter_is_read_once_and_then_only_what_is_new(
     assert read == [None, None, 100, 100]
     collection.search(query(feature(1)), parse_filter({"even": True}))
     assert len(read) == 4  # the condition is known from the other filter
+
+
+def test_the_list_does_not_go_back(collection: Collection) -> None:
+    """What reads an earlier version would say of newer editions that they do not pass."""
+    where, remembered = parse_filter({"even": True}), FilterCache()
+    collection.upsert([numbered(n, n) for n in range(10)])
+    with collection._store.moment() as now:
+        assert len(remembered.candidates(now, where, 10) or ()) == 5
+        with ThreadPoolExecutor(1) as other:  # a moment of its own
+            other.submit(collection.upsert, [numbered(n, n) for n in range(10, 14)]).result()
+
+            def passing() -> int:
+                with collection._store.moment() as later:
+                    return len(remembered.candidates(later, where, 14) or ())
+
+            assert other.submit(passing).result() == 7
+            assert remembered.candidates(now, where, 10) is None
+            assert other.submit(passing).result() == 7
 
 
 def test_little_is_remembered_for_long(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

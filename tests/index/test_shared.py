@@ -2,7 +2,9 @@
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, SPACES, Space, Sphere
 from tests.index.things import answers, brute, feature, query, thing
+from tests.waiting import PATIENCE, wait_for
 
 SPACE = Sphere(FEATURE)
 ASKED = query(feature(1, 2, -1), limit=50)
@@ -214,6 +217,39 @@ def test_replicas_share_what_one_of_them_fed(
             embedded().drop(engine.name)
         for replica in (one, other):
             assert len(replica.search(ASKED)) == 6
+
+
+def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
+    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even while another replica writes; each search sees a version of its own."""
+    place, items, search = server.place(), things(6), MilvusConnection.search
+    first, entered, go_on = [True], threading.Event(), threading.Event()
+
+    def held_up(*asked: Any, **how: Any) -> Any:  # noqa: ANN401
+        if first:
+            first.clear()
+            entered.set()
+            wait_for(go_on, "the other searches")
+        return search(*asked, **how)
+
+    with (
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        one.upsert(items[:4])
+        monkeypatch.setattr(MilvusConnection, "search", held_up)
+        waits = threads.submit(other.search, ASKED)
+        try:
+            wait_for(entered, "the first search")
+            for count in (5, 6):
+                one.upsert(items[count - 1 : count])
+                found = threads.submit(other.search, ASKED).result(PATIENCE)
+                assert answers(found) == brute(items[:count], SPACE, ASKED)
+        finally:
+            go_on.set()
+        assert answers(waits.result()) == brute(items[:4], SPACE, ASKED)
 
 
 def test_a_version_that_was_never_fed_is_not_looked_at(

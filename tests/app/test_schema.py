@@ -13,6 +13,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings, strategies
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
@@ -64,5 +65,6 @@ def test_it_answers_as_promised(operation: str, victim: House) -> None:
         settings=DRAWN,
         given_kwargs=None,
     )
+    assert isinstance(made, Ok), made
     _, drawn = made.ok()
     drawn(victim=victim)

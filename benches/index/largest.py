@@ -30,8 +30,9 @@ from tqdm import tqdm
 from benches.index.generated_vectors import PROBES, StreamedVectors
 from benches.reporting import head, quantiles, row, time_calls
 from index.collection import Collection
-from index.contracts import AUTO, CollectionLocation, Ids, IndexPlan
+from index.contracts import AUTO, STORED, CollectionLocation, Ids, IndexPlan
 from index.engines.faiss_engine import FaissEngine
+from index.engines.row_file import as_float16
 from index.maintenance.stats import collect_stats
 from index.plain_space import PlainSpace
 from index.store.filters import Filter, parse_filter
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", default=AUTO, help="of the index: auto or a FAISS factory string")
     parser.add_argument("--data", type=Path, help="a folder to keep, default: one that is thrown away")
     parser.add_argument("--rows", type=int, help="measure one index of so many rows with codes in memory")
+    parser.add_argument("--stored", choices=STORED, default=STORED[0], help="the numbers of those rows")
     parser.add_argument("--megabytes", type=int, help="of memory that --rows may use, default: no limit")
 
 
@@ -224,7 +226,7 @@ def measure_rows(args: argparse.Namespace, folder: Path) -> Iterator[str]:
     """Fill, open, search, kill and open again, each in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     with _limited(args.megabytes) as most:
-        yield f"{args.rows} rows of {args.dim}, in {args.megabytes or 'all'} MB.\n"
+        yield f"{args.rows} rows of {args.dim} as {args.stored}, in {args.megabytes or 'all'} MB.\n"
         if not (folder / "rows").exists():
             yield from _apart(_fill_rows, args, folder)
             yield row("most memory while filling, with pages of files", most())
@@ -238,7 +240,7 @@ def _apart(work: Callable[..., None], args: argparse.Namespace, folder: Path) ->
     """The lines of a process; it is killed, without a warning, when it sends that it may be."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, args.rows, args.dim, args.type, folder))
+    process = context.Process(target=work, args=(theirs, args.rows, args.dim, _plan(args), folder))
     process.start()
     theirs.close()
     try:
@@ -251,16 +253,16 @@ def _apart(work: Callable[..., None], args: argparse.Namespace, folder: Path) ->
     process.join()
 
 
-def _fill_rows(told: Connection, rows: int, dim: int, type: str, folder: Path) -> None:  # noqa: A002
+def _fill_rows(told: Connection, rows: int, dim: int, plan: IndexPlan, folder: Path) -> None:
     world, queries = StreamedVectors(dim), StreamedVectors(dim).queries(0, ASKED)
-    engine, begun = _engine(dim, type, folder), time.perf_counter()
+    engine, begun = _engine(dim, plan, folder), time.perf_counter()
     best = {share: np.full((ASKED, LIMIT), -np.inf, np.float32) for share in SHARES}
     with engine.filling():
         for first in range(0, rows, BLOCK):
             ids = np.arange(first, min(first + BLOCK, rows))
             vectors = world.rows(first, len(ids))
             engine.add(ids, vectors)
-            scores = queries @ vectors.T
+            scores = queries @ (vectors if plan.stored == "float32" else as_float16(vectors)).T
             for share, known in best.items():
                 both = np.concatenate([known, scores[:, ids % share == 0]], axis=1)
                 best[share] = -np.partition(-both, LIMIT - 1)[:, :LIMIT]
@@ -277,8 +279,8 @@ def _fill_rows(told: Connection, rows: int, dim: int, type: str, folder: Path) -
     told.send(None)
 
 
-def _use_rows(told: Connection, rows: int, dim: int, type: str, folder: Path) -> None:  # noqa: A002
-    engine, queries = _loaded(told, dim, type, folder), StreamedVectors(dim).queries(0, ASKED)
+def _use_rows(told: Connection, rows: int, dim: int, plan: IndexPlan, folder: Path) -> None:
+    engine, queries = _loaded(told, dim, plan, folder), StreamedVectors(dim).queries(0, ASKED)
     told.send(
         "\n" + head("allowed", "clients", "queries/s", "p50", "p95", "recall@10", "rows, kB read a query")
     )
@@ -297,9 +299,9 @@ def _use_rows(told: Connection, rows: int, dim: int, type: str, folder: Path) ->
     time.sleep(60)  # the kill comes first
 
 
-def _open_again(told: Connection, _: int, dim: int, type: str, folder: Path) -> None:  # noqa: A002
+def _open_again(told: Connection, _: int, dim: int, plan: IndexPlan, folder: Path) -> None:
     told.send("\nAfter a kill:\n")
-    engine = _loaded(told, dim, type, folder)
+    engine = _loaded(told, dim, plan, folder)
     told.send(_asked("all", engine, StreamedVectors(dim).queries(0, ASKED), 1, 1, folder))
     told.send(None)
 
@@ -311,16 +313,20 @@ def _feed(engine: FaissEngine, world: StreamedVectors, first: int) -> None:
         first += ARRIVING
 
 
-def _loaded(told: Connection, dim: int, type: str, folder: Path) -> FaissEngine:  # noqa: A002
-    engine, begun = _engine(dim, type, folder), time.perf_counter()
+def _loaded(told: Connection, dim: int, plan: IndexPlan, folder: Path) -> FaissEngine:
+    engine, begun = _engine(dim, plan, folder), time.perf_counter()
     engine.load(folder / "rows")
     told.send(row("opened", _seconds(begun)))
     told.send(row("resident, without files", _status("RssAnon")))
     return engine
 
 
-def _engine(dim: int, type: str, folder: Path) -> FaissEngine:  # noqa: A002
-    probes, plan = StreamedVectors(dim).queries(1, PROBES), IndexPlan(type, "cpu", memory="codes")
+def _plan(args: argparse.Namespace) -> IndexPlan:
+    return IndexPlan(args.type, "cpu", memory="codes", stored=args.stored)
+
+
+def _engine(dim: int, plan: IndexPlan, folder: Path) -> FaissEngine:
+    probes = StreamedVectors(dim).queries(1, PROBES)
     return FaissEngine(dim, "ip", plan, ask=lambda count: probes[:count], home=folder)
 
 
@@ -385,9 +391,7 @@ def _limited(megabytes: int | None) -> Iterator[Callable[[], str]]:
         (own / "memory.limit_in_bytes").write_text(str(limit), encoding="ascii")
         (own / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     except OSError as error:
-        raise MemoryLimitError(
-            f"{own} cannot be made: a limit needs root and cgroups of version 1."
-        ) from error
+        raise MemoryLimitError(f"{own} cannot be made: it needs root and cgroups of version 1.") from error
     try:
         yield lambda: _told_megabytes(own / "memory.max_usage_in_bytes")
     finally:

@@ -33,9 +33,7 @@ def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
     return np.asarray(np.sqrt(squares), np.float32)
 
 
-def exact_scores(
-    metric: Metric, query: Vector, gallery: Float32[np.ndarray, "g d"]
-) -> Float32[np.ndarray, " g"]:
+def exact_scores(metric: Metric, query: Vector, gallery: Vectors) -> Float32[np.ndarray, " b"]:
     """The scores of a query against each row, rounded once."""
     return np.asarray(exact_scores_at(metric, query[None], gallery, np.arange(len(gallery))[None])[0])
 
@@ -183,10 +181,14 @@ class RowView:
         taken = min(count, len(places))
         return self.take(places[np.arange(taken) * len(places) // max(1, taken)])
 
+    @property
+    def living_ids(self) -> Ids:
+        """Ids of the living rows."""
+        return self.ids if self.alive is None else self.ids[self.alive]
+
     def living(self) -> tuple[Ids, Vectors]:
         """Ids and vectors of the living rows."""
-        places = self.positions()
-        return (self.ids, self.vectors) if places is None else (self.ids[places], self.take(places))
+        return self.living_ids, self.take(slice(None) if self.alive is None else self.alive.nonzero()[0])
 
 
 def view_of(ids: PairedIds, vectors: Vectors) -> RowView:
@@ -320,8 +322,7 @@ class ExactEngine:
             raise IndexEngineError(f"{len(ids)} ids need as many vectors of {self._dim}, not {vectors.shape}")
         new = view_of(ids, vectors)
         refuse_known(new.ids, self.view)
-        held = self.view.ids
-        if len(ids) and len(held) and new.ids[0] <= held[-1]:
+        if len(ids) and len(self.view.ids) and new.ids[0] <= self.view.ids[-1]:
             self.view = self._room = join_rows([self.view, new])
         else:
             self._extend(new)
@@ -375,8 +376,7 @@ class ExactEngine:
 
     def _extend(self, new: RowView) -> None:
         """Append rows; there is room for half as many again, or is made."""
-        used, alive = len(self.view.ids), self.view.alive
-        end = used + len(new.ids)
+        used, end, alive = len(self.view.ids), len(self.view.ids) + len(new.ids), self.view.alive
         if end > len(self._room.ids):
             size = max(end, SMALLEST, len(self._room.ids) * 3 // 2)
             room = [np.empty((size, *held.shape[1:]), held.dtype) for held in self.view.arrays]

@@ -290,7 +290,7 @@ def replace_segments(now: Sequence[Segment], chosen: Sequence[Segment], new: Seg
     old = [part for part in now if id(part.rows.ids) in sources]
     rows = new.rows
     if sum(len(part.rows) for part in old) < len(rows):
-        living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living()[0] for part in old)])
+        living: Ids = np.concatenate([np.empty(0, np.int64), *(part.rows.living_ids for part in old)])
         rows = replace(rows, alive=np.isin(rows.ids, living))
     others = [part for part in now if id(part.rows.ids) not in sources]
     return [*others, replace(new, rows=rows)] if len(rows) else others

@@ -13,7 +13,7 @@ behind the former ones, so pages continue one another.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -237,10 +237,15 @@ class EvidenceScorer:
     reader: TextIndex | None = None
     legs: tuple[Leg, ...] = LEGS  # that are asked
 
-    @property
+    @cached_property
+    def choices(self) -> Mapping[Leg, int]:
+        """How many items each leg of the encoder chooses from."""
+        return {aspect: self.engines.choice(aspect) for aspect in ASPECTS}
+
+    @cached_property
     def size(self) -> int:
         """How many items there are to find, about: those that have the commonest of the legs."""
-        return max(self.engines.choice(aspect) for aspect in ASPECTS if aspect in self.legs)
+        return max(self.choices[aspect] for aspect in ASPECTS if aspect in self.legs)
 
     def rank(
         self,
@@ -336,7 +341,7 @@ class EvidenceScorer:
 
     def _heard_with(self, weights: Weights) -> tuple[Leg, ...]:
         """The legs that weigh anything; all, if these might not reach every item."""
-        choices: dict[Leg, int] = {aspect: self.engines.choice(aspect) for aspect in ASPECTS}
+        choices = self.choices
         heard = tuple(leg for leg in self.legs if weights[PLACES[leg]].any() and choices.get(leg) != 0)
         items = max(1, self.size, 0 if self.words is None else self.words.count())
         return heard if max((choices.get(leg, 0) for leg in heard), default=0) >= items else self.legs

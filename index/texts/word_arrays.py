@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeAlias
 
 import numpy as np
@@ -80,12 +80,30 @@ def _hash(word: bytes) -> int:
     return int.from_bytes(blake2b(word, digest_size=8).digest(), "little", signed=True)
 
 
+class NewWords(dict[str, int]):
+    """Words and their numbers as they came; sorted as well, once they are looked through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._order: list[str] = []  # the first of them
+
+    def beginning_with(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Words that begin so, and their numbers."""
+        order = self._order
+        if len(order) < len(self):
+            order = self._order = sorted(chain(order, islice([*self], len(order), None)))
+        for place in range(bisect_left(order, prefix), len(order)):
+            if not order[place].startswith(prefix):
+                break
+            yield order[place], self[order[place]]
+
+
 class Vocabulary:
     """Numbers of words, in the order in which they came. Readers may run beside one writer."""
 
     def __init__(self, packed: SortedWords | None = None) -> None:
         self.packed = sort_words([]) if packed is None else packed
-        self._new: dict[str, int] = {}
+        self._new = NewWords()
         self._known: dict[str, int] = {}  # of the packed ones, those that were looked up
 
     def __len__(self) -> int:
@@ -124,12 +142,12 @@ class Vocabulary:
         packed, new = self.packed, self._new.items()
         known = ((packed.word(place), number) for place, number in enumerate(packed.numbers.tolist()))
         self.packed = sort_words(chain(known, ((word.encode(), number) for word, number in new)))
-        self._new = {}
+        self._new = NewWords()
 
     def beginning_with(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Words that begin so, and their numbers."""
         yield from self.packed.beginning_with(prefix.encode())
-        yield from ((word, number) for word, number in [*self._new.items()] if word.startswith(prefix))
+        yield from self._new.beginning_with(prefix)
 
     def one_typo_from(self, word: str) -> Iterator[tuple[str, int]]:
         """Words that differ by one letter more, less, other or swapped with its neighbour."""

@@ -49,6 +49,19 @@ def test_half_the_numbers_of_vectors_score_the_same_wherever_they_are(tmp_path: 
     again.close()
 
 
+def test_half_the_numbers_that_are_filled_in_are_merged_with_those_in_memory(tmp_path: Path) -> None:
+    plan = IndexPlan("auto", "cpu", 0.95, COUNT // 4, COUNT // 2, "codes", "float16")
+    live = FaissEngine(DIM, "l2", plan, home=tmp_path)
+    with live.filling():  # the first rows are too few for a file, and so is what is left of them then
+        for ids in np.array_split(np.arange(COUNT), [COUNT * 2 // 5, COUNT * 4 // 5]):
+            live.add(ids, ROWS[ids])
+    live.settle()
+    ids, blocks = zip(*live.blocks(), strict=True)
+    assert (np.concatenate(blocks) == ROWS.astype(np.float16)[np.concatenate(ids)]).all()
+    assert sorted(np.concatenate(ids).tolist()) == [*range(COUNT)]
+    live.close()
+
+
 def test_half_the_numbers_are_checked_when_they_are_read(tmp_path: Path) -> None:
     halves = ROWS.astype(np.float16)
     sums = row_sums(halves)

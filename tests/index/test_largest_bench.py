@@ -7,6 +7,7 @@ import pytest
 
 from benches.index import largest
 from benches.index.generated_vectors import StreamedVectors
+from index.contracts import STORED
 from multifold.cli import main
 
 
@@ -37,11 +38,12 @@ def test_an_item_of_another_edition_has_its_name_and_other_features() -> None:
     assert features[0] == features[1] != features[2]
 
 
+@pytest.mark.parametrize("stored", STORED)
 def test_an_index_is_filled_killed_and_opened_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["bench", "largest", "--rows", "20000", "--dim", "16", "--data", str(tmp_path / "data")]
-    assert main(words) == 0
+    assert main([*words, "--stored", stored]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     asked = {(row[0], row[1]): float(row[5]) for row in rows if len(row) == 7 and row[0] != "allowed"}
     assert len(asked) == 2 + 2 * 8 + 1

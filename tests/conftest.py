@@ -8,6 +8,7 @@ from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
+from jaxtyping import config
 
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
@@ -55,6 +56,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, former)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """No signature is checked, which takes a third of a long walk: the tests of its parts check them."""
+    before = config.jaxtyping_disable
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,10 @@ BIN := .venv/bin
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 # One thread a process: the tests are many small jobs, and threads of one job only wait for each other.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# Bytecode is written, for the many processes of the tests.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# On all cores, file by file, in the order of tests/conftest.py.
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
 # One line for each package, with its number and size, so that a first installation is not silent.
 SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
@@ -32,7 +35,7 @@ SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)
   printf "  %3d of about %d  %s %s%s\n", ++count, about, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
   /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
 
-.PHONY: help serve check-serve demo-collection pull test test-gpu docker-test sbom third-party pictures lint demo lock clean
+.PHONY: help serve check-serve demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
 	@sed -n '1,4s/^# //p' Makefile
@@ -78,7 +81,11 @@ pull: .venv/.serve
 test: .venv/.test
 	@echo "compiling the renderer's kernels once, so that no test waits for it"
 	@$(BIN)/multifold render --doctor >/dev/null
-	$(PYTEST) --numprocesses auto --dist loadfile -m "not slow and not gpu and not browser"
+	$(PYTEST) $(PARALLEL) -m "not slow and not gpu and not browser"
+
+# The rest of the tests. Needs chromium, and what else .ci/run installs.
+test-slow: .venv/.test
+	$(PYTEST) $(PARALLEL) -m "(slow or browser) and not gpu"
 
 # FAISS and the encoder on CUDA; then views by EGL, which a GPU's driver draws where there is one.
 test-gpu: .venv/.test

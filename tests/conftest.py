@@ -8,6 +8,7 @@ from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
+from jaxtyping import config
 
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
@@ -19,7 +20,23 @@ settings.register_profile(
     "fixed", derandomize=not FRESH, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+# Files that take longest begin first: at the end no process waits for another.
+LONGEST = (
+    "tests/examples/test_examples.py",
+    "tests/drills/test_one_machine.py",
+    "tests/training/test_rehearsal.py",
+    "tests/training/test_improve_doc.py",
+    "tests/training/test_bench_shapes.py",
+    "tests/index/test_shape_ranking.py",
+    "tests/index/test_cells.py",
+)
 TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order of files; within a file nothing moves."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,6 +56,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, former)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """No signature is checked, which takes a third of a long walk: the tests of its parts check them."""
+    before = config.jaxtyping_disable
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
+from tests.conftest import LONGEST
 
 HOUSE = Path(__file__).resolve().parent.parent
 ROOMS = ("app", "benches", "index", "multifold", "renderers", "training")
@@ -49,6 +50,10 @@ def test_only_one_of_each_exclusive_pair_is_installed() -> None:
     names = {distribution.metadata["Name"].lower() for distribution in distributions()}
     for family in ("faiss", "onnxruntime"):
         assert len({n for n in names if n == family or n.startswith(f"{family}-")}) == 1
+
+
+def test_the_files_that_begin_first_are_there() -> None:
+    assert [name for name in LONGEST if not (HOUSE / name).is_file()] == []
 
 
 def test_no_file_is_too_long() -> None:

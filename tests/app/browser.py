@@ -46,6 +46,7 @@ for (const kind of ['dragenter', 'dragover', 'drop'])
   (document.querySelector('dialog[open]') ?? document.body).dispatchEvent(new DragEvent(kind, options));"""
 # Reasons to look again: the page is being drawn, or draws something anew.
 NOT_YET = StaleElementReferenceException, ElementNotInteractableException, ElementClickInterceptedException
+POLL = 0.03  # seconds between two looks
 T = TypeVar("T")
 
 
@@ -59,7 +60,7 @@ class Page:
         self.driver.get(self.url + path)
 
     def wait(self, condition: Callable[[], T]) -> T:
-        patient = WebDriverWait(self.driver, PATIENCE, 0.1, ignored_exceptions=NOT_YET)
+        patient = WebDriverWait(self.driver, PATIENCE, POLL, ignored_exceptions=NOT_YET)
         return patient.until(lambda _: condition())
 
     def find(self, selector: str) -> WebElement:
@@ -72,15 +73,23 @@ class Page:
         """Click what stands there, as soon as it does; what is drawn anew meanwhile is looked for again."""
         self.wait(lambda: self.count(selector) and self._clicked(selector))
 
+    def click_for(self, selector: str, effect: Callable[[], object]) -> None:
+        """Click until it has its effect: what moves, or is drawn anew, under a click has missed it."""
+
+        def effective() -> bool:
+            if not effect():
+                self._clicked(selector)
+            return bool(effect())
+
+        self.wait(effective)
+
     def open_collection(self) -> None:
-        """Open its dialog. The button moves when the number of items is known, perhaps under a click."""
+        """Open its dialog, by a button that moves when the number of items is known."""
+        self.click_for(".stock", lambda: self.find("#collection").is_displayed())
 
-        def opened() -> bool:
-            if not self.find("#collection").is_displayed():
-                self.find(".stock").click()
-            return self.find("#collection").is_displayed()
-
-        self.wait(opened)
+    def unfold(self, details: str) -> None:
+        """Open what is folded, by its summary."""
+        self.click_for(f"{details} summary", lambda: self.find(details).get_property("open"))
 
     def _clicked(self, selector: str) -> bool:
         element = self.find(selector)

@@ -136,7 +136,7 @@ def test_nothing_sticks_out(page: Page, width: int) -> None:
         assert page.script(STICKS_OUT) == 0
         page.press("#detail", Keys.ESCAPE)
         page.wait(lambda: not page.find("#detail").is_displayed())
-        page.click("#filters summary")
+        page.unfold("#filters details")
         assert page.script(STICKS_OUT) == 0
 
 

@@ -33,7 +33,7 @@ def nothing(page: Page) -> None:
 def mix(page: Page) -> None:
     page.open("/?q=red&like=blue-box&w=-0.5")
     page.wait(lambda: len(page.found()) > 0)
-    page.click("#filters summary")
+    page.unfold("#filters details")
     page.wait(lambda: page.count("#filters label") > 0)
 
 
@@ -49,7 +49,7 @@ def collection(page: Page) -> None:
 
 def work(page: Page) -> None:
     collection(page)
-    page.click("#work summary")
+    page.unfold("#work")
     page.click("#snap")
     page.wait(lambda: page.count("#jobs li") == 1 and page.count("#snapshots a") > 0)
 
@@ -57,7 +57,7 @@ def work(page: Page) -> None:
 def listed(page: Page) -> None:
     page.open("/?all=1&sort=newest&fold=1")
     page.wait(lambda: len(page.found()) == 4 and page.pictures_loaded())
-    page.click("#filters summary")
+    page.unfold("#filters details")
 
 
 def told_aloud(page: Page) -> list[tuple[str, str, dict[str, Any]]]:

@@ -72,13 +72,12 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     page.type("a red box")
     page.wait(lambda: page.best() == "chair")
     page.click("#results .open")
-    page.click("#detail .link")
-    page.wait(lambda: page.focused() == "Keep it")
+    page.click_for("#detail .link", lambda: page.focused() == "Keep it")
     page.shot("delete")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
     page.wait(lambda: page.focused() != "Keep it")
     assert own.client.get("/v1/items/chair").status_code == 200
-    page.click("#detail .link")
+    page.click_for("#detail .link", lambda: page.count("#detail .danger"))
     page.click("#detail .danger")
     page.wait(lambda: not page.find("#detail").is_displayed() and page.best() == "photo")
     assert page.texts("#note") == ["Chair (chair) is deleted."]

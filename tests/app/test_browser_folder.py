@@ -41,7 +41,7 @@ def test_a_followed_folder_is_told_with_its_progress_and_what_was_refused(
         offers = at.texts("#banner li")
         assert "make pull" in offers[0]
         assert "multifold train" in offers[1]
-        at.click("#folder summary")
+        at.unfold("#folder details")
         at.wait(lambda: at.count("#folder li") == 2)
         reasons = at.texts("#folder li")
         assert reasons[0].startswith("poster.psd psd pictures are not read")

@@ -21,7 +21,7 @@ CATCH = "navigator.clipboard.writeText = async (text) => { window.copied = text;
 def test_filters_narrow_and_are_cleared(page: Page) -> None:
     page.open("/?q=a+box")
     page.wait(lambda: len(page.found()) == 4)
-    page.click("#filters summary")
+    page.unfold("#filters details")
     page.wait(lambda: page.count("#filters label") == 4)
     assert page.texts("#filters label") == ["blue1", "green1", "red1", "yellow1"]
     page.click("#filters label:nth-of-type(3) input")

@@ -104,7 +104,7 @@ def test_all_items_are_listed_in_the_services_order(at: Page) -> None:
 
 def test_numbers_narrow_from_here_to_there(at: Page) -> None:
     at.open("/?all=1")
-    at.click("[data-facet=weight] summary")
+    at.unfold("[data-facet=weight]")
     fields = "[data-facet=weight] [type=number]"
     at.wait(lambda: at.count(fields) == 2)
     hints = "return [...document.querySelectorAll(arguments[0])].map((e) => e.placeholder)"
@@ -124,7 +124,7 @@ def test_numbers_narrow_from_here_to_there(at: Page) -> None:
     at.click("#filters .clear")
     at.wait(lambda: at.find("h1").is_displayed())
     at.open("/?all=1")
-    at.click("[data-facet='sizes.legs'] summary")  # few numbers are chosen one by one, in their order
+    at.unfold("[data-facet='sizes.legs']")  # few numbers are chosen one by one, in their order
     at.wait(lambda: at.texts("[data-facet='sizes.legs'] label") == ["33", "42"])
 
 

@@ -29,7 +29,7 @@ def at(page: Page, works: House) -> Page:
     opened.open()
     opened.wait(lambda: opened.find("#stock").text != "Collection")
     opened.open_collection()
-    opened.click("#work summary")
+    opened.unfold("#work")
     return opened
 
 
@@ -102,7 +102,7 @@ def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Pa
         at.click("#results [data-verdict=good]")
         at.wait(lambda: "needs a key that may write" in at.texts("#note")[0])
         at.open_collection()
-        at.click("#work summary")
+        at.unfold("#work")
         at.wait(lambda: at.texts("#jobs li") == ["no jobs yet"])
         at.wait(lambda: "needs a key that may admin" in at.find("#snapshots").text)
         at.click("#snap")

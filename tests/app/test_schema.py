@@ -4,7 +4,7 @@ MULTIFOLD_DRAWS=fresh draws others each time, and 16 times as many; what that fi
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings, strategies
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
 from app.openapi import openapi_document
@@ -33,6 +35,7 @@ OPERATIONS = [
     if not path.startswith("/v1/collections/{collection}/")  # the same routes once more
     for operation in operations.values()
 ]
+DRAWN = settings(max_examples=400 if FRESH else 25, deadline=None, suppress_health_check=list(HealthCheck))
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
@@ -45,24 +48,23 @@ def victim(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[H
         yield opened
 
 
-def promise_of(operation: str) -> Callable[..., None]:
-    """The test of one operation."""
-
-    @DESCRIBED.include(operation_id=operation).parametrize()
-    @settings(max_examples=400 if FRESH else 25, deadline=None, suppress_health_check=list(HealthCheck))
-    def test(case: schemathesis.Case[Any], victim: House) -> None:
-        response = case.call(base_url=victim.url)
-        case.validate_response(response, checks=CHECKS)
-        as_described = case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE
-        if as_described and response.status_code >= 400:
-            assert response.json()["error"]["code"] != "bad_request", (
-                response.text
-            )  # the schema should say why
-
-    checked: Callable[..., None] = test
-    return checked
+def promise(case: schemathesis.Case[Any], victim: House) -> None:
+    response = case.call(base_url=victim.url)
+    case.validate_response(response, checks=CHECKS)
+    as_described = case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE
+    if as_described and response.status_code >= 400:
+        assert response.json()["error"]["code"] != "bad_request", response.text  # the schema should say why
 
 
-# Each has a name of its own: of tests with one name, several processes run a single one.
-for name in OPERATIONS:
-    globals()[f"test_{name}_answers_as_promised"] = promise_of(name)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_it_answers_as_promised(operation: str, victim: House) -> None:
+    """Its cases are made here: made while tests are collected, they would cost every run of any test."""
+    (made,) = get_all_tests(
+        schema=DESCRIBED.include(operation_id=operation),
+        test_func=promise,
+        settings=DRAWN,
+        given_kwargs=None,
+    )
+    assert isinstance(made, Ok), made
+    _, drawn = made.ok()
+    drawn(victim=victim)

@@ -40,7 +40,7 @@ def test_a_short_soak_meets_no_error(tmp_path: Path, bundle: Path) -> None:
     settings = Settings(data=tmp_path, bundle=bundle, threads=1)
     fill_collection(tmp_path, open_drawing_encoder(settings.bundle, settings.threads), soak.ITEMS, soak.VIEWS)
     with run_service(settings, MULTIFOLD_CACHE="64") as service:
-        met, samples = soak.run_soak(service, 30.0, readers=2, writers=2)
+        met, samples = soak.run_soak(service, 10.0, readers=2, writers=2)
     assert met.errors == []
     assert met.answers > met.writes > 0
     assert len(samples) == soak.SPANS

@@ -16,7 +16,8 @@ from tests.training.test_finetune_doc import COLOURS, SIZES, TOY, box
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "improve.md"
 SHAPES = ("left", "right")
-TOY_STEPS = "--set train.steps=500 train.items=16 train.rate=5e-3 --mix 1 --unexplained"
+TOY_EPOCHS = "train.epochs=30 validation.every=60"
+TOY_STEPS = "--set train.steps=200 train.items=16 train.rate=5e-3 --mix 1 --unexplained"
 WAYS = ("i want something {}", "{}, please", "the {} one", "do you have it in {}?", "show me {}")
 
 
@@ -44,6 +45,7 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_it_leads_from_a_folder_to_ones_own_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,7 +54,7 @@ def test_it_leads_from_a_folder_to_ones_own_encoder(
     fill(tmp_path / "things")
     before, after = commands()[:4], commands()[5:]
     for command in before:
-        _, *words = shlex.split(f"{command} {TOY} train.epochs=30" if " train " in command else command)
+        _, *words = shlex.split(f"{command} {TOY} {TOY_EPOCHS}" if " train " in command else command)
         assert main(words) == 0, (command, capsys.readouterr())
     with house(Path("data/things"), Path("bundles/first"), bundles=Path("bundles")) as shop:
         with Client(shop.url) as client:

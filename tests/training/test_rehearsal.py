@@ -14,14 +14,15 @@ from training.improvement import FeedbackLesson, ImprovementOutcome
 
 SMALL = (
     *(change for change in bench.BASE if not change.startswith(("data.furniture_items", "train.steps"))),
-    "data.furniture_items=600",
-    "train.steps=300",
+    "data.furniture_items=400",
+    "train.steps=200",
 )
-OPTIONS = ("--users", "100", "--items", "300")
-CHANGES = ("train.steps=200",)
+OPTIONS = ("--users", "60", "--items", "200")
+CHANGES = ("train.steps=120",)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_what_was_known_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "BASE", SMALL)
     parser = argparse.ArgumentParser()

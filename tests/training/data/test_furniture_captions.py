@@ -10,9 +10,12 @@ from tests.training.data.reader import Lexicon, Reader, lexicon
 from training.data.furniture.captions import CaptionWriter
 from training.data.furniture.modeling.facts import FurnitureFact
 from training.data.furniture.modeling.palette import COLOURS, words_of_colour
-from training.data.furniture.modeling.piece import FurniturePiece
+from training.data.furniture.modeling.piece import FurnitureCaption, FurniturePiece
 
-CAPTIONS = [(piece, caption) for piece in mixed() for caption in piece.captions]
+
+def captions() -> list[tuple[FurniturePiece, FurnitureCaption]]:
+    """Each with the piece that it is about."""
+    return [(piece, caption) for piece in mixed() for caption in piece.captions]
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,7 @@ def words() -> Lexicon:
 
 
 def test_every_caption_claims_its_facts_and_nothing_else(words: Lexicon) -> None:
-    for piece, caption in CAPTIONS:
+    for piece, caption in captions():
         claims = Reader(piece, words).read(caption.text)
         recorded = set(caption.facts)
         assert all(claim & recorded for claim in claims), caption
@@ -29,7 +32,7 @@ def test_every_caption_claims_its_facts_and_nothing_else(words: Lexicon) -> None
 
 
 def test_captions_name_facts_that_the_piece_has() -> None:
-    for piece, caption in CAPTIONS:
+    for piece, caption in captions():
         known = {fact.id for fact in piece.facts} | {f"whole.kind={piece.kind}"}
         assert set(caption.facts) <= known
         assert 2 <= len(set(caption.facts) - {f"whole.kind={piece.kind}"}) <= 5
@@ -38,7 +41,7 @@ def test_captions_name_facts_that_the_piece_has() -> None:
 def test_a_lie_is_caught(words: Lexicon) -> None:
     """The reader itself: change one colour in a caption, and it fails."""
     caught = tried = 0
-    for piece, caption in CAPTIONS[:200]:
+    for piece, caption in captions()[:200]:
         colours = {part.finish.colour for part in piece.parts}
         free = next(name for name in COLOURS if name not in colours)
         for colour in sorted(colours):
@@ -60,8 +63,8 @@ def _fails(piece: FurniturePiece, text: str, words: Lexicon) -> bool:
 
 
 def test_the_kind_is_nearly_always_named() -> None:
-    named = sum(f"whole.kind={piece.kind}" in caption.facts for piece, caption in CAPTIONS)
-    assert 0.9 < named / len(CAPTIONS) < 1
+    named = sum(f"whole.kind={piece.kind}" in caption.facts for piece, caption in captions())
+    assert 0.9 < named / len(captions()) < 1
 
 
 def test_captions_of_a_piece_differ_in_words_and_facts() -> None:
@@ -72,11 +75,11 @@ def test_captions_of_a_piece_differ_in_words_and_facts() -> None:
 
 def test_some_captions_match_some_views_only() -> None:
     partial = 0
-    for piece, caption in CAPTIONS:
+    for piece, caption in captions():
         sides = [fact.sides for fact in piece.facts if fact.id in caption.facts]
         around = frozenset(("front", "back", "left", "right"))
         partial += not around <= frozenset.intersection(*sides)
-    assert 0.3 < partial / len(CAPTIONS) < 0.9
+    assert 0.3 < partial / len(captions()) < 0.9
 
 
 def test_one_thing_and_its_facts_become_one_phrase() -> None:
@@ -101,5 +104,5 @@ def test_few_facts_give_few_captions_and_no_endless_search() -> None:
     piece = mixed()[0]
     kind = FurnitureFact(piece.whole, "kind", piece.kind, ("thing",), ())
     fact = replace(piece.facts[0], words=("red",), tails=())
-    captions = CaptionWriter(np.random.default_rng(0), kind, (fact,)).write(100)
-    assert 1 < len(captions) < 100
+    written = CaptionWriter(np.random.default_rng(0), kind, (fact,)).write(100)
+    assert 1 < len(written) < 100

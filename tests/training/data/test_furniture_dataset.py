@@ -140,11 +140,11 @@ def test_no_signature_crosses_a_split(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_three_thousand_pieces_hold_three_hundred_to_test_with(tmp_path: Path, seed: int) -> None:
-    entries = write_furniture(FurnitureOrder(tmp_path / "set", seed), 3000, workers=cores())
+def test_a_tenth_of_a_thousand_pieces_is_to_test_with(tmp_path: Path, seed: int) -> None:
+    entries = write_furniture(FurnitureOrder(tmp_path / "set", seed), 1000, workers=cores())
     counts = Counter(entry.split for entry in entries)
-    assert counts["test"] >= 300
-    assert counts["val"] >= 200
+    assert counts["test"] >= 100
+    assert counts["val"] >= 67
 
 
 def test_orders_that_cannot_be_met_are_refused(tmp_path: Path) -> None:

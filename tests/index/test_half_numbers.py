@@ -53,8 +53,8 @@ def test_half_the_numbers_that_are_filled_in_are_merged_with_those_in_memory(tmp
     plan = IndexPlan("auto", "cpu", 0.95, COUNT // 4, COUNT // 2, "codes", "float16")
     live = FaissEngine(DIM, "l2", plan, home=tmp_path)
     with live.filling():  # the first rows are too few for a file, and so is what is left of them then
-        for ids in np.array_split(np.arange(COUNT), [COUNT * 2 // 5, COUNT * 4 // 5]):
-            live.add(ids, ROWS[ids])
+        for some in np.array_split(np.arange(COUNT), [COUNT * 2 // 5, COUNT * 4 // 5]):
+            live.add(some, ROWS[some])
     live.settle()
     ids, blocks = zip(*live.blocks(), strict=True)
     assert (np.concatenate(blocks) == ROWS.astype(np.float16)[np.concatenate(ids)]).all()

@@ -1,5 +1,9 @@
 """Words that no item has stand for others, unless they are known to be words."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.texts.word_arrays import Vocabulary
 from index.texts.words import WordIndex
 from tests.index.texts.word_items import found, ids, index_of, item
 
@@ -31,3 +35,17 @@ def test_a_word_that_is_known_is_no_misspelling() -> None:
     assert found(knowing, "place") == found(knowing, "carpet") == []
     assert guessing.weigh("carr", ids(2))[1] == 1
     assert knowing.weigh("carr", ids(2))[1] == 0  # no item has it
+
+
+@given(st.lists(st.tuples(st.text("abé", max_size=4), st.booleans())), st.text("abé", max_size=2))
+def test_words_are_found_by_how_they_begin_new_or_packed(added: list[tuple[str, bool]], prefix: str) -> None:
+    vocabulary = Vocabulary()
+    for place, (word, pack) in enumerate(added):
+        vocabulary.add(word)
+        if pack:
+            vocabulary.pack(all_new=True)
+        every = dict.fromkeys(one for one, _ in added[: place + 1])
+        wanted = {(one, vocabulary.get(one)) for one in every if one.startswith(prefix)}
+        found = list(vocabulary.beginning_with(prefix))
+        assert set(found) == wanted
+        assert len(found) == len(wanted)

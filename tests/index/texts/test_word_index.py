@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from index.texts import word_kernels, words
 from index.texts.analysis import Analyzer, chunks
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
-from index.texts.word_arrays import LENGTH, WEIGHTS, Vocabulary
+from index.texts.word_arrays import LENGTH, WEIGHTS
 from index.texts.word_kernels import BEST, BLOCK, K, kernels
 from index.texts.words import WordIndex
 from tests.index.texts.word_items import found, ids, index_of, item
@@ -393,17 +393,3 @@ def test_most_of_the_best_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
             shares.append(len(np.intersect1d(best, near)) / len(best))
     assert np.mean(shares) > 0.8  # many score nearly alike
     assert set(index.near('"bax cby"', 600)) == set(index.rank('"bax cby"', 600)[0])
-
-
-@given(st.lists(st.tuples(st.text("abé", max_size=4), st.booleans())), st.text("abé", max_size=2))
-def test_words_are_found_by_how_they_begin_new_or_packed(added: list[tuple[str, bool]], prefix: str) -> None:
-    vocabulary = Vocabulary()
-    for place, (word, pack) in enumerate(added):
-        vocabulary.add(word)
-        if pack:
-            vocabulary.pack(all_new=True)
-        every = dict.fromkeys(one for one, _ in added[: place + 1])
-        wanted = {(one, vocabulary.get(one)) for one in every if one.startswith(prefix)}
-        found = list(vocabulary.beginning_with(prefix))
-        assert set(found) == wanted
-        assert len(found) == len(wanted)

@@ -15,7 +15,7 @@ from tests.app.house import House, house
 pytestmark = browser.marks
 BUNDLE = Path(__file__).parents[2] / "bundles" / "furniture"
 ITEMS, SEED = 24, 44
-WINDOWS = [(320, 640), (1280, 800), (3840, 2160)]
+WINDOWS = [(320, 640, "light"), (1280, 800, "light"), (1280, 800, "dark"), (3840, 2160, "dark")]
 QUERY = "a chair with four legs"
 PASTE = """const data = new DataTransfer();
 const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
@@ -45,8 +45,7 @@ def at(page: Page, demo: House) -> Page:
     return Page(page.driver, demo.url)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), WINDOWS)
+@pytest.mark.parametrize(("width", "height", "theme"), WINDOWS)
 def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
     with at.sized(width, height, theme):
         at.open()
@@ -57,7 +56,7 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         at.wait(lambda: at.count("#filters .facet") > 0)
         at.wait(lambda: all(at.texts("#results .said")))
         fits(at, f"results-{width}-{theme}")
-        at.click("#filters [data-facet=colour] summary")
+        at.unfold("#filters [data-facet=colour]")
         fits(at, f"filter-{width}-{theme}")
         at.press("#filters [data-facet=colour] summary", Keys.ESCAPE)
         at.click("#results .open")
@@ -67,7 +66,7 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         fits(at, f"detail-{width}-{theme}")
         at.click("#detail .close")
         at.open_collection()
-        at.click("#work summary")
+        at.unfold("#work")
         at.wait(lambda: at.count("#jobs li") == 1)
         fits(at, f"collection-{width}-{theme}")
 

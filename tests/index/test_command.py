@@ -179,7 +179,7 @@ def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest
     build = SegmentBuilder.build
 
     def slow(*given: Any) -> Segment:  # noqa: ANN401 (as it is)
-        time.sleep(1.0)
+        time.sleep(0.3)
         return build(*given)
 
     monkeypatch.setattr(SegmentBuilder, "build", slow)

@@ -167,8 +167,9 @@ def tune_setting(
 ) -> SearchSetting:
     """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest.
 
-    One that takes longer than `most` seconds is of no use. A wider setting needs no more effort than a narrow
-    one, so it is looked for downwards from there; `near` a setting, at its width alone.
+    One that takes longer than `most` seconds, or than one that surely reaches it, is of no use. A narrow
+    setting needs no less effort than a wide one, so it is looked for upwards from there; `near` a setting, at
+    its width alone.
     """
     tried: list[tuple[SearchSetting, float]] = []
     least, most_effort = ann.efforts()
@@ -176,7 +177,7 @@ def tune_setting(
     while efforts[-1] < most_effort:
         efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * STEP))))
     widths: Sequence[float] = WIDTHS if truth.rows.file is None else CODE_WIDTHS
-    widths = widths if len(efforts) > 1 else (*widths, WIDEST)
+    widths = widths[::-1] if len(efforts) > 1 else (*widths, WIDEST)
     place = 0
     if near is not None:
         widths = ((near.candidates - 1) / near.limit,)
@@ -190,15 +191,17 @@ def tune_setting(
             return tried[-1][1] >= target
 
         reached = sure(place)
-        while reached and place > 0 and sure(place - 1):
+        while reached and near is not None and place > 0 and sure(place - 1):
             place -= 1
         while not reached and place + 1 < len(efforts) and tried[-1][0].seconds <= most:
             place += 1
             reached = sure(place)
-        if not reached:
-            place = 0
-        elif len(efforts) == 1:
+        if reached:
+            most = min(most, tried[-1][0].seconds)
+        if len(efforts) == 1 and reached:
             break  # wider only costs more
+        if len(efforts) > 1 and not reached and place + 1 == len(efforts):
+            break  # narrower finds no more
     sure_ones = [setting for setting, least in tried if least >= target]
     good = sure_ones or [setting for setting, _ in tried if setting.recall >= target]
     best = max((setting for setting, _ in tried), key=lambda one: one.recall)

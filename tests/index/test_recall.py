@@ -252,6 +252,25 @@ def test_a_target_is_reached_by_a_standard_error_more(
     assert builder.tune_setting(ann, known, 0.95).effort == chosen
 
 
+def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few candidates never reach the target; with more, the third effort does."""
+    tried = list[tuple[int, int]]()
+
+    def measured(_known: object, _ann: object, one: SearchSetting) -> object:
+        tried.append((one.candidates, one.effort))
+        recall = 1.0 if one.candidates > 100 and one.effort > 2 else 0.9
+        return replace(one, recall=recall, seconds=one.effort + one.candidates / 100), recall
+
+    monkeypatch.setattr(ProbeTruth, "measure", measured)
+    monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 1000))
+    rows = view_of(np.arange(500), np.zeros((500, 2), np.float32))
+    known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
+    chosen = builder.tune_setting(FaissIndex("any", L2Reduction(2, None, lifted=False), None), known, 0.95)
+    assert (chosen.candidates, chosen.effort) == (161, 3)
+    assert tried[:3] == [(161, 1), (161, 2), (161, 3)]
+    assert max(effort for _, effort in tried) <= 6
+
+
 def test_the_error_of_a_recall_is_that_of_its_queries() -> None:
     queries = np.zeros((4, 2), np.float32)
     rows = view_of(np.arange(4), queries)

@@ -96,11 +96,28 @@ def standard_error(shares: Float64[np.ndarray, " q"]) -> float:
 
 
 def probe_truths(
-    kind: str, metric: Metric, rows: RowView, queries: Vectors, own: Ids | None, limits: Sequence[int]
-) -> list[ProbeTruth]:
-    """What the best rows of each probe score, by scoring every row."""
-    scores = _others(file_search.nearest_rows(metric, rows, queries, max(limits) + 1), own)
-    return [ProbeTruth(kind, metric, rows, queries, own, one, scores[:, one - 1 : one]) for one in limits]
+    metric: Metric,
+    rows: RowView,
+    kinds: Mapping[str, Vectors],
+    limits: Sequence[int],
+    owners: Mapping[str, Ids],
+) -> list[tuple[ProbeTruth, ...]]:
+    """For each limit what the best rows of probes of each kind score; every row is read and scored once.
+
+    `owners` are the rows that probes of a kind are.
+    """
+    ends = np.cumsum([len(queries) for queries in kinds.values()])[:-1]
+    scores, ids = file_search.nearest_rows(metric, rows, np.concatenate([*kinds.values()]), max(limits) + 1)
+    truths = []
+    for (kind, queries), *answer in zip(
+        kinds.items(), np.split(scores, ends), np.split(ids, ends), strict=True
+    ):
+        own = owners.get(kind)
+        best = _others((answer[0], answer[1]), own)
+        truths.append(
+            [ProbeTruth(kind, metric, rows, queries, own, one, best[:, one - 1 : one]) for one in limits]
+        )
+    return list(zip(*truths, strict=True))
 
 
 def unlike_queries(rows: RowView, count: int) -> dict[str, Vectors]:
@@ -292,12 +309,10 @@ class SegmentBuilder:
         assert part.ann is not None
         came = {} if queries is None else {"queries that came": queries}
         kinds = came | self._unlike(part.rows, MOST_PROBES)
+        limits = [one.limit for one in part.ann.settings]
+        known = probe_truths(self.metric, part.rows, kinds, limits, {})
         settings = []
-        for one in part.ann.settings:
-            truths = [
-                probe_truths(kind, self.metric, part.rows, asked, None, [one.limit])[0]
-                for kind, asked in kinds.items()
-            ]
+        for one, truths in zip(part.ann.settings, known, strict=True):
             plain = replace(one, doubt=None, cosine=None)
             settings.append(secure_setting(part.ann, plain, truths, self.plan.recall))
         report = replace(part.seal, settings=tuple(settings))
@@ -310,16 +325,13 @@ class SegmentBuilder:
     def _truths(self, rows: RowView, count: int = MOST_PROBES) -> list[tuple[ProbeTruth, ...]]:
         """For each size of an answer the probes to tune with, and those that are unlike the rows."""
         limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows)] or LIMITS[:1]
-        queries = self.ask(count)
+        queries, owners = self.ask(count), dict[str, Ids]()
         if queries is not None:
-            truths = [probe_truths("queries", self.metric, rows, queries, None, limits)]
+            kinds = {"queries": queries}
         else:
             some = np.sort(np.random.default_rng(0).permutation(len(rows))[:count])
-            own = apply_signs(rows.take(some), self.signs)
-            truths = [probe_truths("rows", self.metric, rows, own, rows.ids[some], limits)]
-        for kind, unlike in self._unlike(rows, count).items():
-            truths.append(probe_truths(kind, self.metric, rows, unlike, None, limits))
-        return list(zip(*truths, strict=True))
+            kinds, owners = {"rows": apply_signs(rows.take(some), self.signs)}, {"rows": rows.ids[some]}
+        return probe_truths(self.metric, rows, kinds | self._unlike(rows, count), limits, owners)
 
     def _extended(self, start: IndexStart, truths: list[tuple[ProbeTruth, ...]]) -> FaissIndex | None:
         """An index in known cells, with settings for every limit; None where the target is not reached."""

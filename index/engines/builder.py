@@ -108,12 +108,11 @@ def probe_truths(
     """
     ends = np.cumsum([len(queries) for queries in kinds.values()])[:-1]
     scores, ids = file_search.nearest_rows(metric, rows, np.concatenate([*kinds.values()]), max(limits) + 1)
+    answers = zip(kinds.items(), np.split(scores, ends), np.split(ids, ends), strict=True)
     truths = []
-    for (kind, queries), *answer in zip(
-        kinds.items(), np.split(scores, ends), np.split(ids, ends), strict=True
-    ):
+    for (kind, queries), its_scores, its_ids in answers:
         own = owners.get(kind)
-        best = _others((answer[0], answer[1]), own)
+        best = _others((its_scores, its_ids), own)
         truths.append(
             [ProbeTruth(kind, metric, rows, queries, own, one, best[:, one - 1 : one]) for one in limits]
         )

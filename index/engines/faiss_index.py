@@ -220,7 +220,8 @@ class FaissIndex:
         If such rows are selected, all candidates are, and they lie as far as so many more of all rows do. As
         they may lie to one side of the query, each answer that larger cosines would change is not sure.
         """
-        own, among = self.setting(limit), self.setting(limit).within(share)
+        own = self.setting(limit)
+        among = own.within(share)
         if not selected:
             return among
         if own.doubt is None or own.cosine is None:

@@ -49,7 +49,7 @@ class EvidenceFitter:
         with self._fitting:
             self._wait_for_growth(self._collection.version)
             try:
-                if self.model is UNFITTED:  # those who search meanwhile do not wait for the better fit
+                if self.model is UNFITTED and self._collection.count() > QUICK:  # a first fit, soon
                     self.model = self._collection.fit_evidence(encode, QUICK)
                 self.model = self._collection.fit_evidence(encode)
             except CollectionError:

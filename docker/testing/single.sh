@@ -62,6 +62,14 @@ found() { # what two searches find
   request /v1/search --json '{"text": "my own lamp", "target": "text", "limit": 5}' | ids
 }
 
+wait_for_fit() { # a search changes once, when the evidence of the collection is fitted
+  for _ in $(seq 120); do
+    if request /v1/info | python3 -c 'import json, sys; sys.exit(not json.load(sys.stdin)["collection"]["evidence"]["text"]["queries"])'; then return; fi
+    sleep 1
+  done
+  fail "its evidence was not fitted within two minutes"
+}
+
 same() { # as before?
   found >"$work/now"
   cat "$work/now"
@@ -78,6 +86,7 @@ one_machine() {
   up
   podman logs "$container" 2>&1 | tail -1
   request /v1/items/mine --request PUT --form texts="my own lamp" >/dev/null
+  wait_for_fit
   found >"$work/before"
   cat "$work/before"
   grep -q "mine" "$work/before" || fail "it does not find what was written"

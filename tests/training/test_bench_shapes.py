@@ -176,6 +176,7 @@ def test_leads_are_paired_by_seed() -> None:
     assert "| views + points over its better leg | -16.7 [" in table
 
 
+@pytest.mark.slow
 def test_it_runs_resumes_and_tells(
     cache: Path,
     kits: Path,

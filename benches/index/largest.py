@@ -334,6 +334,8 @@ def _asked(name: str, engine: FaissEngine, queries: Features, share: int, client
     """One line: every client asks for its part of the queries, one after the other."""
     least = np.load(folder / "truth.npz")[str(share)][: len(queries), None]
     allowed: Ids | None = None if share == 1 else np.arange(0, engine.count(), share)
+    if allowed is not None:
+        allowed.flags.writeable = False  # as in a collection
     scores, times = np.empty((len(queries), LIMIT), np.float32), np.empty(len(queries))
 
     def ask(client: int) -> None:
@@ -347,10 +349,7 @@ def _asked(name: str, engine: FaissEngine, queries: Features, share: int, client
     with ThreadPoolExecutor(clients) as pool:
         list(pool.map(ask, range(clients)))
     rate = len(queries) / (time.perf_counter() - begun)
-    read = (
-        (engine.read_count.rows - before[0]) / len(queries),
-        (engine.read_count.bytes - before[1]) / len(queries),
-    )
+    read = np.subtract((engine.read_count.rows, engine.read_count.bytes), before) / len(queries)
     middle, late = np.percentile(times, [50, 95]) * 1e3
     recall = np.mean(scores >= least - 1e-6)
     figures = f"{rate:,.0f}", f"{middle:.2f} ms", f"{late:.2f} ms", f"{recall:.3f}"

@@ -324,7 +324,8 @@ class FaissEngine:
         return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
 
     def _search_lane(self, queries: Vectors, limit: int, threads: int) -> RowRankings:
-        faiss.omp_set_num_threads(threads if len(queries) > 1 else 1)
+        shared = len(queries) > 1 or any(part.ann is not None and part.ann.heavy for part in self.parts)
+        faiss.omp_set_num_threads(threads if shared else 1)
         return self._search_parts(queries, limit)
 
     def _seal_if_due(self) -> None:

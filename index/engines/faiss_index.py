@@ -143,11 +143,11 @@ def _cloned(index: Index) -> Index:
 CHECKED = 65_536  # rows for which the types of a plan are checked
 LEAST_EF, MOST_EF = 16, 2048
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
-COSINE_STEPS = 1.4 ** np.arange(8)  # chance brings about the first, in so many dimensions
+COSINE_STEPS = 1.2 ** np.arange(15)  # chance brings about the first, in so many dimensions
 ID_BYTES, FLOAT_BYTES = 8, 4
+HEAVY, BY_CELLS = 1 << 22, 1  # numbers that one query scores; how FAISS calls threads that share its cells
 SMALL = 1e-10  # instead of a division by 0
 ONE_SIDED = 2  # times the cosine that is enough where neighbours lie on all sides
-SCAN_SHARE = 4  # where one cell in so many is searched, all rows are scored instead
 EASY_SHARE = 1 / 8  # of the effort that a type can make
 
 
@@ -167,6 +167,7 @@ class SearchSetting:
     enough: int = 0  # good candidates to answer from; 0: as many as the limit
     doubt: float | None = None  # an answer that is no surer than this is looked for further
     cosine: float | None = None  # in cells whose rows need no larger one to be nearer; None: in all rows
+    further: int = 1  # times as many candidates are scored there
     hardest: str = ""  # the kind of probes that found least, whose recall this is
 
     @property
@@ -208,6 +209,18 @@ class FaissIndex:
     cells: SharedCells | None = None  # that other indexes may share
     radius: float = 0.0  # of a cell: the squared distance of a row from its centre, on average
     turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
+
+    def __post_init__(self) -> None:
+        if self.heavy:
+            self.index.parallel_mode = BY_CELLS
+
+    @cached_property
+    def heavy(self) -> bool:
+        """Whether one query scores so many codes that it pays for threads to share them."""
+        if self.cells is None or not self.settings:
+            return False
+        effort, numbers = self.settings[0].effort, self.index.ntotal * self.reduction.dim
+        return bool(effort * numbers >= HEAVY * self.cells.count)
 
     def setting(self, limit: int) -> SearchSetting:
         """How hard to look for `limit` rows."""
@@ -263,17 +276,18 @@ class FaissIndex:
             for centre, row in zip(centres, rows, strict=True)
         ]
 
-    def effort_within(
+    def efforts_within(
         self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None
-    ) -> int | None:
-        """Up to the last cell whose rows need no larger cosine to be nearer; None: scoring all is cheaper."""
+    ) -> Int64[np.ndarray, " q"] | None:
+        """Up to the last cell whose rows need no larger cosine to be nearer; None: that says nothing here."""
         if self.cells is None or cosine is None:
             return None
         nearest = self.cells.nearest(queries, self.cells.count)
         centres, rows = nearest.distances, self.reduction.distances(nearest.factors, last)[:, None]
         needed = (centres + self.radius - rows) / (2 * np.sqrt(np.abs(centres) * self.radius) + SMALL)
-        effort = int(np.flatnonzero((needed <= cosine).any(axis=0)).max(initial=0)) + 1
-        return effort if effort * SCAN_SHARE <= self.cells.count else None
+        near = needed <= cosine
+        near[:, 0] = True
+        return np.asarray(self.cells.count - near[:, ::-1].argmax(axis=1), np.int64)
 
     def cosines(self) -> list[float]:
         """How far to look for what answers that are not sure may have missed, rising."""

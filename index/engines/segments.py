@@ -85,6 +85,7 @@ def report_from_json(raw: dict[str, Any]) -> SegmentReport:
 
 SCAN = 16  # a candidate costs as much as scoring so many rows
 READ = 8  # and so many where vectors have to be read from a file
+SCAN_SHARE = 4  # where one cell in so many is searched, all rows are scored instead
 SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
 CODE, PASSED = 3, 1 / 32  # each in the time of so many rows, and another is passed over in that of so many
 BEGIN = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
@@ -149,16 +150,23 @@ class Segment:
     ) -> RowRankings:
         """Search all cells that could well hold a row that scores more than the last one that was found.
 
-        Where these are many, all rows are scored; of rows in a file the codes, which are in memory.
+        Each query has its own. Where these are many, all rows are scored; of rows in a file the codes alone,
+        which are in memory.
         """
         assert self.ann is not None
-        effort = self.ann.effort_within(queries, last, how.cosine)
-        if effort is None and how.cosine is not None and self.rows.file is not None:
-            effort = self.ann.efforts()[1]
-        if effort is None:
-            return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
-        wide = replace(how, effort=max(effort, how.effort), doubt=None)
-        return self.search(metric, queries, limit, allowed, wide)
+        scores, ids = np.empty((len(queries), limit), np.float32), np.empty((len(queries), limit), np.int64)
+        efforts, every = self.ann.efforts_within(queries, last, how.cosine), np.ones(len(queries), np.bool_)
+        if efforts is not None:
+            every = (efforts * SCAN_SHARE > self.ann.efforts()[1]) & (self.rows.file is None)
+            wide = replace(how, candidates=how.candidates * how.further, doubt=None)
+            for place in np.flatnonzero(~every).tolist():
+                one, effort = slice(place, place + 1), max(int(efforts[place]), how.effort)
+                its = replace(wide, effort=effort)
+                scores[one], ids[one] = self.search(metric, queries[one], limit, allowed, its)
+        if every.any():
+            scored = file_search.nearest_rows(metric, self.rows, queries[every], limit, allowed)
+            scores[every], ids[every] = scored
+        return scores, ids
 
     def _count(self, allowed: Ids | None) -> int:
         """How many rows are living (and allowed), at most."""

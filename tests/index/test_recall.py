@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,18 +10,17 @@ import pytest
 from benches.index import generated_vectors
 from benches.index.generated_vectors import VectorSet
 from index.contracts import FLAT, Ids, IndexPlan
-from index.engines import builder, segments, served_queries
-from index.engines.builder import ProbeTruth
+from index.engines import faiss_index, segments, tuning
 from index.engines.exact_engine import ExactEngine, view_of
-from index.engines.faiss_engine import FaissEngine
+from index.engines.faiss_engine import FaissEngine, SearchBatcher
 from index.engines.faiss_index import FaissIndex, SearchSetting
 from index.engines.faiss_library import L2Reduction
 from index.engines.segments import SegmentReport, report_from_json
+from index.engines.tuning import ProbeTruth
 from multifold.types import Metric
-from tests.waiting import until
+from tests.index.recalls import MARGIN, built, recall
 
 ROWS, DIM = 1500, 32
-MARGIN = 0.03  # other queries than those that it was tuned with
 
 
 def sphere() -> VectorSet:
@@ -48,21 +46,6 @@ SCENES: dict[str, tuple[Callable[[], VectorSet], Metric]] = {
 }
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("IVF{cells},RaBitQfs", "PQ16x4fs")]
 TYPES = ("HNSW16,SQ8", "IVF{cells},SQ8", *SLOW)
-
-
-def built(scene: VectorSet, metric: Metric, plan: IndexPlan, *, asked: bool = True) -> FaissEngine:
-    ask = (lambda _: scene.probes) if asked else (lambda _: None)
-    engine = FaissEngine(scene.rows.shape[1], metric, plan, ask=ask)
-    engine.add(np.arange(len(scene.rows)), scene.rows)
-    engine.settle()
-    return engine
-
-
-def recall(engine: FaissEngine, scene: VectorSet, metric: Metric, limit: int, allowed: Ids | None) -> float:
-    exact = ExactEngine(scene.rows.shape[1], metric)
-    exact.add(np.arange(len(scene.rows)), scene.rows)
-    last = exact.search(scene.queries, limit, allowed)[0][:, -1:]
-    return float(np.mean(engine.search(scene.queries, limit, allowed)[0] >= last))
 
 
 def lasting(allowed: Ids) -> Ids:
@@ -96,6 +79,26 @@ def test_a_filter_costs_no_hit(type: str, share: float) -> None:  # noqa: A002
     ):
         assert recall(engine, scene, "ip", 10, allowed) >= 0.95 - MARGIN
     engine.close()
+
+
+def test_threads_that_share_the_cells_of_a_query_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, plan = sphere(), IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
+    light = built(scene, "ip", plan)
+    monkeypatch.setattr(faiss_index, "HEAVY", 0)
+    heavy = FaissEngine(DIM, "ip", plan, ask=lambda _: scene.probes)
+    monkeypatch.setattr(heavy, "_batcher", SearchBatcher(heavy._search_lane, 1, 2))
+    heavy.add(np.arange(ROWS), scene.rows)
+    heavy.settle()
+    (one, *_), (other, *_) = light.parts, heavy.parts
+    assert one.ann is not None
+    assert other.ann is not None
+    assert (one.ann.heavy, other.ann.heavy) == (False, True)
+    assert other.ann.settings[0].effort == one.ann.settings[0].effort
+    for query in scene.queries[:, None]:
+        for answers in zip(light.search(query, 10), heavy.search(query, 10), strict=True):
+            assert np.array_equal(*answers)
+    light.close()
+    heavy.close()
 
 
 @pytest.mark.parametrize("metric", ["ip", "l2"])
@@ -249,7 +252,7 @@ def test_a_target_is_reached_by_a_standard_error_more(
     rows = view_of(np.arange(5), np.zeros((5, 2), np.float32))
     known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
     ann = FaissIndex("any", L2Reduction(2, None, lifted=False), None)
-    assert builder.tune_setting(ann, known, 0.95).effort == chosen
+    assert tuning.tune_setting(ann, known, 0.95).effort == chosen
 
 
 def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +268,7 @@ def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(monkeypatch: 
     monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 1000))
     rows = view_of(np.arange(500), np.zeros((500, 2), np.float32))
     known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
-    chosen = builder.tune_setting(FaissIndex("any", L2Reduction(2, None, lifted=False), None), known, 0.95)
+    chosen = tuning.tune_setting(FaissIndex("any", L2Reduction(2, None, lifted=False), None), known, 0.95)
     assert (chosen.candidates, chosen.effort) == (161, 3)
     assert tried[:3] == [(161, 1), (161, 2), (161, 3)]
     assert max(effort for _, effort in tried) <= 6
@@ -279,115 +282,3 @@ def test_the_error_of_a_recall_is_that_of_its_queries() -> None:
     ids = np.arange(8).reshape(4, 2)
     shares = np.array([1.0, 0.5, 1.0, 0.0])
     assert known.recall((scores, ids)) == pytest.approx((shares.mean(), shares.std() / 2))
-
-
-def clusters(rng: np.random.Generator, count: int, centres: np.ndarray) -> np.ndarray:
-    near = centres[rng.integers(len(centres), size=count)]
-    return near + 0.3 * rng.standard_normal(near.shape)
-
-
-def plain(name: str, dim: int = DIM) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Rows in clusters, as of a collection without an encoder, and queries that are unlike them."""
-    rng = np.random.default_rng(3)
-    here, elsewhere = rng.standard_normal((2, 64, dim))
-    rows, other = (clusters(rng, count, centres) for count, centres in ((6000, here), (100, elsewhere)))
-    rows, other = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (rows, other))
-    if name == "lorentz":
-        rows, other = (
-            np.concatenate([part, np.sqrt(1 + (part**2).sum(axis=1, keepdims=True))], axis=1)
-            for part in (rows * rng.uniform(1, 1.5, (len(rows), 1)), other)
-        )
-    some, noise = rows[:100], rng.standard_normal((100, rows.shape[1]))
-    kinds = {
-        "other clusters": other,
-        "outliers": some + 100 * noise,
-        "sums": some + rows[-100:],
-        "noise": noise,
-        "long": 1000 * some,
-        "one-hot": np.eye(rows.shape[1])[rng.integers(rows.shape[1], size=100)],
-        "negated": -some,
-    }
-    return rows.astype(np.float32), {kind: part.astype(np.float32) for kind, part in kinds.items()}
-
-
-@pytest.mark.parametrize("type", ["IVF{cells},SQ8", "HNSW32,SQ8"])
-@pytest.mark.parametrize(("space", "metric"), [("cosine", "ip"), ("cosine", "l2"), ("lorentz", "ip")])
-def test_queries_that_are_unlike_the_rows_are_found_too(space: str, metric: Metric, type: str) -> None:  # noqa: A002
-    rows, kinds = plain(space)
-    scene = VectorSet(rows, rows[:9], rows[:9])
-    engine = built(scene, metric, IndexPlan(type, "cpu", 0.95, seal_at=1, flat_below=0), asked=False)
-    (report,) = engine.reports()
-    assert report.probed_with == "rows"
-    assert all(setting.hardest and setting.recall >= 0.95 for setting in report.settings)
-    found = {
-        kind: recall(engine, replace(scene, queries=queries), metric, 10, None)
-        for kind, queries in kinds.items()
-    }
-    assert {kind: share for kind, share in found.items() if share < 0.95 - MARGIN} == {}
-    engine.close()
-
-
-def test_a_fixed_effort_misses_what_looking_further_finds() -> None:
-    rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
-    engine = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
-    part, queries = engine.parts[0], kinds["other clusters"]
-    assert part.ann is not None
-    how = part.ann.setting(10)
-    truth = part.search("ip", queries, 10, None, replace(how, doubt=np.inf, cosine=None))[0][:, -1:]
-    before = part.search("ip", queries, 10, None, replace(how, doubt=None))[0]
-    assert np.mean(before >= truth) < 0.9
-    assert np.mean(part.search("ip", queries, 10)[0] >= truth) > 0.95 - MARGIN
-    ordinary = part.search("ip", rows[:200], 10, None, replace(how, doubt=None))[0]
-    assert how.doubt is not None
-    sureness = np.array(part.ann.sureness(rows[:200], ordinary[:, -1], how.effort))
-    assert np.mean(sureness <= how.doubt) < 0.1
-    engine.close()
-
-
-def test_queries_that_came_are_asked_exactly_and_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "secure_setting", lambda _ann, setting, *_: setting)  # as if all were fine
-    monkeypatch.setattr(served_queries, "PAUSE", 0.0)
-    monkeypatch.setattr(served_queries, "SHARE", 0)
-    rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
-    engine = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
-    monkeypatch.undo()
-    monkeypatch.setattr(served_queries, "PAUSE", 0.0)
-    monkeypatch.setattr(served_queries, "SHARE", 0)
-    queries = kinds["other clusters"]
-
-    def ask() -> bool:
-        for query in queries:
-            engine.search(query[None], 10)
-        return engine.parts[0].ann is not None and engine.parts[0].ann.settings[0].doubt is not None
-
-    before = engine.seals
-    until(ask)
-    engine.settle()
-    assert engine.seals > before
-    scene = VectorSet(rows, rows[:9], queries)
-    assert recall(engine, scene, "ip", 10, None) > 0.95 - MARGIN
-    until(lambda: ask() and engine.served.recall() is not None)
-    served = engine.served.recall()
-    assert served is not None
-    assert served.answers >= served_queries.FEWEST
-    engine.close()
-
-
-def test_what_was_sealed_with_ordinary_queries_alone_is_measured_with_others_once_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
-    with monkeypatch.context() as before:
-        before.setattr(builder, "secure_setting", lambda _ann, setting, *_: setting)
-        old = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
-        old.save(tmp_path / "rows")
-        old.close()
-    engine = FaissEngine(rows.shape[1], "ip", plan)
-    engine.load(tmp_path / "rows")
-    engine.settle()
-    assert recall(engine, VectorSet(rows, rows, kinds["other clusters"]), "ip", 10, None) > 0.95 - MARGIN
-    assert [setting.hardest != "" for setting in engine.reports()[0].settings] == [True, True]
-    engine.close()

@@ -46,6 +46,12 @@ def plain(name: str, dim: int = DIM) -> tuple[np.ndarray, dict[str, np.ndarray]]
     return rows.astype(np.float32), {kind: part.astype(np.float32) for kind, part in kinds.items()}
 
 
+def index_of(rows: np.ndarray, type: str = "IVF{cells},SQ8") -> FaissEngine:  # noqa: A002
+    """An index that no query is known for when it is built."""
+    plan = IndexPlan(type, "cpu", 0.95, seal_at=1, flat_below=0)
+    return built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
+
+
 @pytest.mark.parametrize("type", ["IVF{cells},SQ8", "HNSW32,SQ8"])
 @pytest.mark.parametrize(("space", "metric"), [("cosine", "ip"), ("cosine", "l2"), ("lorentz", "ip")])
 def test_queries_that_are_unlike_the_rows_are_found_too(space: str, metric: Metric, type: str) -> None:  # noqa: A002
@@ -65,8 +71,7 @@ def test_queries_that_are_unlike_the_rows_are_found_too(space: str, metric: Metr
 
 def test_a_fixed_effort_misses_what_looking_further_finds() -> None:
     rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
-    engine = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
+    engine = index_of(rows)
     part, queries = engine.parts[0], kinds["other clusters"]
     assert part.ann is not None
     how = part.ann.setting(10)
@@ -83,8 +88,7 @@ def test_a_fixed_effort_misses_what_looking_further_finds() -> None:
 
 def test_each_unsure_query_looks_as_far_as_it_would_alone() -> None:
     rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
-    engine = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
+    engine = index_of(rows)
     part, queries = engine.parts[0], kinds["other clusters"]
     assert part.ann is not None
     how = replace(part.ann.setting(10), doubt=np.inf)  # no answer is sure
@@ -101,8 +105,7 @@ def test_each_unsure_query_looks_as_far_as_it_would_alone() -> None:
 
 def test_where_codes_hide_rows_more_candidates_are_scored_not_every_row() -> None:
     rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ4", "cpu", 0.95, seal_at=1, flat_below=0)
-    engine = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
+    engine = index_of(rows, "IVF{cells},SQ4")
     part = engine.parts[0]
     assert part.ann is not None
     few = replace(part.ann.setting(10), candidates=11, doubt=None, cosine=None)
@@ -121,8 +124,7 @@ def test_queries_that_came_are_asked_exactly_and_learned_from(monkeypatch: pytes
     monkeypatch.setattr(served_queries, "PAUSE", 0.0)
     monkeypatch.setattr(served_queries, "SHARE", 0)
     rows, kinds = plain("cosine", 192)
-    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
-    engine = built(VectorSet(rows, rows[:9], rows[:9]), "ip", plan, asked=False)
+    engine = index_of(rows)
     monkeypatch.undo()
     monkeypatch.setattr(served_queries, "PAUSE", 0.0)
     monkeypatch.setattr(served_queries, "SHARE", 0)

@@ -15,7 +15,6 @@ Pool and worker exchange the frames of messages.py.
 import json
 import math
 import os
-import queue
 import selectors
 import signal
 import subprocess
@@ -23,8 +22,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -54,6 +54,7 @@ from renderers.messages import (
     SandboxClosedError,
     WorkerKilledError,
     WorkerLostError,
+    message_frame,
 )
 from renderers.points import POINT_BYTES, PointSample, check_point_count
 
@@ -64,6 +65,7 @@ T = TypeVar("T")
 Ask: TypeAlias = Callable[["Worker", RenderRequest, "_Deadline"], T]
 RenderLane: TypeAlias = Literal["any", "quick", "slow"]
 DEFAULT_MEMORY = 3 << 30
+READY = 1  # workers that start before a mesh comes
 STARTING_SECONDS = 600.0  # the first worker compiles its engine, perhaps beside others
 _LONGEST_MESSAGE = 1 << 16
 # glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
@@ -89,14 +91,8 @@ def _with_file(
         return work(str(path), None)
 
 
-def message_frame(message: dict[str, Any]) -> bytes:
-    """A message with its length before it."""
-    data = json.dumps(message).encode()
-    return FRAME_LENGTH.pack(len(data)) + data
-
-
 class Sandbox:
-    """Draws meshes in processes with limits, by the engine of this name."""
+    """Draws meshes in processes with limits, by the engine of this name; most start when they are needed."""
 
     def __init__(
         self,
@@ -111,9 +107,8 @@ class Sandbox:
         self.engine = engines.engine(engine)
         self._slow_turns = threading.Semaphore(max(1, workers - 1))
         self._closed = False
-        self._idle: queue.Queue[Worker | None] = queue.Queue()
-        for _ in range(workers):
-            self._idle.put(Worker(memory_bytes, self.engine.name))
+        self._turns = threading.Semaphore(workers)
+        self._idle = deque(self._start() for _ in range(min(READY, workers)))
 
     def render(self, *mesh: Any, **style: Any) -> Views:  # noqa: ANN401 (those of `draw`)
         """The views of one mesh."""
@@ -195,11 +190,11 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        for _ in range(self.workers):
-            worker = self._idle.get()
-            assert worker is not None
-            worker.kill()
-        self._idle.put(None)
+        with ExitStack() as turns:
+            for _ in range(self.workers):
+                turns.enter_context(self._turns)
+            for worker in self._idle:
+                worker.kill()
 
     def __enter__(self) -> "Sandbox":
         return self
@@ -228,25 +223,31 @@ class Sandbox:
         return _with_file(mesh, suffix, within, work)
 
     def _ask_idle(self, work: "Callable[[Worker], T]") -> T:
-        worker = self._idle.get()
-        if worker is None:
-            self._idle.put(None)
-            raise SandboxClosedError("this sandbox is closed")
-        try:
+        with self._turns:
+            if self._closed:
+                raise SandboxClosedError("this sandbox is closed")
             try:
-                return work(worker)
-            except WorkerKilledError:  # perhaps while it was idle: one more attempt
-                worker = self._replacement(worker)
-                return work(worker)
-        except BaseException as error:
-            if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
-                worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
-            raise
-        finally:
-            self._idle.put(worker)
+                worker = self._idle.pop()  # the one that worked last
+            except IndexError:
+                worker = self._start()
+            try:
+                try:
+                    return work(worker)
+                except WorkerKilledError:  # perhaps while it was idle: one more attempt
+                    worker = self._replacement(worker)
+                    return work(worker)
+            except BaseException as error:
+                if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
+                    worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
+                raise
+            finally:
+                self._idle.append(worker)
 
     def _replacement(self, worker: "Worker") -> "Worker":
         worker.kill()
+        return self._start()
+
+    def _start(self) -> "Worker":
         return Worker(self.memory_bytes, self.engine.name)
 
 

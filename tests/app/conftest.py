@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.collections import evidence
+from renderers import sandbox
 from tests import tiny
 from tests.app.browser import Page, browsing
 from tests.app.house import BOXES, House, house
@@ -40,6 +41,14 @@ def page(browser_page: Page) -> Page:
     browser_page.open()
     browser_page.requests(), browser_page.complaints()
     return browser_page
+
+
+@pytest.fixture(scope="session", autouse=True)
+def undrawn() -> Iterator[None]:
+    """No process waits for meshes: most services here see none, and one takes a second to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "READY", 0)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,8 @@ from multifold.bundle.canary import open_encoder
 from tests.app.house import house, png
 from tests.waiting import PATIENCE
 
+OVER = ""  # the line after the last
+
 Says = Callable[[str], str]
 
 
@@ -80,6 +82,7 @@ def says(root: Path, bundle: Path) -> Iterator[Says]:
     def hear() -> None:
         for line in output:
             lines.put(line)
+        lines.put(OVER)
 
     hearing = Thread(target=hear, daemon=True)
     hearing.start()
@@ -87,10 +90,12 @@ def says(root: Path, bundle: Path) -> Iterator[Says]:
     def wait(wanted: str) -> str:
         heard = []
         try:
-            while wanted not in (line := lines.get(timeout=PATIENCE)):
+            while wanted not in (line := lines.get(timeout=PATIENCE)) and line != OVER:
                 heard.append(line)
         except Empty:
-            pytest.fail(f"{wanted!r} was never said, but {heard}")
+            line = OVER
+        if line == OVER:
+            pytest.fail(f"{wanted!r} was never said, but {''.join(heard)}")
         return line
 
     yield wait

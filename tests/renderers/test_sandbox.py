@@ -159,6 +159,27 @@ def test_a_crash_is_that_mesh_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(pids) == 4
 
 
+def test_one_worker_is_ready_and_others_start_when_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Worker] = []
+
+    class Counted(Worker):
+        def __init__(self, memory_bytes: int, engine: str) -> None:
+            super().__init__(memory_bytes, engine)
+            started.append(self)
+
+    monkeypatch.setattr(sandbox, "Worker", Counted)
+    with Sandbox(workers=3, seconds=PATIENCE) as workers:
+        for _ in range(3):
+            assert len(started) == 1
+            workers.render(GOOD.bytes(), ".glb", "ring1", SIZE)
+        assert len([*workers.draw_many([slow(tmp_path)] * 4, "ring12", 1024)]) == 4
+        assert 1 < len(started) <= 3
+    with Sandbox(workers=0):
+        assert len(started) <= 3
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_workers_know_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")

@@ -95,7 +95,8 @@ class Settings(BaseSettings):
     patience: Annotated[float, Field(gt=0)] = 60.0
     """Seconds after which a request is cancelled."""
     renderers: Annotated[int, Field(ge=1)] = 2
-    """Processes that render uploaded meshes. Of two or more, one is left to meshes that are quick."""
+    """Processes that render uploaded meshes. Of two or more, one is left to meshes that are quick. The first
+    starts with the service, others when they are needed."""
     render_seconds: Annotated[float, Field(gt=0)] = 20.0
     """Longest time for rendering one mesh, in seconds."""
     lexical: Literal["auto", "off"] = "auto"

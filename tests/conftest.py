@@ -31,6 +31,7 @@ LONGEST = (
     "tests/index/test_cells.py",
 )
 TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
+CHECKED_SECONDS = 1.0  # of a test's processor time in which the shapes of arrays are checked at every call
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,7 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Interrupt a test that takes too long where it waits."""
+    """Interrupt a test that takes too long where it waits, and check shapes while it is young: later calls
+    repeat earlier ones, and checking them takes longer than the calls.
+    """
     if threading.current_thread() is not threading.main_thread():
         return (yield)
     seconds = SLOW_TEST_SECONDS if item.get_closest_marker("slow") else TEST_SECONDS
@@ -49,22 +52,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"{item.nodeid} took longer than {seconds} s; it waits where this was raised")
 
-    former = signal.signal(signal.SIGALRM, interrupt)
+    def leave_unchecked(_signal: int, _frame: FrameType | None) -> None:
+        config.update("jaxtyping_disable", True)
+
+    unchecked = config.jaxtyping_disable
+    former = signal.signal(signal.SIGALRM, interrupt), signal.signal(signal.SIGVTALRM, leave_unchecked)
     signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CHECKED_SECONDS)
     try:
         return (yield)
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, former)
-
-
-@pytest.fixture
-def unchecked_shapes() -> Iterator[None]:
-    """No signature is checked, which takes a third of a long walk: the tests of its parts check them."""
-    before = config.jaxtyping_disable
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGALRM, former[0])
+        signal.signal(signal.SIGVTALRM, former[1])
+        config.update("jaxtyping_disable", unchecked)
 
 
 @pytest.fixture(scope="session")

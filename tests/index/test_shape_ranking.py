@@ -230,7 +230,6 @@ def test_any_side_takes_the_shape_by_its_sum(collection: Collection) -> None:
 
 
 @one_store
-@pytest.mark.usefixtures("unchecked_shapes")
 def test_the_fit_weighs_points_by_what_they_know(collection: Collection) -> None:
     items = things(views=3.0, points=0.3)
     collection.upsert(items)
@@ -249,7 +248,6 @@ def test_the_fit_weighs_points_by_what_they_know(collection: Collection) -> None
 
 
 @one_store
-@pytest.mark.usefixtures("unchecked_shapes")
 def test_the_fit_leaves_out_points_that_know_nothing(collection: Collection) -> None:
     items = things(views=0.5, points=50.0)
     collection.upsert(items)
@@ -259,7 +257,6 @@ def test_the_fit_leaves_out_points_that_know_nothing(collection: Collection) -> 
 
 
 @one_store
-@pytest.mark.usefixtures("unchecked_shapes")
 def test_the_confidence_of_shapes_is_about_right(collection: Collection) -> None:
     items = things()
     collection.upsert(items)

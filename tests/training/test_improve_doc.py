@@ -45,7 +45,6 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked_shapes")
 def test_it_leads_from_a_folder_to_ones_own_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,7 +22,6 @@ CHANGES = ("train.steps=120",)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked_shapes")
 def test_what_was_known_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "BASE", SMALL)
     parser = argparse.ArgumentParser()

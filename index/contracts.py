@@ -147,7 +147,9 @@ class IndexPlanError(MultifoldError):
 class IndexPlan:
     """Type, device, recall and memory that are asked for; when rows are sealed, and when flat is enough."""
 
-    type: str = AUTO  # auto, exact, milvus or milvus,TYPE, or a FAISS factory string; {cells} grows with rows
+    # auto, exact, milvus or milvus,TYPE, or a FAISS factory string, where {cells} grows with rows; one that
+    # begins with first64, reads the first 64 numbers of vectors, and whole vectors are scored
+    type: str = AUTO
     device: Device = "auto"
     recall: float = 0.99
     seal_at: int = 8_192  # fresh rows that are worth a segment

@@ -18,7 +18,8 @@ from training.recipes.schema import Recipe
 from training.towers import TwoTowerModel, build_model
 from training.towers.tokenizers import TrainedTokenizer
 
-ADDED = ("points.", "together.")  # parts that a model may get beside those of its checkpoint
+TURN = "geometry.turn."
+ADDED = ("points.", "together.", TURN)  # parts that a model may get beside those of its checkpoint
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,14 @@ def starting_tokenizer(recipe: Recipe, texts: Iterable[str]) -> TrainedTokenizer
 def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
     """A fresh model, or the checkpoint's; the geometry's parameters only where it is the same geometry.
 
-    A point tower and a set encoder begin fresh where the checkpoint has none.
+    A point tower, a set encoder and the turn of nested vectors begin fresh where the checkpoint has none.
     """
     if recipe.train.start is None:
         return build_model(recipe, vocabulary)
     fresh = build_model(recipe, vocabulary, pretrained=False)
     stored = read_checkpoint(Path(recipe.train.start))
     wanted, weights = fresh.state_dict(), stored.weights
+    weights = {name: one for name, one in weights.items() if name in wanted or not name.startswith(TURN)}
     if recipe.geometry != stored.recipe.geometry:
         weights = {name: weight for name, weight in weights.items() if "geometry." not in name}
         weights |= {name: weight for name, weight in wanted.items() if "geometry." in name}

@@ -74,7 +74,12 @@ class Objective:
                 taught = encode_batch(teacher, batch, *how)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
         past = None if self.memory is None else self.memory.past
-        total = compare.sum_lengths(student, taught, past)
+        if past is None:
+            total = compare.sum_all(student, taught)
+        else:
+            total = options.text_image * compare(student, taught, past)
+        if options.nested and model.geometry.turn is not None:
+            model.geometry.turn.observe(student.images.features, student.texts.features)
         if self.memory is not None:
             self.memory.keep(student if taught is None else taught)
         if options.entailment.weight:
@@ -95,21 +100,6 @@ class BatchComparison:
     recipe: Recipe
     progress: float
     ranks: ProcessRank = SINGLE_PROCESS
-
-    def sum_lengths(
-        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures | None
-    ) -> Float[Tensor, ""]:
-        """The mean of what whole features cost and what each of their nested prefixes does."""
-        options = self.recipe.loss
-        total = seen.images.features.new_zeros(())
-        for length in (*options.nested, seen.images.features.shape[1]):
-            cut, their, former = (some and some.cut(length) for some in (seen, taught, past))
-            assert cut is not None
-            once = (
-                self.sum_all(cut, their) if former is None else options.text_image * self(cut, their, former)
-            )
-            total = total + once / (len(options.nested) + 1)
-        return total
 
     def sum_all(self, seen: BatchFeatures, taught: BatchFeatures | None) -> Float[Tensor, ""]:
         """Views and captions, each alone or pooled by item: every comparison with its weight."""
@@ -221,11 +211,5 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")
     if options.entailment.weight and not options.sees:
         raise MultifoldError("entailment is between captions and views, and [loss] compares no views")
-    if options.nested and not geometry.nests:
-        raise MultifoldError(
-            f"[loss] nested needs a geometry whose vectors can be cut, clip or elliptic, not {geometry.name}"
-        )
-    if options.nested and options.nested[-1] >= geometry.dim:
-        raise MultifoldError(f"[loss] nested names lengths below the geometry's own, which is {geometry.dim}")
     if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
         raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -25,10 +25,6 @@ class SideFeatures:
         """This, followed by the other."""
         return SideFeatures(torch.cat([self.features, other.features]), torch.cat([self.items, other.items]))
 
-    def cut(self, length: int) -> "SideFeatures":
-        """The first numbers of every feature."""
-        return SideFeatures(self.features[:, :length], self.items)
-
 
 @dataclass(frozen=True)
 class BatchFeatures:
@@ -57,11 +53,6 @@ class BatchFeatures:
     @property
     def swapped(self) -> "BatchFeatures":
         return BatchFeatures(self.texts, self.images)
-
-    def cut(self, length: int) -> "BatchFeatures":
-        """The first numbers of every feature."""
-        points, together = (side and side.cut(length) for side in (self.points, self.together))
-        return BatchFeatures(self.images.cut(length), self.texts.cut(length), points, together)
 
     def first(self, count: int) -> "BatchFeatures":
         return BatchFeatures.of([tensor[:count] for tensor in self.tensors()])

@@ -8,11 +8,10 @@ import torch
 
 from multifold.errors import MultifoldError
 from tests.training import small
-from training import geometries, losses
+from training import losses
 from training.batches import BatchStream, TrainingBatch
-from training.geometries import GEOMETRIES
-from training.objective import BatchComparison, Objective
-from training.recipes.schema import Recipe, RecipeError, parse_recipe
+from training.objective import Objective
+from training.recipes.schema import Recipe, parse_recipe
 from training.sides import SideFeatures, encode_batch, encode_texts, pool_items
 from training.towers import TwoTowerModel, build_model
 
@@ -188,44 +187,3 @@ def test_a_bias_is_added_and_learned_where_it_is_asked_for() -> None:
     assert bias.grad is not None
     assert bias.grad.item() != 0
     assert model.geometry.learned() == {"scale": pytest.approx(10), "bias": -10}
-
-
-def test_nested_lengths_count_as_much_as_the_whole() -> None:
-    ways = {"text_image": 0.5, "agg_image": 0.5}
-    wanted = recipe(loss={"name": "mfh", "nested": (4, 8), **ways})
-    model, objective, batch = started(wanted)
-    seen = encode_batch(model, batch)
-    total = objective(model, batch, 0.5)
-    compare = BatchComparison(objective.loss, model.geometry, wanted, 0.5)
-    each = [compare.sum_all(seen.cut(length), seen.cut(length)) for length in (4, 8, 16)]  # its own teacher
-    torch.testing.assert_close(total, sum(each) / 3)
-    total.backward()
-    assert len({round(one.item(), 4) for one in each}) == 3
-
-
-def test_nested_lengths_go_with_a_memory_and_blocks() -> None:
-    ways = {"name": "hard", "text_image": 1.0, "agg_image": 0.0, "nested": (8,)}
-    assert step(recipe(loss={"block": 3, **ways})) == pytest.approx(step(recipe(loss=ways)), rel=1e-5)
-    model, objective, batch = started(recipe(loss={"memory": 30, **ways}))
-    first = objective(model, batch, 0.5).item()
-    assert objective(model, batch, 0.5).item() > first  # there is more to tell apart
-    assert objective.memory is not None
-    assert objective.memory.past is not None
-    assert objective.memory.past.images.features.shape[1] == 16
-
-
-@pytest.mark.parametrize("geometry", [name for name, one in GEOMETRIES.items() if not one.nests])
-def test_geometries_whose_vectors_cannot_be_cut_refuse_nested_lengths(geometry: str) -> None:
-    wanted = recipe(loss={"nested": (8,)})
-    with pytest.raises(MultifoldError, match=f"clip or elliptic, not {geometry}"):
-        Objective(
-            wanted, TwoTowerModel(torch.nn.Identity(), torch.nn.Identity(), geometries.build(geometry, 16))
-        )
-
-
-def test_nested_lengths_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(MultifoldError, match="below the geometry's own, which is 16"):
-        step(recipe(loss={"nested": (8, 16)}))
-    for lengths in ((8, 4), (4, 4), (0,)):
-        with pytest.raises(RecipeError, match="nested"):
-            recipe(loss={"nested": lengths})

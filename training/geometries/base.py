@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from multifold.errors import MultifoldError
 from multifold.types import Metric
 from training.geometries.numerics import precise, without_autocast
 from training.geometries.temperature import RawTemperature, Scale, Temperature
+from training.geometries.turn import Turn
 
 
 class Geometry(nn.Module, ABC):
@@ -21,13 +23,13 @@ class Geometry(nn.Module, ABC):
     name: str
     metric: Metric = "ip"
     start: Scale = Scale()  # of the temperature, where nothing else is asked for
-    nests: bool = False  # whether the first numbers of a feature can be compared as a shorter feature
 
     def __init__(self, feature_dim: int, dim: int, temperature: Temperature | RawTemperature) -> None:
         super().__init__()
         self.feature_dim = feature_dim
         self.dim = dim  # of an index vector
         self.temperature = temperature
+        self.turn: Turn | None = None  # of index vectors that can be cut
 
     @property
     def query_signs(self) -> Float[Tensor, " d"] | None:
@@ -55,6 +57,12 @@ class Geometry(nn.Module, ABC):
     def clamp(self) -> None:
         """Bring learned numbers back between their bounds; the loop calls it after every step."""
         self.temperature.clamp()
+
+    def nest(self) -> Turn:
+        """From now on turn index vectors, so that they can be cut."""
+        raise MultifoldError(
+            f"[loss] nested needs a geometry whose vectors can be cut, clip or elliptic, not {self.name}"
+        )
 
     def resample(self, generator: torch.Generator) -> None:
         """Draw what is random anew, if anything; the loop calls it before every batch, alike on all ranks."""

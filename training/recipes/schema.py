@@ -261,7 +261,7 @@ class LossSection(RecipeSection):
     normalised: bool = False  # views and captions are brought to length one before they become one
     memory: Number = 0  # so many past observations of each side stand beside the batch
     block: Number = 0  # rows at once, for batches whose matrix is too large; 0: all
-    nested: tuple[Count, ...] = ()  # lengths that vectors can be cut to; each counts as much as the whole
+    nested: tuple[Count, ...] = ()  # lengths that vectors can be cut to
     entailment: EntailmentSection = EntailmentSection()
 
     @model_validator(mode="after")

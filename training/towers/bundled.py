@@ -4,6 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -69,6 +70,9 @@ def bundle_geometry(recipe: Recipe, bundle: str) -> Geometry:
     geometry = build(section.name, section.dim, **params)
     kinds = [(one.feature_dim, one.dim, one.metric) for one in (geometry, stated)]
     if kinds[0] == kinds[1]:
+        if encoder.bundle.prefixes:
+            geometry.nest().adopt(torch.from_numpy(encoder.vectors(np.eye(section.dim, dtype=np.float32))))
+        geometry.eval()
         features = torch.randn(4, stated.feature_dim, generator=torch.Generator().manual_seed(0))
         with torch.inference_mode():
             ours = geometry.index_vectors(features)

@@ -85,6 +85,8 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
         space = FeatureSpace(build(recipe.geometry.name, dim, **recipe.geometry.params), dim)
     else:
         space = FeatureSpace(bundle_geometry(recipe, bundle), dim)
+    if recipe.loss.nested:
+        _nest(space.geometry, recipe, bundle)
     fetch = cache(lambda name, weights, dim: catalogue().load(name, weights if pretrained else None, dim))
     image = _image_tower(recipe.image, space, fetch)
     text = _text_tower(recipe.text, vocabulary, space, fetch, pretrained)
@@ -101,6 +103,17 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
     if isinstance(image, PatchTower) and last > image.depth:
         raise TowerError(f"[together] last = {last}, and the image tower has {image.depth} blocks")
     return TwoTowerModel(image, text, space.geometry, points, together, last)
+
+
+def _nest(geometry: Geometry, recipe: Recipe, bundle: str | None) -> None:
+    """Let the geometry learn how vectors are turned that can be cut."""
+    if bundle is not None:
+        raise TowerError(f"the vectors of {bundle} stay what they are: leave nested out of [loss]")
+    if recipe.loss.nested[-1] >= recipe.geometry.dim:
+        raise TowerError(
+            f"[loss] nested names lengths below the geometry's own, which is {recipe.geometry.dim}"
+        )
+    geometry.nest()
 
 
 def fetch_weights(recipe: Recipe) -> None:

@@ -3,21 +3,13 @@
 A frame is 4 bytes of length, then JSON. The bytes of views, points or a file follow their answer.
 """
 
-import json
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 from renderers.contracts import Background, MeshError, MeshLimits, Up, Views
 from renderers.points import PointSample
 
 FRAME_LENGTH = struct.Struct("<I")
-
-
-def message_frame(message: dict[str, Any]) -> bytes:
-    """A message with its length before it."""
-    data = json.dumps(message).encode()
-    return FRAME_LENGTH.pack(len(data)) + data
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ alone; its worker is replaced. Uploads are written into folders of their own, so
 
 A mesh that takes longer than `QUICK_SECONDS` is slow. Callers who draw for others in turn use the lanes
 `quick` and `slow`: slow meshes then leave one worker to quick ones. One that is found to be slow while the
-others are taken is a `SlowMeshError`, and drawn anew in the slow lane.
-Pool and worker exchange the frames of messages.py.
+others are taken is a `SlowMeshError`, and drawn anew in the slow lane. Frames are those of messages.py.
 """
 
 import json
@@ -54,7 +53,6 @@ from renderers.messages import (
     SandboxClosedError,
     WorkerKilledError,
     WorkerLostError,
-    message_frame,
 )
 from renderers.points import POINT_BYTES, PointSample, check_point_count
 
@@ -84,11 +82,16 @@ def _with_file(
     """Work on a file: in place with the folder it may read, or an upload, alone in a folder of its own."""
     if isinstance(mesh, Path):
         return work(str(mesh.resolve()), None if within is None else str(within.resolve()))
-    name = "mesh" + suffix_of(Path("mesh" + (suffix or "")))
     with tempfile.TemporaryDirectory(prefix="multifold-mesh-") as upload:
-        path = Path(upload, name)
+        path = Path(upload, "mesh" + suffix_of(Path("mesh" + (suffix or ""))))
         path.write_bytes(mesh)
         return work(str(path), None)
+
+
+def message_frame(message: dict[str, Any]) -> bytes:
+    """A message with its length before it."""
+    data = json.dumps(message).encode()
+    return FRAME_LENGTH.pack(len(data)) + data
 
 
 class Sandbox:
@@ -234,18 +237,16 @@ class Sandbox:
                 try:
                     return work(worker)
                 except WorkerKilledError:  # perhaps while it was idle: one more attempt
-                    worker = self._replacement(worker)
+                    worker.kill()
+                    worker = self._start()
                     return work(worker)
             except BaseException as error:
                 if isinstance(error, WorkerLostError) or not isinstance(error, MeshError):
-                    worker = self._replacement(worker)  # its answer, if any, would be taken for the next one
+                    worker.kill()  # its answer, if any, would be taken for the next one
+                    worker = self._start()
                 raise
             finally:
                 self._idle.append(worker)
-
-    def _replacement(self, worker: "Worker") -> "Worker":
-        worker.kill()
-        return self._start()
 
     def _start(self) -> "Worker":
         return Worker(self.memory_bytes, self.engine.name)
@@ -385,8 +386,7 @@ class _Deadline:
 
 def _remarks(answer: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
     """The up axis of a mesh, who says so, and what else a user should know."""
-    notes = tuple(str(note) for note in answer.get("notes", ()))
-    return str(answer.get("up")), str(answer.get("up_reason")), notes
+    return str(answer.get("up")), str(answer.get("up_reason")), tuple(map(str, answer.get("notes", ())))
 
 
 def _worker_environment() -> dict[str, str]:

@@ -23,8 +23,9 @@ from renderers import cameras, engines
 from renderers.contracts import MeshError, MeshLimits, RenderEngineError, Renderer
 from renderers.mesh.glb import encode_glb
 from renderers.mesh.load import load_model
-from renderers.messages import FRAME_LENGTH, RenderRequest, message_frame
+from renderers.messages import FRAME_LENGTH, RenderRequest
 from renderers.points import sample_points
+from renderers.sandbox import message_frame
 
 _FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
 _FORBIDDEN_CHANGES = ("os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.chmod")

@@ -26,7 +26,7 @@ def scene(*, turned: bool = True) -> VectorSet:
 
     def unit(vectors: np.ndarray) -> np.ndarray:
         weighted = vectors * weights
-        return (weighted / np.linalg.norm(weighted, axis=1, keepdims=True)).astype(np.float32)
+        return np.asarray(weighted / np.linalg.norm(weighted, axis=1, keepdims=True), np.float32)
 
     return VectorSet(unit(made.rows), unit(made.probes), unit(made.queries))
 

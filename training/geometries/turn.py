@@ -52,6 +52,6 @@ def main_axes(moment: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """Its eigenvectors as columns, that of the largest value first, each with its largest number positive."""
     if not moment.any():
         return torch.eye(len(moment), device=moment.device)  # nothing was observed
-    axes = torch.linalg.eigh(moment.double())[1].flip(1)
+    axes: Tensor = torch.linalg.eigh(moment.double())[1].flip(1)
     largest = axes.gather(0, axes.abs().argmax(0, keepdim=True))
     return (axes * largest.sign()).to(moment.dtype)

@@ -14,7 +14,9 @@ class IndexBody(RequestBody):
     model_config = example(type="auto", recall=0.95)
 
     type: str = Field(
-        AUTO, max_length=64, description="auto, exact, milvus or milvus,TYPE, or a FAISS factory string, perhaps behind firstN,"
+        AUTO,
+        max_length=64,
+        description="auto, exact, milvus or milvus,TYPE, or a FAISS factory string, perhaps after firstN,",
     )
     device: Device = "auto"
     recall: Annotated[float, Field(gt=0, le=1, description="target, measured when the index is built")] = (

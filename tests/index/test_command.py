@@ -183,12 +183,12 @@ def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest
         return build(*given)
 
     monkeypatch.setattr(SegmentBuilder, "build", slow)
-    np.save(tmp_path / "many.npy", np.random.default_rng(2).standard_normal((20_000, 4)).astype(np.float32))
-    (tmp_path / "ids.txt").write_text("".join(f"{n}\n" for n in range(20_000)))
+    np.save(tmp_path / "many.npy", np.random.default_rng(2).standard_normal((10_000, 4)).astype(np.float32))
+    (tmp_path / "ids.txt").write_text("".join(f"{n}\n" for n in range(10_000)))
     assert shell("import", tmp_path / "many.npy", "--ids", tmp_path / "ids.txt", "--metric", "l2") == 0
     kinds: Any = shell.stats()["reports"]
     for reports in kinds.values():
-        assert sum(one["rows"] for one in reports) > 20_000 - IndexPlan().seal_at
+        assert sum(one["rows"] for one in reports) > 10_000 - IndexPlan().seal_at
 
 
 def test_a_first_import_fills_indexes_as_a_whole(

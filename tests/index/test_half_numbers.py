@@ -102,7 +102,7 @@ def test_numbers_that_float16_does_not_hold_are_refused() -> None:
 
 def test_a_collection_keeps_half_the_numbers_after_a_reindex(tmp_path: Path) -> None:
     space, plan = Sphere(DIM), IndexPlan("IVF{cells},SQ4", "cpu", 0.9, 1000, 100, "codes")
-    things = [Item(f"thing {number}", (view(0, ROWS[number]),), {}) for number in range(COUNT)]
+    things = [Item(f"thing {number}", (view(0, ROWS[number]),), {}) for number in range(COUNT // 2)]
     with Collection.open(tmp_path, space, plan=plan) as collection:
         collection.upsert(things)
         wanted = [hit.id for hit in collection.search(query(ROWS[5]), exact=True)]

@@ -16,7 +16,7 @@ SCENE = sphere_vectors(COUNT, DIM, 32)
 VIEW = view_of(np.arange(COUNT), SCENE.rows)
 REDUCTION = reduction_for("ip", DIM, VIEW.lengths)
 PLAIN = ("IVF32,SQ4", "IVF32,SQ8", "IVF32,Flat", "IVF32_HNSW8,SQ8", "IVF32,PQ8x4", "IVF32,RaBitQ4")
-OTHERS = ("IVF32,PQ8x4fs", "IVF32,RaBitQfs", "OPQ8,IVF32,PQ8x4", "SQ8")
+OTHERS = ("IVF32,PQ8x4fs", "IVF32,RaBitQfs", "PCA16,IVF32,PQ8x4", "SQ8")
 
 
 def never() -> bool:

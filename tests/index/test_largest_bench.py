@@ -7,7 +7,6 @@ import pytest
 
 from benches.index import largest
 from benches.index.generated_vectors import StreamedVectors
-from index.contracts import STORED
 from multifold.cli import main
 
 
@@ -38,7 +37,7 @@ def test_an_item_of_another_edition_has_its_name_and_other_features() -> None:
     assert features[0] == features[1] != features[2]
 
 
-@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("stored", ["float16", pytest.param("float32", marks=pytest.mark.slow)])
 def test_an_index_is_filled_killed_and_opened_again(
     stored: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,6 +170,7 @@ def test_one_worker_is_ready_and_others_start_when_they_are_needed(
             started.append(self)
 
     monkeypatch.setattr(sandbox, "Worker", Counted)
+    monkeypatch.setattr(sandbox, "READY", 1)
     with Sandbox(workers=3, seconds=PATIENCE) as workers:
         for _ in range(3):
             assert len(started) == 1

@@ -73,25 +73,3 @@ def test_graphs_do_not_tell_where_they_were_made(encoder: Encoder) -> None:
         assert b"stack_trace" not in graph
         assert str(HOUSE).encode() not in graph
         assert b"site-packages" not in graph
-
-
-def test_a_bundle_says_what_its_shorter_vectors_are_worth(tmp_path: Path) -> None:
-    plain = small.recipe(steps=100)
-    recipe = plain.model_copy(update={"loss": plain.loss.model_copy(update={"nested": (4, 8)})})
-    groups, tokenizer = small.groups(recipe)
-    (tmp_path / "run").mkdir()
-    run = loop.train(recipe, groups, tokenizer, tmp_path / "run")
-    views, captions = small.pictures()
-    export_bundle(checkpoint.load_checkpoint(run), views, captions, tmp_path / "bundle", {"code": "test"})
-    encoder = open_encoder(tmp_path / "bundle")
-    assert encoder.bundle.prefixes == (4, 8)
-    worth = encoder.bundle.evaluation["prefixes"]
-    assert set(worth) == {"4", "8"}
-    texts = encoder.vectors(encoder.texts([text for some in captions for text in some]).features)
-    shapes = encoder.vectors(np.stack([encoder.pixels(item).mean(0) for item in views]))
-    own = np.repeat(np.arange(len(captions)), [len(some) for some in captions])
-    for length in (4, 8):
-        short = [encoder.bundle.shorten(vectors, length) for vectors in (texts, shapes)]
-        found = float((np.argmax(short[0] @ short[1].T, axis=1) == own).mean())
-        assert worth[str(length)]["text_to_shape"]["R@1"][0] == pytest.approx(found, abs=0.05)
-    assert "text to shape, first 8 numbers" in encoder.bundle.path("report.md").read_text(encoding="utf-8")

@@ -139,6 +139,22 @@ def test_a_run_that_turns_may_begin_with_a_model_that_does_not(tmp_path: Path) -
     assert not turn.moment.any()
 
 
+def test_a_bundle_says_what_its_shorter_vectors_are_worth(turned_bundle: Path) -> None:
+    views, captions = small.pictures()
+    encoder = open_encoder(turned_bundle)
+    assert encoder.bundle.prefixes == (4, 8)
+    worth = encoder.bundle.evaluation["prefixes"]
+    assert set(worth) == {"4", "8"}
+    texts = encoder.vectors(encoder.texts([text for some in captions for text in some]).features)
+    shapes = encoder.vectors(np.stack([encoder.pixels(item).mean(0) for item in views]))
+    own = np.repeat(np.arange(len(captions)), [len(some) for some in captions])
+    for length in (4, 8):
+        short = [encoder.bundle.shorten(vectors, length) for vectors in (texts, shapes)]
+        found = float((np.argmax(short[0] @ short[1].T, axis=1) == own).mean())
+        assert worth[str(length)]["text_to_shape"]["R@1"][0] == pytest.approx(found, abs=0.05)
+    assert "text to shape, first 8 numbers" in encoder.bundle.path("report.md").read_text(encoding="utf-8")
+
+
 def test_points_beside_a_bundle_are_turned_as_its_vectors_are(turned_bundle: Path) -> None:
     encoder = open_encoder(turned_bundle)
     model = build_model(beside(of_bundle(turned_bundle)), 300)

@@ -26,8 +26,8 @@ SHELL := bash
 # One thread a process: the tests are many small jobs, and threads of one job only wait for each other.
 # Bytecode is written, for the many processes of the tests.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
-# On all cores, file by file, in the order of tests/conftest.py.
-PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
+# File by file, in the order of tests/conftest.py; one process more than cores, as tests of services wait a lot.
+PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
 # One line for each package, with its number and size, so that a first installation is not silent.
 SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \

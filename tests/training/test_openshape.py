@@ -59,7 +59,9 @@ def weights(path: Path, clip: str = "vit-b-32") -> Path:
     ("clip", "length", "stated"),
     [
         ("vit-b-32", 512, CLIP),
-        ("vit-l-14", 768, {"weights": "open_clip:ViT-L-14/openai"}),
+        pytest.param(
+            "vit-l-14", 768, {"weights": "open_clip:ViT-L-14/openai"}, marks=pytest.mark.slow, id="vit-l-14"
+        ),
     ],
 )
 def test_points_beside_a_bundle(tmp_path: Path, clip: str, length: int, stated: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ def run(*words: str) -> int:
 
 def measured(capsys: pytest.CaptureFixture[str], *words: str) -> dict[tuple[str, ...], list[str]]:
     """The rows of loads by services, search and clients."""
-    assert run("--items", "300", "--seconds", "2", *words) == 0
+    assert run("--items", "300", "--seconds", "0.5", *words) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     return {tuple(row[:3]): row[3:] for row in rows if len(row) == FIGURES and row[0].isdigit()}
 

@@ -1,5 +1,6 @@
 """An index of the first numbers of vectors: it finds what an index of all does, and scores whole vectors."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,20 @@ def test_its_codes_are_as_short_as_what_it_reads() -> None:
         sizes.append(engine.reports()[0].bytes_per_row)
         engine.close()
     assert sizes[0] < sizes[1]
+
+
+def test_whole_vectors_may_be_in_a_file(tmp_path: Path) -> None:
+    things = scene()
+    engine = FaissEngine(
+        DIM, "ip", replace(PLAN, memory="codes"), ask=lambda _: things.probes, home=tmp_path / "home"
+    )
+    engine.add(np.arange(ROWS), things.rows)
+    engine.settle()
+    (report,) = engine.reports()
+    assert report.file_bytes_per_row == 4 * DIM
+    for allowed in (None, np.arange(0, ROWS, 2), np.arange(0, ROWS, 20)):
+        assert recall(engine, things, "ip", 10, allowed) >= 0.95 - MARGIN
+    engine.close()
 
 
 def test_what_it_cannot_find_is_told_and_found_by_all_numbers() -> None:

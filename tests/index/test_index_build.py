@@ -17,6 +17,7 @@ VIEW = view_of(np.arange(COUNT), SCENE.rows)
 REDUCTION = reduction_for("ip", DIM, VIEW.lengths)
 PLAIN = ("IVF32,SQ4", "IVF32,SQ8", "IVF32,Flat", "IVF32_HNSW8,SQ8", "IVF32,PQ8x4", "IVF32,RaBitQ4")
 OTHERS = ("IVF32,PQ8x4fs", "IVF32,RaBitQfs", "PCA16,IVF32,PQ8x4", "SQ8")
+SLOW = pytest.param("OPQ8,IVF32,PQ8x4", marks=pytest.mark.slow)
 
 
 def never() -> bool:
@@ -35,7 +36,7 @@ def taught(name: str) -> Index:
     return index
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *OTHERS])
+@pytest.mark.parametrize("name", [*PLAIN, *OTHERS, SLOW])
 def test_it_is_the_index_that_faiss_makes(name: str) -> None:
     ours, theirs = built(name).index, taught(name)
     assert ours.ntotal == COUNT

@@ -87,10 +87,17 @@ test: .venv/.test
 test-slow: .venv/.test
 	$(PYTEST) $(PARALLEL) -m "(slow or browser) and not gpu"
 
-# FAISS and the encoder on CUDA; then views by EGL, which a GPU's driver draws where there is one.
-test-gpu: .venv/.test
-	$(PYTEST) -m gpu
-	$(PYTEST) tests/renderers/test_gl.py -k egl
+# An environment of its own: FAISS and ONNX Runtime for CPUs and for GPUs install the same modules.
+.venv-gpu/.test: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv --upgrade-deps .venv-gpu
+	@echo "installing what the tests need on a GPU (several GB)"
+	@$(subst $(BIN),.venv-gpu/bin,$(PIP)) --editable '.[gpu,serve,render,fast,gl,milvus,train,dev]' | $(call SHOW,165)
+	@touch $@
+
+# FAISS, the encoder and training on CUDA; then views by EGL, which a GPU's driver draws where there is one.
+test-gpu: .venv-gpu/.test
+	$(subst $(BIN),.venv-gpu/bin,$(PYTEST)) -m gpu
+	$(subst $(BIN),.venv-gpu/bin,$(PYTEST)) tests/renderers/test_gl.py -k egl
 
 # The images and the compose file, without a Docker engine: root on Debian 12.
 docker-test:
@@ -126,7 +133,7 @@ demo: .venv/.test runs/fresh/manifest.jsonl
 	$(BIN)/multifold reader --manifest runs/cache/furniture-12000-0/manifest.jsonl --split train --bundle bundles/furniture
 
 clean:
-	rm -rf .venv data/demo runs dist
+	rm -rf .venv .venv-gpu data/demo runs dist
 
 # NVIDIA's own packages are pinned by torch, faiss and onnxruntime, which disagree: they stay out of the lock.
 lock: .venv/pyvenv.cfg

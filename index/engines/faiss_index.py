@@ -141,7 +141,7 @@ def _cloned(index: Index) -> Index:
 
 
 CHECKED = 65_536  # rows for which the types of a plan are checked
-LEAST_EF, MOST_EF = 16, 2048
+LEAST_EF, MOST_EF, CAGRA_STEP = 16, 2048, 32
 CACHED_PARAMETERS = 64  # ways of asking that need not be made again
 COSINE_STEPS = 1.2 ** np.arange(15)  # chance brings about the first, in so many dimensions
 ID_BYTES, FLOAT_BYTES = 8, 4
@@ -300,8 +300,7 @@ class FaissIndex:
     @cached_property
     def most(self) -> int:
         """How many candidates one search can give."""
-        gpu = faiss_library.is_on_gpu(self.index)
-        return faiss_library.MOST_NEIGHBOURS if gpu else int(self.index.ntotal)
+        return faiss_library.most_neighbours(self.index)
 
     def efforts(self) -> tuple[int, int]:
         """The least and the most effort that make sense; equal where the type knows none."""
@@ -326,6 +325,9 @@ class FaissIndex:
         cells = faiss.try_extract_index_ivf(self.index)
         if cells is not None and self.cells is not None:  # plain ones need not be copied
             return int(cells.ntotal * (cells.code_size + ID_BYTES) + cells.nlist * cells.d * FLOAT_BYTES)
+        if faiss_library.is_cagra(self.index):
+            links = faiss_library.LINKS
+            return int(self.index.ntotal * (self.index.d + links) * FLOAT_BYTES)
         return len(faiss.serialize_index(faiss_library.to_cpu(self.index)))
 
 
@@ -384,10 +386,11 @@ def search_effort(index: Index) -> tuple[int, int, Callable[[int, int], Index]]:
     if isinstance(index, faiss.IndexHNSW):
         graph = faiss.SearchParametersHNSW
         return LEAST_EF, MOST_EF, lambda effort, count: graph(efSearch=max(effort, count))
-    if faiss_library.is_instance(index, "GpuIndexCagra"):
-        cagra = faiss.SearchParametersCagra
-        return LEAST_EF, MOST_EF, lambda effort, count: cagra(itopk_size=-(-max(effort, count) // 32) * 32)
+    if faiss_library.is_cagra(index):
+        cagra, step = faiss.SearchParametersCagra, CAGRA_STEP
+        return step, MOST_EF, lambda effort, count: cagra(itopk_size=-(-max(effort, count) // step) * step)
     if hasattr(index, "nprobe"):
-        cells = int(index.nlist)
+        gpu = faiss_library.is_on_gpu(index)
+        cells = min(int(index.nlist), faiss_library.MOST_ON_GPU) if gpu else int(index.nlist)
         return 1, cells, lambda effort, _: faiss.SearchParametersIVF(nprobe=max(1, min(effort, cells)))
     return 0, 0, lambda *_: None

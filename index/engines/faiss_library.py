@@ -35,9 +35,9 @@ Index: TypeAlias = Any  # whatever FAISS made
 faiss: Any = library
 
 
-MOST_NEIGHBOURS = 2048  # of one query, on a GPU
+MOST_ON_GPU, MOST_BY_CAGRA = 2048, 1024  # neighbours of one query on a GPU, and cells or links to look at
 SCRATCH = 1 << 28
-CAGRA = "CAGRA"
+CAGRA, LINKS = "CAGRA", 96  # of a row; 64 find too few of a hundred neighbours
 
 
 def gpu_available() -> bool:
@@ -66,11 +66,14 @@ def build_cagra(vectors: Float32[np.ndarray, "b w"]) -> Index:
     """A CAGRA graph over all vectors at once."""
     index = _empty_cagra(vectors.shape[1])
     index.train(vectors)
+    index.referenced_objects = [vectors]  # whose memory is what it saves
     return index
 
 
 def _empty_cagra(dim: int) -> Index:
-    return faiss.GpuIndexCagra(gpu_resources(), dim, faiss.METRIC_L2, faiss.GpuIndexCagraConfig())
+    config = faiss.GpuIndexCagraConfig()
+    config.graph_degree, config.intermediate_graph_degree = LINKS, 2 * LINKS
+    return faiss.GpuIndexCagra(gpu_resources(), dim, faiss.METRIC_L2, config)
 
 
 def to_gpu(index: Index) -> Index:
@@ -78,6 +81,7 @@ def to_gpu(index: Index) -> Index:
     if is_instance(index, "IndexHNSWCagra"):
         graph = _empty_cagra(index.d)
         graph.copyFrom(index)
+        graph.referenced_objects = [index]  # whose memory it uses
         return graph
     if faiss.try_extract_index_ivf(index) is None:
         return index
@@ -88,8 +92,9 @@ def to_cpu(index: Index) -> Index:
     """An index that can be written to a file."""
     if not is_on_gpu(index):
         return index
-    if is_instance(index, "GpuIndexCagra"):
+    if is_cagra(index):
         graph = faiss.IndexHNSWCagra()
+        graph.base_level_only = True  # the only one that a GPU reads
         index.copyTo(graph)
         return graph
     return faiss.index_gpu_to_cpu(index)
@@ -98,6 +103,18 @@ def to_cpu(index: Index) -> Index:
 def is_on_gpu(index: Index) -> bool:
     """Whether an index lives on a GPU."""
     return is_instance(index, "GpuIndex")
+
+
+def is_cagra(index: Index) -> bool:
+    """Whether an index is a CAGRA graph on a GPU."""
+    return is_instance(index, "GpuIndexCagra")
+
+
+def most_neighbours(index: Index) -> int:
+    """How many neighbours of a query, or cells near it, one search can look at."""
+    if is_cagra(index):
+        return min(MOST_BY_CAGRA, int(index.ntotal))
+    return min(MOST_ON_GPU, int(index.ntotal)) if is_on_gpu(index) else int(index.ntotal)
 
 
 def is_instance(index: Index, name: str) -> bool:

@@ -214,7 +214,7 @@ def tune_setting(
         widths = ((near.candidates - 1) / near.limit,)
         place = min(bisect_left(efforts, near.effort), len(efforts) - 1)
     for width in widths:
-        reach = min(len(truth.rows.ids), int(np.ceil(width * truth.limit)) + 1)
+        reach = min(ann.most, int(np.ceil(width * truth.limit)) + 1)
 
         def sure(place: int, reach: int = reach) -> bool:
             setting = SearchSetting(truth.limit, efforts[place], reach, 0.0, 0.0)

@@ -249,14 +249,18 @@ def test_a_target_is_reached_by_a_standard_error_more(
 
     monkeypatch.setattr(ProbeTruth, "measure", measured)
     monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 4))
+    monkeypatch.setattr(FaissIndex, "most", 5)
     rows = view_of(np.arange(5), np.zeros((5, 2), np.float32))
     known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
     ann = FaissIndex("any", L2Reduction(2, None, lifted=False), None)
     assert tuning.tune_setting(ann, known, 0.95).effort == chosen
 
 
-def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few candidates never reach the target; with more, the third effort does."""
+@pytest.mark.parametrize(("most", "reach"), [(500, 161), (120, 120)])
+def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(
+    most: int, reach: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few candidates never reach the target; with more, the third effort does. One search gives `most`."""
     tried = list[tuple[int, int]]()
 
     def measured(_known: object, _ann: object, one: SearchSetting) -> object:
@@ -266,11 +270,12 @@ def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(monkeypatch: 
 
     monkeypatch.setattr(ProbeTruth, "measure", measured)
     monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 1000))
+    monkeypatch.setattr(FaissIndex, "most", most)
     rows = view_of(np.arange(500), np.zeros((500, 2), np.float32))
     known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
     chosen = tuning.tune_setting(FaissIndex("any", L2Reduction(2, None, lifted=False), None), known, 0.95)
-    assert (chosen.candidates, chosen.effort) == (161, 3)
-    assert tried[:3] == [(161, 1), (161, 2), (161, 3)]
+    assert (chosen.candidates, chosen.effort) == (reach, 3)
+    assert tried[:3] == [(reach, 1), (reach, 2), (reach, 3)]
     assert max(effort for _, effort in tried) <= 6
 
 

@@ -44,9 +44,9 @@ class EncodedTexts:
 class Encoder:
     """The graphs of a bundle. To an index it is a space: id, metric, signs, features to vectors."""
 
-    def __init__(self, bundle: Bundle, threads: int = 0) -> None:
+    def __init__(self, bundle: Bundle, threads: int = 0, provider: str | None = None) -> None:
         self.bundle = bundle
-        self.provider = _provider()
+        self.provider = provider or _provider()  # the runtime's name of a device; a GPU if there is one
         self._threads = threads
         self.vector_id, self.dim = bundle.vector_id, bundle.geometry.dim
         self.metric, signs = bundle.geometry.metric, bundle.geometry.query_signs

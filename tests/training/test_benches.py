@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from benches.gpu import timing
 from multifold.cli import main
 
 NAMES = ("ablation", "improve", "loop", "losses", "quality")
@@ -31,3 +32,15 @@ def test_a_run_names_the_extra(name: str, capsys: pytest.CaptureFixture[str]) ->
     words = ["a-manifest.jsonl"] if name == "quality" else []
     assert main(["bench", name, *words]) == 2
     assert "torch is not installed. It comes with the extra 'train'" in capsys.readouterr().err
+
+
+def test_what_a_gpu_would_do_is_measured_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(timing, "SECONDS", 0.01)
+    sizes = ["--rows", "300", "--dim", "8", "--queries", "300", "--recipes", "folder-small"]
+    assert main(["bench", "gpu", *sizes, "--types", "cpu:Flat", "cpu:HNSW8,SQ8"]) == 0
+    lines = [line.split("|") for line in capsys.readouterr().out.splitlines()]
+    found = {(cells[1].strip(), cells[2].strip()) for cells in lines if len(cells) > 7}
+    assert {("cpu", "Flat"), ("cpu", "HNSW8,SQ8")} <= found
+    assert any("folder-small" in cells[1] for cells in lines if len(cells) > 2)

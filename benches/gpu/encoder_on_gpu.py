@@ -1,0 +1,48 @@
+"""The towers of bundles by either provider: one at a time, and as many as they take at once."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from benches.gpu.timing import steady_seconds
+from benches.reporting import head, row
+from multifold.bundle import bundle as bundles
+from multifold.bundle.encoder import BATCH, CPU_PROVIDER, PREFERRED_PROVIDERS, Encoder
+from multifold.types import Features
+
+SENTENCE = "a small round table of dark wood with four thin legs and a shelf below"
+
+
+def measure(args: argparse.Namespace) -> Iterator[str]:
+    """A table of both towers of every bundle."""
+    yield head("bundle", "provider", "one picture", "one text", "pictures/s", "texts/s")
+    for folder in (args.bundle, *args.also):
+        for provider in reversed(available_providers()):
+            yield measure_bundle(folder, provider)
+
+
+def available_providers() -> list[str]:
+    """Ours, of those that the runtime has here."""
+    there = ort.get_available_providers()
+    return [name for name in PREFERRED_PROVIDERS if name in there]
+
+
+def measure_bundle(folder: Path, provider: str) -> str:
+    """A row of the table."""
+    encoder = Encoder(bundles.load(folder), provider=provider)
+    rng, size = np.random.default_rng(0), encoder.bundle.image.size
+    pixels = rng.integers(0, 256, (BATCH, size, size, 3), dtype=np.uint8)
+    tokens = encoder.tokenizer([SENTENCE] * BATCH).ids
+    towers = (encoder.pixels, pixels), (encoder.tokens, tokens)
+    one = [f"{1e3 * time_tower(tower, inputs[:1]):.2f} ms" for tower, inputs in towers]
+    many = [f"{BATCH / time_tower(tower, inputs):.0f}" for tower, inputs in towers]
+    device = "CPU" if provider == CPU_PROVIDER else "CUDA"
+    return row(encoder.bundle.name, device, *one, *many)
+
+
+def time_tower(tower: Callable[[np.ndarray], Features], inputs: np.ndarray) -> float:
+    """Seconds of one call."""
+    return steady_seconds(lambda _: tower(inputs))

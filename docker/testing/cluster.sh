@@ -70,7 +70,6 @@ many_machines() {
   stand_in_proxy
 
   step "the replicas' image"
-  build cpu,serve,render,fast,postgres,bucket,milvus "$many"
   echo "own layers: $(own_layers "$many") MB"
 
   step "two replicas on one database, one bucket and one Milvus, behind the proxy"

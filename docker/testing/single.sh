@@ -78,8 +78,7 @@ same() { # as before?
 
 one_machine() {
   export DEMO_ITEMS=24
-  step "build"
-  build "" "$image"
+  step "the image of one machine"
   check_image
 
   step "first start: it makes the demo collection"

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 
 from benches.gpu.timing import steady_seconds
 from benches.reporting import head, row
 from multifold.bundle import bundle as bundles
-from multifold.bundle.encoder import BATCH, CPU_PROVIDER, PREFERRED_PROVIDERS, Encoder
+from multifold.bundle.encoder import BATCH, CPU_PROVIDER, Encoder, available_providers
 from multifold.types import Features
 
 SENTENCE = "a small round table of dark wood with four thin legs and a shelf below"
@@ -22,12 +21,6 @@ def measure(args: argparse.Namespace) -> Iterator[str]:
     for folder in (args.bundle, *args.also):
         for provider in reversed(available_providers()):
             yield measure_bundle(folder, provider)
-
-
-def available_providers() -> list[str]:
-    """Ours, of those that the runtime has here."""
-    there = ort.get_available_providers()
-    return [name for name in PREFERRED_PROVIDERS if name in there]
 
 
 def measure_bundle(folder: Path, provider: str) -> str:

@@ -30,7 +30,7 @@ BATCH = 64  # pictures or texts that are in memory at once
 SMALLEST_BATCH = 8  # fewer at a time cost more each
 PointGroups: TypeAlias = Float32[np.ndarray, "b g k c"]
 CPU_PROVIDER = "CPUExecutionProvider"
-PREFERRED_PROVIDERS = ("CUDAExecutionProvider", CPU_PROVIDER)
+CUDA_PROVIDER = "CUDAExecutionProvider"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class Encoder:
 
     def __init__(self, bundle: Bundle, threads: int = 0, provider: str | None = None) -> None:
         self.bundle = bundle
-        self.provider = provider or _provider()  # the runtime's name of a device; a GPU if there is one
+        self.provider = provider or available_providers()[0]
+        if self.provider == CUDA_PROVIDER:
+            ort.preload_dlls()  # CUDA's libraries come as Python packages, where no loader looks by itself
         self._threads = threads
         self.vector_id, self.dim = bundle.vector_id, bundle.geometry.dim
         self.metric, signs = bundle.geometry.metric, bundle.geometry.query_signs
@@ -197,9 +199,7 @@ def _run(session: Any, shape: tuple[int, ...], **inputs: np.ndarray) -> np.ndarr
     return answer
 
 
-def _provider() -> str:
+def available_providers() -> list[str]:
+    """What graphs can run on, by the runtime's names: a GPU, if it is built for one, before the CPU."""
     available = ort.get_available_providers()
-    chosen = next(name for name in PREFERRED_PROVIDERS if name in available)
-    if chosen == "CUDAExecutionProvider":
-        ort.preload_dlls()  # CUDA's libraries come as Python packages, where no loader looks by itself
-    return chosen
+    return [name for name in (CUDA_PROVIDER, CPU_PROVIDER) if name in available]

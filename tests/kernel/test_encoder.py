@@ -55,10 +55,13 @@ def test_vectors_have_unit_length(encoder: Encoder) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Specified provider")
-def test_cuda_is_never_replaced_in_silence(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("asked", [None, "CUDAExecutionProvider"])
+def test_cuda_is_never_replaced_in_silence(
+    asked: str | None, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded = []
     monkeypatch.setattr(ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(ort, "preload_dlls", lambda: loaded.append(True))
     with pytest.raises(BundleError, match="CUDAExecutionProvider was asked for"):
-        Encoder(encoder.bundle)
+        Encoder(encoder.bundle, provider=asked)
     assert loaded == [True]

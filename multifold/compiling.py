@@ -1,4 +1,4 @@
-"""Functions compiled by numba (the extra `fast`), whose machine code is kept where that can be written."""
+"""Functions compiled by numba (the extra `render`), whose machine code is kept where that can be written."""
 
 import inspect
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from multifold.errors import needs_extra
 
-with needs_extra("fast"):
+with needs_extra("render"):
     import numba
     from numba.core import types as types
 

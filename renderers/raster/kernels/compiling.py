@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from multifold.errors import needs_extra
 
-with needs_extra("fast"):
+with needs_extra("render"):
     import numba
     from numba.core import types
     from numba.extending import intrinsic

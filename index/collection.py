@@ -304,13 +304,21 @@ class Collection(AbstractContextManager["Collection"]):
         return new.settle()
 
     def evidence(self) -> EvidenceModel | None:
-        """How the evidence of all legs is weighted, as it was fitted last."""
-        return self._read(read_model)
+        """How the evidence of all legs is weighted, as it was fitted last; None if another encoder, reader or
+        language gave the scores then.
+        """
+        return self._read(read_model, self._made_with())
 
     def fit_evidence(self, encode: TextEncoder | None = None, most: int = MOST_ITEMS) -> EvidenceModel:
         """Fit how the evidence is weighted, on so many items, and store it. Short queries need an encoder."""
         alone = None if self._read_only else self._alone
-        return fit_collection(self._readable(), self._space, self.scoring, encode, most, alone)
+        return fit_collection(
+            self._readable(), self._space, self.scoring, encode, most, self._made_with(), alone
+        )
+
+    def _made_with(self) -> str:
+        """What gives the scores that a model of the evidence weighs."""
+        return f"{self._space.vector_id} {self.texts.read_by}"
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:

@@ -9,8 +9,8 @@ Queries whose words no item has get weights of their own: from words that only t
 from captions of items whose texts are all hidden.
 
 Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
-collection rest on. A leg without which the held-out items are found as well is switched off. So are all but
-the best, where together they are better by no more than chance.
+collection rest on. No leg falls below its prior weight: the questions are made of names and captions, which
+words answer by themselves, so they cannot tell what a leg is worth to users who say it otherwise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,6 @@ from index.search.evidence_model import (
     COLUMNS,
     CONFIDENCE_PRIOR,
     FORMS,
-    LEAST_WORDLESS,
     LEGS,
     MEANINGLESS,
     NAMES,
@@ -75,18 +74,17 @@ LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all
 RISING = np.tile(np.isin(np.arange(len(CONFIDENCE_PRIOR[0])), (1, 2, 3)), len(CONFIDENCE_PRIOR))
 TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the item answers
 UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
-SOUND = 0.002  # nats a query that a leg must be worth
 MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
-BEYOND = 1.28  # standard errors by which several must beat the best by itself: by chance one in ten does
 
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
 HeldOut: TypeAlias = tuple[EachEvidence, Sequence[Trial]]  # by weights that other items gave
 
 
-def read_model(now: Connection) -> EvidenceModel | None:
-    """The model that was fitted last."""
+def read_model(now: Connection, made_with: str) -> EvidenceModel | None:
+    """The model that was fitted last; None if other parts gave its scores."""
     note = read_note(now, NOTE)
-    return None if note is None else EvidenceModel.from_json(note)
+    model = None if note is None else EvidenceModel.from_json(note)
+    return model if model is not None and model.made_with == made_with else None
 
 
 def fit_collection(
@@ -95,6 +93,7 @@ def fit_collection(
     reading: ReadScorer,
     encode: TextEncoder | None,
     most: int,
+    made_with: str,
     alone: Callable[[], AbstractContextManager[None]] | None,
 ) -> EvidenceModel:
     """Fit the model of a collection, on so many items, and store it `alone`, if it is not closed by then."""
@@ -102,7 +101,7 @@ def fit_collection(
         items, version = read_known_items(now, most), last_change(now)
         judged = judged_questions(now, encode)
     trials = TrialMaker(space, reading).trials([*questions(items, encode), *judged])
-    model = fit_evidence(trials, len(items), version)
+    model = replace(fit_evidence(trials, len(items), version), made_with=made_with)
     if encode is not None and "text" in model.sides:
         text = model.of("text")
         text = replace(text, meaningless=_meaningless_gain(space, reading, encode, text))
@@ -135,7 +134,7 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
         from index.search.shape_ranking import fit_shapes  # most collections do without
 
         shapes = fit_shapes(trials, _fit_side, FEWEST_TRIALS)
-    return EvidenceModel(sides, items, version, shapes)
+    return EvidenceModel(sides, items, version, shapes=shapes)
 
 
 def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -145,20 +144,14 @@ def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
 def _fit_both(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> SideModel:
     """The weights of these legs, and those of queries whose words no item has."""
     weights = fit_weights(prior, teaching(_usual(trials)), legs)
-    return SideModel(weights, wordless=_fit_wordless(weights, _usual(trials), trials))
+    return SideModel(weights, wordless=_fit_wordless(weights, trials))
 
 
-def _fit_wordless(usual: Weights, trials: Sequence[Trial], every: Sequence[Trial]) -> Weights:
-    """The weights of queries whose words no item has: near the usual ones where words say nothing anyway.
-
-    A reader that cannot read the texts of these items, by itself, knows no other words for them either.
-    """
+def _fit_wordless(usual: Weights, every: Sequence[Trial]) -> Weights:
+    """The weights of queries whose words no item has: near the usual ones where words say nothing anyway."""
     prior = in_order(WORDLESS) if usual[PLACES["words"]].any() else usual
-    read = fit_weights(prior, teaching(trials), ["reader"])
-    prior = np.where(np.isin(NAMES, COLUMNS["reader"]), read, prior)
     unheard = [trial for trial in every if trial.kind in UNHEARD_KINDS and not trial.has_words]
-    fitted = fit_weights(prior, unheard, [leg for leg in LEGS if prior[PLACES[leg]].any()])
-    return np.where(np.isin(NAMES, LEAST_WORDLESS), np.maximum(fitted, in_order(WORDLESS)), fitted)
+    return fit_weights(prior, unheard, [leg for leg in LEGS if prior[PLACES[leg]].any()])
 
 
 def _fit_side(prior: Weights, every: Sequence[Trial], among: Sequence[Leg] = LEGS) -> SideModel:
@@ -178,30 +171,18 @@ def _fit_side(prior: Weights, every: Sequence[Trial], among: Sequence[Leg] = LEG
             asked += half
         return evidence, asked
 
-    legs, off, whole = list(heard), dict[Leg, str](), held_out(heard)
-    without = {leg: held_out([one for one in heard if one != leg]) for leg in heard}
-    alone = {leg: held_out([leg]) for leg in heard}
-    recalls = {leg: (_recall(*alone[leg], 1), _recall(*without[leg], 1)) for leg in heard}
-    while len(legs) > 1:  # one by one: of two that say the same, each is needless beside the other
-        gains = {leg: _gain(without[leg], whole)[0] for leg in legs}
-        weakest = min(legs, key=lambda leg: gains[leg])
-        if gains[weakest] >= SOUND:
-            break
-        off[weakest] = f"held-out items are found as well without it ({gains[weakest]:+.3f} nats a query)"
-        legs.remove(weakest)
-        whole = without[weakest]
-        without = {leg: held_out([one for one in legs if one != leg]) for leg in legs}
-    best = min(legs, key=lambda leg: loss_of(*alone[leg]))
-    gain, noise = _gain(alone[best], whole)
-    if len(legs) > 1 and gain < BEYOND * noise:
-        reason = f"held-out items are found as well by {best} alone ({gain:+.3f} ± {noise:.4f} nats a query)"
-        off |= dict.fromkeys([leg for leg in legs if leg != best], reason)
-        legs, whole = [best], alone[best]
-    quality = {leg: LegQuality(*recalls[leg], off.get(leg)) for leg in heard}
+    whole = held_out(heard)
+    quality = {
+        leg: LegQuality(
+            recall_alone=_recall(*held_out([leg]), 1),
+            recall_without=_recall(*held_out([one for one in heard if one != leg]), 1),
+        )
+        for leg in heard
+    }
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    confidence = _held_out_confidence(prior, every, legs)
+    confidence = _held_out_confidence(prior, every, heard)
     return replace(
-        _fit_both(prior, every, legs),
+        _fit_both(prior, every, heard),
         confidence=confidence,
         queries=queries,
         recall=recall,
@@ -240,16 +221,14 @@ def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
     return np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
 
 
-def answerable(evidence: EachEvidence, trials: Sequence[Trial]) -> tuple[EachEvidence, Sequence[Trial]]:
-    """Without the words of which an item has no other text: no leg of words can answer these."""
-    places = [place for place, trial in enumerate(trials) if trial.kind != "strange words"]
-    return [evidence[place] for place in places], [trials[place] for place in places]
-
-
 def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
-    """The weights under which the right items are likeliest, near those that hold without a fit."""
+    """The weights under which the right items are likeliest, near those that hold without a fit.
+
+    Vectors and readers keep at least their prior weight; only that of words may fall.
+    """
     heard = np.isin(NAMES, [name for leg in legs for name in COLUMNS[leg]])
     weights = np.where(heard, prior, 0.0)
+    least = np.where(np.isin(NAMES, COLUMNS["words"]), 0.0, weights)
     if not trials:
         return weights
     (values, there, right), counts = _stacked(trials), _counts(trials)
@@ -265,10 +244,10 @@ def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) ->
         weighted = (values * (counts[:, None] * of_all)[:, :, None]).reshape(-1, len(NAMES))
         bend = weighted.T @ values.reshape(-1, len(NAMES)) - (counts[:, None] * mean).T @ mean
         bend += np.eye(len(NAMES)) / PRIOR_SPREAD**2
-        free = heard & ((weights > 0) | (slope < 0))
+        free = heard & ((weights > least) | (slope < 0))
         step = np.zeros(len(NAMES))
         step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
-        moved = np.clip(weights - np.clip(step, -1, 1), 0, None)
+        moved = np.maximum(weights - np.clip(step, -1, 1), least)
         if np.abs(moved - weights).max(initial=0) < NEAR:
             break
         weights = moved
@@ -300,17 +279,6 @@ def _losses(evidence: EachEvidence, trials: Sequence[Trial]) -> Float64[np.ndarr
         for values, t in zip(evidence, trials, strict=True)
     ]
     return np.array(losses)
-
-
-def _gain(less: HeldOut, more: HeldOut) -> tuple[float, float]:
-    """By how many nats a query the right items are likelier by more legs, and the standard error of it."""
-    (fewer, trials), (every, _) = answerable(*less), answerable(*more)
-    counts = np.maximum(_counts(trials), 1)  # what is stored has to be found
-    gains = _losses(fewer, trials) - _losses(every, trials)
-    gain = float(np.average(gains, weights=counts))
-    owners = np.unique([trial.owner for trial in trials], return_inverse=True)[1]
-    noise = np.linalg.norm(np.bincount(owners, counts * (gains - gain))) / counts.sum()
-    return gain, float(noise)
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:

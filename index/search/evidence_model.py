@@ -49,7 +49,7 @@ NAMES = tuple(name for leg in LEGS for name in COLUMNS[leg])  # of the weights
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in COLUMNS.items()
 }
-RULES = 9  # another number fits every stored model again
+RULES = 10  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # Views read together are made of the views, which are counted already. Pictures find less with points.
@@ -66,14 +66,12 @@ PRIOR_SPREAD = 0.4
 ENOUGH_STRANGERS = 64  # of whom a picture stands out by more than chance
 MEANINGLESS = 0.4  # nats beyond what strangers have together, that a query without a meaning may have
 # Weights for queries of whose words no item has much: they are in another language than the captions, or
-# have other words for the same things. A reader knows such words. A fit on names and captions hardly tells:
-# what asks in it mostly has the words of its item. So pictures keep at least what they have here.
+# have other words for the same things. A reader knows such words.
 WORDLESS: Mapping[str, float] = {
     "text": 0.1, "text long": 0.1, "image": 0.3, "image long": 1.2, "shape": 0.3, "shape long": 1.2,
     "points": 0.15, "points long": 0.6,
     "words": 0.03, "words all": 0.04, "words short": 0.05, "reader": 1.6,
 }  # fmt: skip
-LEAST_WORDLESS = ("image", "image long", "shape", "shape long", "points", "points long")
 UNHEARD, FAMILIAR = 0.18, 0.3  # the share of a query's rarity that an item has: up to, and no longer from
 
 
@@ -122,11 +120,11 @@ def confidence_facts(
 
 @dataclass(frozen=True)
 class LegQuality:
-    """What a leg is worth: the recall of the whole evidence without it, and why it is switched off."""
+    """What a leg is worth: the recall that it has alone, and that of all others together."""
 
     recall_alone: float
     recall_without: float
-    off: str | None = None
+    off: str | None = None  # why it has no weight; no fit takes it away
 
 
 def in_order(weights: Mapping[str, float]) -> Weights:
@@ -199,6 +197,7 @@ class EvidenceModel:
     sides: Mapping[Side, SideModel] = field(default_factory=dict)
     items: int = 0  # that it was fitted on
     version: int = 0  # of the collection then
+    made_with: str = ""  # the encoder, the reader and the languages that gave the scores
     shapes: Mapping[Side, SideModel] = field(default_factory=dict)  # of the legs of a shape alone
 
     def of(self, side: Side) -> SideModel:
@@ -214,7 +213,12 @@ class EvidenceModel:
         sides, shapes = (
             {side: one.fields() for side, one in models.items()} for models in (self.sides, self.shapes)
         )
-        facts = {"rules": RULES, "items": self.items, "version": self.version}
+        facts: dict[str, Any] = {
+            "rules": RULES,
+            "items": self.items,
+            "version": self.version,
+            "made_with": self.made_with,
+        }
         return json.dumps(facts | {"sides": sides, "shapes": shapes})
 
     @classmethod
@@ -227,7 +231,7 @@ class EvidenceModel:
             {side: SideModel.of(one) for side, one in models.items()}
             for models in (fields["sides"], fields.get("shapes", {}))  # older ones have no "shapes"
         )
-        return cls(sides, fields["items"], fields["version"], shapes)
+        return cls(sides, fields["items"], fields["version"], fields["made_with"], shapes)
 
 
 UNFITTED = EvidenceModel()

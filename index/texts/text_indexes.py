@@ -111,6 +111,11 @@ class TextIndexes:
         return self.current.words
 
     @property
+    def read_by(self) -> str:
+        """The reader and the languages that scores of texts depend on."""
+        return " ".join([self._reader.id if self._reader else "no reader", *self.words.languages])
+
+    @property
     def reader(self) -> TextIndex | None:
         """The index of what the text reader reads, as it is now."""
         return self.current.reader

@@ -20,6 +20,7 @@ from index.search.evidence_model import (
     PLACES,
     RULES,
     UNFITTED,
+    WORDLESS,
     EvidenceModel,
     SideModel,
     prior_weights,
@@ -321,13 +322,30 @@ class TestFit:
     """Weights are learned from the items themselves."""
 
     @one_store
-    def test_a_side_that_knows_nothing_gets_no_weight(self, collection: Collection) -> None:
+    def test_no_leg_falls_below_its_prior_weight(self, collection: Collection) -> None:
+        """Also where views know nothing: the questions cannot tell what they are worth to others."""
         collection.upsert(things(views=50.0))
-        model = collection.fit_evidence()
-        weights = dict(zip(NAMES, model.of("text").weights, strict=True))
-        assert weights["shape"] + weights["shape long"] < 0.2
+        model = collection.fit_evidence().of("text")
+        prior = dict(zip(NAMES, prior_weights("text"), strict=True))
+        weights = dict(zip(NAMES, model.weights, strict=True))
+        wordless = dict(zip(NAMES, model.wordless, strict=True))
+        for name in ("text", "shape", "shape long"):
+            assert weights[name] >= prior[name]
+            assert wordless[name] >= WORDLESS[name]
         assert weights["words"] > 0.3
-        assert "shape" in {leg for leg, quality in model.of("text").legs.items() if quality.off}
+
+    def test_a_model_belongs_to_the_reader_that_it_was_fitted_with(
+        self, tmp_path: Path, database: str | None
+    ) -> None:
+        with Collection.open(tmp_path / "things", SPACE, database=database) as collection:
+            collection.upsert(things())
+            collection.fit_evidence()
+            assert collection.evidence() is not None
+        reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))
+        with Collection.open(tmp_path / "things", SPACE, database=database, reader=reader) as collection:
+            assert collection.evidence() is None
+            collection.fit_evidence()
+            assert collection.evidence() is not None
 
     def test_the_model_is_stored_and_read_again(self, collection: Collection) -> None:
         assert collection.evidence() is None

@@ -248,15 +248,6 @@ def test_the_fit_weighs_points_by_what_they_know(collection: Collection) -> None
 
 
 @one_store
-def test_the_fit_leaves_out_points_that_know_nothing(collection: Collection) -> None:
-    items = things(views=0.5, points=50.0)
-    collection.upsert(items)
-    fitted = collection.fit_evidence(lambda texts: np.zeros((len(texts), LONG), np.float32)).of_shapes("text")
-    assert "points" in {leg for leg, quality in fitted.legs.items() if quality.off}
-    assert found_at_once(collection, items, fitted) >= found_at_once(collection, items, None) - 1
-
-
-@one_store
 def test_the_confidence_of_shapes_is_about_right(collection: Collection) -> None:
     items = things()
     collection.upsert(items)

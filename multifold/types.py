@@ -18,12 +18,12 @@ from jaxtyping import Float32, UInt8
 from multifold.errors import MultifoldError
 
 Side: TypeAlias = Literal["text", "image", "shape"]
-Aspect: TypeAlias = Literal["text", "image", "shape", "points", "together"]
-Kind: TypeAlias = Literal["caption", "photo", "view", "points", "together"]
+Aspect: TypeAlias = Literal["text", "image", "shape", "points"]
+Kind: TypeAlias = Literal["caption", "photo", "view", "points"]
 Metric: TypeAlias = Literal["ip", "l2"]
 Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["item", "text", "image", "shape", "any"]
-Leg: TypeAlias = Literal["text", "image", "shape", "points", "together", "words", "reader", "examples"]
+Leg: TypeAlias = Literal["text", "image", "shape", "points", "words", "reader", "examples"]
 
 Verdict: TypeAlias = Literal["good", "bad"]
 QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
@@ -35,21 +35,11 @@ JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
 
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
-# An aspect is what is compared of an item. A shape has three: its views one by one, points, views together.
-ASPECTS: tuple[Aspect, ...] = (*SIDES, "points", "together")
-SIDE_OF: Mapping[Kind, Side] = {
-    "caption": "text",
-    "photo": "image",
-    "view": "shape",
-    "points": "shape",
-    "together": "shape",
-}
+# An aspect is what is compared of an item. A shape has two: its views, and its points.
+ASPECTS: tuple[Aspect, ...] = (*SIDES, "points")
+SIDE_OF: Mapping[Kind, Side] = {"caption": "text", "photo": "image", "view": "shape", "points": "shape"}
 KIND_OF: Mapping[Side, Kind] = {"text": "caption", "image": "photo", "shape": "view"}  # what every side has
-ASPECT_OF: Mapping[Kind, Aspect] = {
-    **{kind: side for side, kind in KIND_OF.items()},
-    "points": "points",
-    "together": "together",
-}
+ASPECT_OF: Mapping[Kind, Aspect] = {**{kind: side for side, kind in KIND_OF.items()}, "points": "points"}
 KIND_OF_ASPECT: Mapping[Aspect, Kind] = {aspect: kind for kind, aspect in ASPECT_OF.items()}
 
 Feature: TypeAlias = Float32[np.ndarray, " n"]
@@ -62,7 +52,7 @@ PixelBatch: TypeAlias = UInt8[np.ndarray, "b h w 3"]
 
 @dataclass(frozen=True)
 class Observation:
-    """One caption, photo or view of an item, its points or its views together; and its feature."""
+    """One caption, photo or view of an item, or its points; and its feature."""
 
     kind: Kind
     index: int  # its place among the item's observations of this kind
@@ -176,18 +166,17 @@ def features_of(observations: Iterable[Observation], side: Side) -> list[Feature
 
 
 def pool_side(observations: Sequence[Observation], side: Side) -> Feature | None:
-    """One feature of a side: the mean of its captions, photos or views; with points and views together, the
-    mean of these and of that, each made as long as the views' mean."""
+    """One feature of a side: the mean of its captions, photos or views; with points, the mean of that and of
+    these, made as long as it is."""
     plain = features_of(observations, side)
     if not plain:
         return None
     pooled = pool_mean(np.stack(plain))
-    others = [one.feature for one in observations if side == "shape" and one.kind in ("points", "together")]
-    if not others:
+    points = next((one.feature for one in observations if side == "shape" and one.kind == "points"), None)
+    if points is None:
         return pooled
-    length = float(np.linalg.norm(pooled))
-    alike = [other * (length / max(float(np.linalg.norm(other)), 1e-12)) for other in others]
-    return pool_mean(np.stack([pooled, *alike]).astype(np.float32))
+    length = float(np.linalg.norm(pooled)) / max(float(np.linalg.norm(points)), 1e-12)
+    return pool_mean(np.stack([pooled, points * length]).astype(np.float32))
 
 
 def pool_mean(features: Float32[np.ndarray, "o n"]) -> Feature:

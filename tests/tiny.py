@@ -2,7 +2,7 @@
 
 Features are 16 long. The first three say how much of red, green and blue is missing, the last is
 a constant that is all white has, the rest a faint hash of where the colour lies or which words were said.
-With points it knows round from square, too, and reads an item's views together.
+With points it knows round from square, too.
 """
 
 import json
@@ -52,7 +52,7 @@ ROUNDNESS = 0.87  # mean distance from the middle: more is round, less is square
 
 
 def build_with_points(folder: Path, seed: int = 0) -> Bundle:
-    """The bundle with a point tower and a graph that reads views together."""
+    """The bundle with a point tower."""
     return build(folder, seed, name="tiny with points", points=POINTS)
 
 
@@ -65,7 +65,6 @@ def build(folder: Path, seed: int = 0, **changes: Any) -> Bundle:  # noqa: ANN40
     onnx.save(text_graph(rng, shapes=description.points is not None), folder / "text.onnx")
     if description.points is not None:
         onnx.save(points_graph(description.points), folder / "points.onnx")
-        onnx.save(together_graph(), folder / "views.onnx")
     onnx.save(geometry_graph(), folder / "geometry.onnx")
     (folder / "tokenizer.json").write_text(tokenizer(), encoding="utf-8")
     encoder = Encoder(replace(description, files=bundles.hash_files(folder)), threads=1)
@@ -124,13 +123,6 @@ def points_graph(spec: PointSpec) -> onnx.ModelProto:
     edges = {"places_from": 3, "places_to": 6, "colors_from": spec.columns - 3, "colors_to": spec.columns}
     constants = {name: np.array([edge], np.int64) for name, edge in {**edges, "last": 3}.items()}
     return _model(nodes, groups, "point_features", {**constants, "weights": weights, "bias": bias})
-
-
-def together_graph() -> onnx.ModelProto:
-    """views [b, v, n] -> the largest number of any at each place [b, n]."""
-    nodes = [helper.make_node("ReduceMax", ["views"], ["joint"], axes=[1], keepdims=0)]
-    views = helper.make_tensor_value_info("views", TensorProto.FLOAT, ["b", "v", FEATURE])
-    return _model(nodes, views, "joint", {})
 
 
 def text_graph(rng: np.random.Generator, *, shapes: bool = False) -> onnx.ModelProto:

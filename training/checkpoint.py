@@ -19,7 +19,7 @@ from training.towers import TwoTowerModel, build_model
 from training.towers.tokenizers import TrainedTokenizer
 
 TURN = "geometry.turn."
-ADDED = ("points.", "together.", TURN)  # parts that a model may get beside those of its checkpoint
+ADDED = ("points.", TURN)  # parts that a model may get beside those of its checkpoint
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def starting_tokenizer(recipe: Recipe, texts: Iterable[str]) -> TrainedTokenizer
 def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
     """A fresh model, or the checkpoint's; the geometry's parameters only where it is the same geometry.
 
-    A point tower, a set encoder and the turn of nested vectors begin fresh where the checkpoint has none.
+    A point tower and the turn of nested vectors begin fresh where the checkpoint has none.
     """
     if recipe.train.start is None:
         return build_model(recipe, vocabulary)

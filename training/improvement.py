@@ -156,7 +156,6 @@ def compare_encoders(
     for encoder in encoders:
         views, points = _seen(encoder, old.recipe, lesson.reference, cache)
         observed = directions.encode(encoder, views, captions, points)
-        observed = directions.with_joint(encoder, observed, views)
         rest.append(directions.served_directions(encoder, observed))
     return gain, comparison.compare_recalls(*rest), compare_judged(lesson, ours, theirs)
 

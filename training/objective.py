@@ -155,11 +155,8 @@ class BatchComparison:
 
     def _pooled(self, sides: BatchFeatures, images: bool, texts: bool) -> BatchFeatures:
         options = self.recipe.loss
-        shapes = sides.images
-        if images:
-            shapes = sides.together or pool_items(sides.images, options.pool, options.normalised)
         return BatchFeatures(
-            shapes,
+            pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
             pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
             sides.points,
         )
@@ -198,8 +195,6 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError(
             "voxels do not turn and have no groups: set train.augment.spin, train.groups = 0"
         )
-    if recipe.together.on and not (options.agg_image or options.agg_both):
-        raise MultifoldError("[together] learns from agg_image or agg_both: weigh one of them in [loss]")
     others = (
         options.agg_image,
         options.agg_text,

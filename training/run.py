@@ -36,10 +36,8 @@ class TrainingRun:
     ) -> None:
         if (items := recipe.train.items) < ranks.count:
             raise MultifoldError(f"a step of {items} items cannot be shared by {ranks.count} processes")
-        if ranks.count > 1 and (recipe.points is not None or recipe.together.on):
-            raise MultifoldError("[points] and [together] are trained by one process")
-        if recipe.train.chunk and recipe.together.last:
-            raise MultifoldError("chunks part the views of an item: set chunk = 0, or last = 0 in [together]")
+        if ranks.count > 1 and recipe.points is not None:
+            raise MultifoldError("[points] is trained by one process")
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)

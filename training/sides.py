@@ -31,7 +31,6 @@ class BatchFeatures:
     images: SideFeatures
     texts: SideFeatures
     points: SideFeatures | None = None
-    together: SideFeatures | None = None  # each item's views as one, where a set encoder reads them
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> "BatchFeatures":
@@ -88,10 +87,7 @@ def encode_batch(
         return BatchFeatures(SideFeatures(texts[:0], batch.view_items[:0]), read, points)
     images = precise(encode_in_chunks(model.image, torch.split(batch.pixels, chunk or len(batch.pixels))))
     seen = SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items)
-    items, of = seen.items.unique(return_inverse=True)
-    together = model.views_together(batch.pixels, seen.features, of)
-    shapes = None if together is None else SideFeatures(precise(together), items)
-    return BatchFeatures(seen, read, points, shapes)
+    return BatchFeatures(seen, read, points)
 
 
 def _encode_points(model: TwoTowerModel, batch: TrainingBatch, chunk: int) -> SideFeatures | None:

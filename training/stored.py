@@ -1,6 +1,6 @@
 """Towers that do not learn read every view and caption once: their features stand for both in each step.
 
-What learns beside them (a point tower, a set encoder) then costs little: nothing else is encoded again.
+A point tower that learns beside them then costs little: nothing else is encoded again.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def after_towers(model: TwoTowerModel, recipe: Recipe) -> TwoTowerModel:
         nn.Identity() if stored else tower
         for stored, tower in zip(still, (model.image, model.text), strict=True)
     )
-    return TwoTowerModel(image, text, model.geometry, model.points, model.together, model.last)
+    return TwoTowerModel(image, text, model.geometry, model.points)
 
 
 def read_once(model: TwoTowerModel, groups: TrainingItems, recipe: Recipe) -> TrainingItems:
@@ -45,8 +45,6 @@ def read_once(model: TwoTowerModel, groups: TrainingItems, recipe: Recipe) -> Tr
         return groups
     if recipe.train.shift or recipe.train.augment != AugmentSection(spin=recipe.train.augment.spin):
         raise MultifoldError("an image tower that does not learn reads each view as it is: set shift = 0")
-    if recipe.together.last:
-        raise MultifoldError("[together] last is a part of the image tower, which does not learn here")
     items, views = groups.pixels.shape[:2]
 
     def pictures(rows: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 
 from multifold.bundle.tokenizer import Tokenizer
 from multifold.metrics import ranks, recall_at_k
-from multifold.types import Features
 from training import prepare
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
@@ -58,27 +57,24 @@ class ValidationSet:
         return numbers
 
     def _observe(self, encoder: TorchEncoder) -> HeldOutFeatures:
-        """Features of all sides; views that are read together, or points, are the shape."""
+        """Features of all sides; with points, a shape is these, or the mean of these and its views as one."""
         observed = encode(encoder, self.views, self.captions)
-        one_each = [1] * len(self.captions)
-        if self.points is not None and not self.sees:
-            return replace(observed, shape=make_bank(encoder.grouped_points(self.points), one_each))
-        if self.points is None and encoder.model.together is None and not encoder.model.last:
-            return observed
-        return replace(observed, image=observed.shape, shape=make_bank(self._shapes(encoder), one_each))
-
-    def _shapes(self, encoder: TorchEncoder) -> Features:
-        """One feature of each item: of its views, or the sum of that and the one of its points."""
-        if self.pool == "mean":
-            seen = encoder.shapes(self.views)
-        else:
-            seen = np.stack([encoder.pixels(views).max(axis=0) for views in self.views])
         if self.points is None:
-            return seen
-        both = [seen, encoder.grouped_points(self.points)]
+            return observed
+        one_each = [1] * len(self.captions)
+        points = encoder.grouped_points(self.points)
+        if not self.sees:
+            return replace(observed, shape=make_bank(points, one_each))
+        views = observed.shape
+        if self.pool == "mean":
+            seen = views.pooled().features
+        else:
+            seen = np.maximum.reduceat(views.features, views.starts)
         if isinstance(encoder.model.geometry, Clip):  # on a sphere lengths say nothing
-            both = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in both]
-        return np.asarray((both[0] + both[1]) / 2, np.float32)
+            seen = seen / np.linalg.norm(seen, axis=1, keepdims=True)
+            points = points / np.linalg.norm(points, axis=1, keepdims=True)
+        both = np.asarray((seen + points) / 2, np.float32)
+        return replace(observed, image=views, shape=make_bank(both, one_each))
 
 
 def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path) -> ValidationSet | None:

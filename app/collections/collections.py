@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from app.collections.confidence import ConfidenceFitter
 from app.collections.evidence import EvidenceFitter
 from app.encoding.encoders import OpenEncoders
@@ -40,7 +38,7 @@ from index.store.filters import Filter
 from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.types import SIDE_OF, Feature, Item, Observation, features_of
+from multifold.types import SIDE_OF, Feature, Item, Observation
 from renderers.messages import RenderedMesh
 from renderers.sandbox import Sandbox
 
@@ -143,23 +141,18 @@ class CollectionService:
         def place(one: Observation) -> tuple[int, int]:
             return list(SIDE_OF).index(one.kind), one.index
 
-        every = list(item.observations)
-        for one in sorted(item.damaged, key=place):  # views before what is made of all of them
-            beside = replace(item, observations=tuple(every))
-            every.append(replace(one, feature=self._encode_again(beside, one)))
+        anew = [replace(one, feature=self._encode_again(item, one)) for one in item.damaged]
+        every = [*item.observations, *anew]
         return replace(item, observations=tuple(sorted(every, key=place)), damaged=())
 
     def _encode_again(self, item: Item, damaged: Observation) -> Feature:
-        """A feature anew: of its text, its picture, the views beside it, or the mesh of its item."""
+        """A feature anew: of its text, its picture, or the mesh of its item."""
         blobs = self.collection.blobs
         feature: Feature | None = None
         if damaged.text is not None:
             feature = self.encoder.texts([damaged.text]).features[0]
         elif damaged.blob is not None:
             feature = self.encoder.pixels(self.observer.look(blobs.get(damaged.blob))[None])[0]
-        elif damaged.kind == "together" and (views := features_of(item.observations, "shape")):
-            seen = [self.observer.look(blobs.get(key)) for key in item.pictures("view")]
-            feature = self.encoder.together(np.stack(views), np.stack(seen))
         elif damaged.kind == "points" and (mesh := find_stored_mesh(blobs, self.home, item)) is not None:
             feature = self.encoder.points([self.observer.sample(mesh).rows()])[0]
         if feature is not None:

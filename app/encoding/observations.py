@@ -1,7 +1,7 @@
 """Prepares pictures, meshes and texts for an encoder, and is the space of a collection."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +16,6 @@ from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
 from multifold.types import (
-    ASPECT_OF,
     Feature,
     Features,
     Leg,
@@ -166,30 +165,27 @@ class ObservationEncoder:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
 
     @property
-    def reads_forms(self) -> bool:
-        """Whether a shape is known by more than single views."""
-        return self.encoder.bundle.points is not None or self.encoder.reads_together
+    def reads_points(self) -> bool:
+        """Whether a shape is known by its points, too."""
+        return self.encoder.bundle.points is not None
 
-    def forms(
-        self, views: Sequence[Feature], pixels: Sequence[Pixels] | ViewPixels, points: PointSample | None
-    ) -> Iterator[Observation]:
-        """What a shape is known by beside single views: its points, and its views together."""
-        if points is not None:
-            yield Observation("points", 0, self.encoder.points([points.rows()])[0])
-        if views and self.encoder.reads_together:
-            yield Observation("together", 0, self.encoder.together(np.stack(views), np.stack([*pixels])))
+    def points(self, sample: PointSample) -> Observation:
+        """The points of a shape as an observation."""
+        return Observation("points", 0, self.encoder.points([sample.rows()])[0])
 
     def shape(
-        self, views: Sequence[Feature], pixels: Sequence[Pixels] | ViewPixels, points: PointSample | None
+        self, views: Sequence[Feature], sample: PointSample | None
     ) -> tuple[Feature, dict[Leg, Feature]]:
-        """One feature of a shape that is asked with; and that of each leg, where there are several."""
+        """One feature of a shape that is asked with; and those of its views and points, if it has points."""
         seen = [Observation("view", place, view) for place, view in enumerate(views)]
-        forms = [*self.forms(views, pixels, points)]
-        pooled, alone = pool_side([*seen, *forms], "shape"), pool_side(seen, "shape")
-        assert pooled is not None
+        alone = pool_side(seen, "shape")
         assert alone is not None
-        others: dict[Leg, Feature] = {ASPECT_OF[one.kind]: one.feature for one in forms}
-        return pooled, {"shape": alone, **others} if others else {}
+        if sample is None:
+            return alone, {}
+        points = self.points(sample)
+        pooled = pool_side([*seen, points], "shape")
+        assert pooled is not None
+        return pooled, {"shape": alone, "points": points.feature}
 
     def cut_warnings(self, cut: tuple[bool, ...]) -> tuple[str, ...]:
         """A sentence if any text was longer than the encoder reads."""

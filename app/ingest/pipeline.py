@@ -212,9 +212,8 @@ def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) ->
         kept, others = (
             [one for one in prepared.encoded if (one.kind == "caption") is said] for said in (True, False)
         )
-        seen = [view.pixels for view in prepared.views]
-        forms = observer.forms(of_views, seen, prepared.points)
-        observations = (*captions, *kept, *photos, *views, *forms, *others)
+        points = () if prepared.points is None else (observer.points(prepared.points),)
+        observations = (*captions, *kept, *photos, *views, *points, *others)
         item = Item(prepared.id, observations, prepared.payload, prepared.files, prepared.notes)
         return EncodedItem(item, (*prepared.notes, *warnings))
 

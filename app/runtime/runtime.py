@@ -178,7 +178,7 @@ class CollectionRuntime:
         service, side, whole = self.service, side_of(parts), options.target == "item"
         evidence = service.evidence_model()
         model = UNCALIBRATED if whole else service.confidence.now()
-        weighs = whole or (options.target in ("shape", "any") and service.observer.reads_forms)
+        weighs = whole or (options.target in ("shape", "any") and service.observer.reads_points)
         check_confidence(model.curves, parts, options, weighs=weighs)
         page = SearchPage.of(parts, options)
         first, many = page.window

@@ -86,7 +86,7 @@ class EncodedPart:
     feature: Feature
     vector: Vector
     warnings: tuple[str, ...] = ()
-    forms: Mapping[Leg, Vector] = field(default_factory=dict)  # of a mesh: more than the mean of its views
+    forms: Mapping[Leg, Vector] = field(default_factory=dict)  # of a mesh: of its views and its points alone
 
 
 class QueryEncoder:
@@ -135,7 +135,7 @@ class QueryEncoder:
             views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
             parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
             features = [part.feature for part in parts]
-            encode = partial(observer.shape, features, [*views], drawn.points)
+            encode = partial(observer.shape, features, drawn.points)
             pooled, legs = await self._decode_pool.run(encode)
             forms = {leg: self.from_feature(one).vector for leg, one in legs.items()}
             encoded = replace(self.from_feature(pooled), warnings=drawn.notes, forms=forms)

@@ -11,8 +11,7 @@ import { told } from "./strict.js";
 const AT_ONCE = 4;
 const FIRST = 4;
 
-export const LONE = { points: "points", together: "views together" }; // an item has one of each
-export const placeOf = ({ kind, index }) => LONE[kind] ?? `${kind} ${index + 1}`;
+export const placeOf = ({ kind, index }) => (kind === "points" ? kind : `${kind} ${index + 1}`); // an item has them once
 
 // What matched, the strongest first.
 const reasons = ({ evidence = [] }) => evidence.filter(({ value }) => value > 0.05)

@@ -3,12 +3,12 @@
 import { current } from "./address.js";
 import * as api from "./api.js";
 import { h } from "./dom.js";
-import { LONE, placeOf } from "./results.js";
+import { placeOf } from "./results.js";
 import { partOf } from "./question.js";
 import { hitOf } from "./searching.js";
 
 const SIDES = { shape: "shape", image: "photos", text: "captions" };
-const LEGS = { ...LONE, words: "words", reader: "text reader" };
+const LEGS = { points: "points", words: "words", reader: "text reader" };
 const FILLING = new Set("a an the this that there is are of with and on in to it its has".split(" "));
 const MANY = 12; // captions of a way that are shown
 

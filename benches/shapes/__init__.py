@@ -1,1 +1,1 @@
-"""How a shape is known best: views, views read together, points."""
+"""How a shape is known best: views, points, or both."""

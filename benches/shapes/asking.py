@@ -12,7 +12,7 @@ from benches.shapes.worlds import AskedItems, ShapeWorld
 from multifold.manifest import ManifestEntry
 from multifold.metrics import ranks, recall_at_k
 from multifold.scores import similarities
-from multifold.types import Features
+from multifold.types import Features, pool_mean
 from training import prepare
 from training.checkpoint import Checkpoint
 from training.retrieval.encoder import TorchEncoder
@@ -123,7 +123,8 @@ class ItemReader:
         """The features of items by each leg that the encoder has: by views, by points."""
         found = []
         if self.sees:
-            found.append(self.encoder.shapes(np.asarray(prepare.views(self.recipe, entries, self.cache))))
+            views = np.asarray(prepare.views(self.recipe, entries, self.cache))
+            found.append(np.stack([pool_mean(self.encoder.pixels(some)) for some in views]))
         if self.recipe.points is not None:
             found.append(self.encoder.grouped_points(prepare.points(self.recipe, entries, self.cache)))
         return found

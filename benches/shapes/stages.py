@@ -31,16 +31,10 @@ class Stage:
 COMMON = ("train.items=64", "train.views=2", "train.captions=2", "train.augment.spin=180")
 NOT_POINTS = ("loss.text_points=0", "loss.image_points=0")
 VIEWS = ("loss.text_image=0.5", "loss.agg_image=1", *NOT_POINTS)
-# images and texts are read once by towers that do not learn, so all views and captions fit into a step
-TOGETHER = (
-    *("image.trainable=none", "text.trainable=none", "train.shift=0", "train.views=0", "train.captions=0"),
-    *("together.blocks=2", "train.rate=5e-4", "loss.text_image=0", "loss.agg_image=1", *NOT_POINTS),
-)
 POINTS = ("loss.text_image=0", "loss.image_points=0", "loss.text_points=1")
 BOTH = ("loss.text_image=0.5", "loss.agg_image=1", "loss.text_points=1", "loss.image_points=0")
 STAGES: Mapping[str, Sequence[Stage]] = {
     "views": [Stage(1.0, VIEWS)],
-    "views together": [Stage(0.9, VIEWS), Stage(0.1, TOGETHER)],
     "points": [Stage(1.0, POINTS)],
     "views + points": [Stage(1.0, BOTH)],
 }

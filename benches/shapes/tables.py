@@ -16,7 +16,6 @@ Hits: TypeAlias = Float64[np.ndarray, " q"]
 
 ITS_BETTER_LEG = "its better leg"
 LEADS = (
-    ("views together", "views"),
     ("points", "views"),
     ("views + points", "views"),
     ("views + points", "points"),

@@ -38,7 +38,7 @@ from index.store.item_rows import derive_usable_rows, edition_of, observation_ro
 from index.store.metadata import FEED_MARK, ChangesSince, last_change
 from index.store.store import Store
 from multifold.errors import needs_extra
-from multifold.types import Features, Side
+from multifold.types import ASPECTS, Features, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -82,9 +82,9 @@ class FeedMark:
 
 
 def mark_from_note(note: str | None) -> FeedMark | None:
-    """The mark that `as_note` wrote, if it did; rows with other fields are as good as none."""
+    """The mark that `as_note` wrote, if it did; rows with other fields or sides are as good as none."""
     raw = {} if note is None else json.loads(note)
-    if raw.get("fields") != FIELDS:
+    if raw.get("fields") != FIELDS or any(side not in ASPECTS for side, _ in raw["segments"]):
         return None
     return FeedMark(**raw | {"segments": tuple((side, kind) for side, kind in raw["segments"])})
 

@@ -30,7 +30,7 @@ from index.store.folder_locks import WriterLock
 from index.store.item_rows import check_vectors
 from index.store.store import Store, check_items
 from multifold.bundle.encoder import Encoder
-from multifold.types import Aspect, Item, Kind
+from multifold.types import Aspect, Item
 
 SECOND = 1.0  # between two looks at how far it is
 
@@ -81,7 +81,7 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
             f"{args.source} holds features of {embeddings.vector_id!r}, the collection has "
             f"{space[0].vector_id!r}: they do not compare."
         )
-    _check_forms(args.source, space[0], embeddings)
+    _check_points(args.source, space[0], embeddings)
     print(f"importing {embeddings.count} rows from {args.source} into {args.place.shown}", flush=True)
     opened: AbstractContextManager[Collection | StoreImport]
     shared = args.place.database is not None
@@ -107,17 +107,15 @@ def _import_rows(args: argparse.Namespace, embeddings: EmbeddingRows) -> int:
     return 0
 
 
-def _check_forms(source: Path, space: Space, embeddings: EmbeddingRows) -> None:
-    """Refuse shapes that lack what the encoder knows of them: they would rank behind those that have it."""
-    if not isinstance(space, Encoder):
+def _check_points(source: Path, space: Space, embeddings: EmbeddingRows) -> None:
+    """Refuse shapes without points that the encoder reads: they would rank behind those that have some."""
+    if not isinstance(space, Encoder) or space.bundle.points is None:
         return
-    reads: dict[Kind, bool] = {"points": space.bundle.points is not None, "together": space.reads_together}
-    for kind, wanted in reads.items():
-        if wanted and (item := embeddings.lacking(kind)) is not None:
-            raise ImportFileError(
-                f"{source} has views and no {kind} of the item {item!r}, and the encoder "
-                f"{space.bundle.name} knows shapes by these too. Compute both: `multifold features`."
-            )
+    if (item := embeddings.lacking("points")) is not None:
+        raise ImportFileError(
+            f"{source} has views and no points of the item {item!r}, and the encoder "
+            f"{space.bundle.name} knows shapes by these too. Compute both: `multifold features`."
+        )
 
 
 def _seal(collection: Collection) -> None:

@@ -52,7 +52,7 @@ from index.engines.row_file import (
 )
 from index.engines.segments import Segment, SegmentReport
 from multifold.durable import make_folder, replace_file, sync_folder, write_file
-from multifold.types import Metric, Vectors
+from multifold.types import ASPECTS, Metric, Vectors
 
 ROWS, VECTORS = ".rows", ".vectors"
 
@@ -353,6 +353,8 @@ class SavedEngines:
         try:
             save = json.loads((self._folder / CURRENT).read_bytes())
             if {key: save[key] for key in self._fits} != self._fits or save["version"] > most:
+                return None
+            if any(side not in ASPECTS for side, _ in save["segments"]):
                 return None
             for side, kind in save["segments"]:
                 engines[side, kind] = make((side, kind))

@@ -26,7 +26,6 @@ from index.search.evidence import EvidenceQuery
 from index.search.evidence_model import (
     COLUMNS,
     CONFIDENCE_PRIOR,
-    FORMS,
     LEGS,
     MEANINGLESS,
     NAMES,
@@ -130,7 +129,7 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
         if len(_usual(some)) >= FEWEST_TRIALS:
             sides[side] = _fit_side(prior_weights(side), some)
     shapes: dict[Side, SideModel] = {}
-    if any(trial.table.present[:, FORMS].any() for some in trials.values() for trial in some):
+    if any(trial.table.present[:, LEGS.index("points")].any() for some in trials.values() for trial in some):
         from index.search.shape_ranking import fit_shapes  # most collections do without
 
         shapes = fit_shapes(trials, _fit_side, FEWEST_TRIALS)

@@ -32,8 +32,7 @@ CONFIDENCE_PRIOR: Curves = (
 GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
 
 LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
-SHAPE_LEGS: tuple[Leg, ...] = ("shape", "points", "together")  # what is known of a shape
-FORMS = [LEGS.index(leg) for leg in SHAPE_LEGS[1:]]  # places of those beside single views
+SHAPE_LEGS: tuple[Leg, ...] = ("shape", "points")  # what is known of a shape
 # What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
 # short" falls with them; "words all" is what they say together, where an item has nearly all of them.
 COLUMNS: Mapping[Leg, tuple[str, ...]] = {
@@ -41,7 +40,6 @@ COLUMNS: Mapping[Leg, tuple[str, ...]] = {
     "image": ("image", "image long"),
     "shape": ("shape", "shape long"),
     "points": ("points", "points long"),
-    "together": ("together", "together long"),
     "words": ("words", "words all", "words short"),
     "reader": ("reader", "reader long"),
 }
@@ -52,7 +50,7 @@ PLACES: Mapping[Leg, slice] = {
 RULES = 10  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
-# Views read together are made of the views, which are counted already. Pictures find less with points.
+# Pictures find less with points.
 PRIOR: Mapping[Side, Mapping[str, float]] = {
     "text": {
         "text": 0.1, "text long": 0.1, "image": 0.2, "image long": 0.4, "shape": 0.2, "shape long": 0.4,

@@ -113,8 +113,6 @@ class TrialMaker:
         if question.known is not None:
             of_side = scores.scores[question.taken_from or question.side]
             of_side[place] = np.nan
-            if question.taken_from == "shape":  # what is made of all views knows those that ask
-                scores.scores["together"][place] = np.nan
             if question.known and isinstance(self._space, VectorScorer):
                 known = self._space.vectors(pool_mean(np.stack(question.known))[None])
                 of_side[place] = similarities(self._space, vector[None], known)[0, 0]

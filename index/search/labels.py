@@ -35,13 +35,12 @@ COLUMN_OF: Mapping[Leg, int] = {
     "image": PICTURE,
     "shape": PICTURE,
     "points": PICTURE,
-    "together": PICTURE,
     "words": WORDS,
     "reader": READER,
 }
 PRIOR = np.array([0.8, 1.0, 1.2, 0.4, 1.4])  # of standard deviations, of having all words, of "none"
 PRIOR_SPREAD = 2.0
-PICTURES = [LEGS.index(leg) for leg in ("image", "shape", "points", "together")]
+PICTURES = [LEGS.index(leg) for leg in ("image", "shape", "points")]
 FEWEST_ANSWERS = 40  # from which the weights are fitted
 LACKING = 8  # one in so many of them is asked without the right label too
 STEPS, NEAR = 40, 1e-4  # of Newton's method: the most, and when it ends

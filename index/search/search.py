@@ -24,7 +24,7 @@ from index.search.evidence import (
     StrangerSample,
     no_sizes,
 )
-from index.search.evidence_model import FORMS, SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
+from index.search.evidence_model import SHAPE_LEGS, UNFITTED, EvidenceModel, SideModel
 from index.search.examples import ExampleScorer, example_scorer
 from index.search.filter_cache import FilterCache
 from index.search.side_rankings import Calibration, LexicalSearch, RankedItem, rank_by_sides
@@ -192,10 +192,10 @@ class Searcher:
     def _shapes(
         self, ask: SearchRequest, wanted: EngineQuery, among: Candidates | None, now: Connection
     ) -> "ShapeRanking | None":
-        """What ranks shapes by the legs that they have beside their views, if they have any."""
+        """What ranks shapes by their points beside their views, if there are any."""
         if (model := ask.shapes) is None or ask.query.target not in ("shape", "any"):
             return None
-        if not any(self.derived.choice(ASPECTS[place]) for place in FORMS):
+        if not self.derived.choice("points"):
             return None
         from index.search.shape_ranking import ShapeRanking  # most collections do without
 

@@ -1,8 +1,8 @@
-"""The ranking of the shape side where more than single views is known of shapes.
+"""The ranking of the shape side where points are known of shapes beside their views.
 
-What a query says of a shape is the evidence of its legs alone: its views one by one, its points, its views
-together. It is added up as that of the whole item is (see evidence.py), with weights of its own, which are
-fitted for questions that only shapes answer.
+What a query says of a shape is the evidence of its legs alone: its views and its points. It is added up as
+that of the whole item is (see evidence.py), with weights of its own, which are fitted for questions that only
+shapes answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

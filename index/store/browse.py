@@ -18,7 +18,7 @@ from index.contracts import QueryError
 from index.store import item_rows
 from index.store.database import is_sound, is_storable, is_whole_item
 from index.store.filters import Condition, Filter, filter_condition
-from index.store.item_rows import VALUES, FactValue, Scalar, ValueKind, observation_of
+from index.store.item_rows import KNOWN, VALUES, FactValue, Scalar, ValueKind, observation_of
 from index.store.schema import LONGEST_KEY, TableRow, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import KIND_OF, Item, Kind, Observation
@@ -84,7 +84,7 @@ def find_editions(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
 
 def count_observations(connection: Connection) -> dict[Kind, int]:
     """How many observations of each kind there are."""
-    counted = select(observations.c.kind, func.count()).group_by(observations.c.kind)
+    counted = select(observations.c.kind, func.count()).where(KNOWN).group_by(observations.c.kind)
     counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(counted)}
     return dict.fromkeys(KIND_OF.values(), 0) | cast(dict[Kind, int], counts)
 
@@ -109,9 +109,9 @@ def editions_of(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
 
 def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
     """Items of these rows, with their observations in the order they were given; see `Item.damaged`."""
-    of_these = select(observations).where(observations.c.edition.in_([row["edition"] for row in rows]))
+    these = observations.c.edition.in_([row["edition"] for row in rows])
     every: dict[int, list[Any]] = {row["edition"]: [] for row in rows}
-    for one in connection.execute(of_these.order_by(observations.c.row)):
+    for one in connection.execute(select(observations).where(these, KNOWN).order_by(observations.c.row)):
         every[one.edition].append(one)
     return [_item_of(row, every[row["edition"]]) for row in rows]
 

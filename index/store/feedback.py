@@ -14,7 +14,7 @@ from index.store.browse import MAX_PAGE, check_page
 from index.store.database import UNSTORABLE, checksums, is_storable
 from index.store.schema import LONGEST_WHO, TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Kind, QueryMeans, Side, Target, Verdict
+from multifold.types import SIDE_OF, Kind, QueryMeans, Side, Target, Verdict
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, delete, func, insert, select
@@ -179,7 +179,7 @@ def _is_whole(row: TableRow) -> bool:
 
 def _judgement(row: TableRow) -> Judgement:
     query = json.loads(row["query"])
-    seen = None if row["kind"] is None else (cast(Kind, row["kind"]), int(row["ordinal"]))
+    seen = None if row["kind"] not in SIDE_OF else (cast(Kind, row["kind"]), int(row["ordinal"]))
     parts = tuple(FeedbackQueryPart(**part) for part in query["parts"])
     same = {name: row[name] for name in SAME_COLUMNS}
     return Judgement(**same, target=query["target"], query=parts, seen=seen)

@@ -272,6 +272,7 @@ def _batch(rows: Sequence[int], sides: Sequence[Aspect], features: Features) -> 
 MANY = 5_000  # values in one statement
 VALUES: BindParameter[Any] = bindparam("values", expanding=True)
 COLUMNS = observations.c
+KNOWN = COLUMNS.kind != "together"  # which collections had before, and nothing reads now
 SUMMARIES = select(items).where(items.c.edition.in_(VALUES))
 OBSERVATIONS = select(observations).where(COLUMNS.row.in_(VALUES))
 CAPTION_ROWS = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(

@@ -189,7 +189,7 @@ class ChangesSince:
     def batches(self) -> Iterator[FeatureBatch]:
         """Features of the new editions in order, whole editions at a time, without damaged ones."""
         row = observations.c.row
-        query = select(observations).order_by(row)
+        query = select(observations).where(item_rows.KNOWN).order_by(row)
         for editions in self._spans():
             these = query.where(row.between(first_row(editions[0]), first_row(editions[-1] + 1) - 1))
             living = frozenset(editions)  # the number of an item may be damaged

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 FORMAT = 1
 DESCRIPTION_FILE = "bundle.json"
 REQUIRED_FILES = ("image.onnx", "text.onnx", "geometry.onnx", "tokenizer.json", "canary.npz", "probe.npz")
-POINTS_FILE, TOGETHER_FILE = "points.onnx", "views.onnx"  # optional towers of shapes
+POINTS_FILE = "points.onnx"
+# views.onnx: a graph that bundles had and no version reads now. It stays a part of their `vector_id`.
 VECTOR_FILES = (
-    "image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json", POINTS_FILE, TOGETHER_FILE,
+    "image.onnx", "text.onnx", "geometry.onnx", "rescore.onnx", "tokenizer.json", POINTS_FILE, "views.onnx",
 )  # fmt: skip
 POOL_FILE = "pool.json"
 READER_FOLDER = "reader"

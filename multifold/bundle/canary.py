@@ -3,7 +3,7 @@
 They catch what hashes cannot: another library version that resizes, tokenizes or computes differently.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -32,7 +32,6 @@ class CanaryAnswers:
     image_features: Float32[np.ndarray, "g n"]
     scores: Float32[np.ndarray, "q g"]
     point_features: Float32[np.ndarray, "c n"] | None = None  # where there is a point tower
-    together_features: Float32[np.ndarray, "1 n"] | None = None  # all pictures as views of one thing
 
 
 def open_encoder(folder: Path, threads: int = 0) -> Encoder:
@@ -49,12 +48,14 @@ def compute_answers(encoder: Encoder, texts: list[str], pictures: list[np.ndarra
     text_features, image_features = encoder.texts(texts).features, encoder.pixels(squares)
     queries = apply_signs(encoder.vectors(text_features), encoder.query_signs)
     scores = index_scores(queries, encoder.vectors(image_features), encoder.metric)
-    plain = CanaryAnswers(encoder.tokenizer(texts).ids, squares, text_features, image_features, scores)
     spec = encoder.bundle.points
-    return replace(
-        plain,
+    return CanaryAnswers(
+        tokens=encoder.tokenizer(texts).ids,
+        pixels=squares,
+        text_features=text_features,
+        image_features=image_features,
+        scores=scores,
         point_features=None if spec is None else encoder.points(made_clouds(spec.points)),
-        together_features=encoder.together(image_features, squares)[None] if encoder.reads_together else None,
     )
 
 
@@ -94,7 +95,7 @@ def check(encoder: Encoder) -> None:
     same_shape = answers.pixels.shape == expected.pixels.shape
     if not same_shape or np.abs(answers.pixels.astype(np.int16) - expected.pixels).max() > 1:
         _refuse(encoder, "image preprocessing", "its pixels")
-    for tower in ("text", "image", "point", "together"):
+    for tower in ("text", "image", "point"):
         features, wanted = (getattr(each, f"{tower}_features") for each in (answers, expected))
         if features is None:
             continue
@@ -138,9 +139,8 @@ def read(path: Path) -> tuple[list[str], list[np.ndarray], CanaryAnswers]:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             pictures = [stored[f"picture_{i}"] for i in range(len(stored["pixels"]))]
-            optional = ("point_features", "together_features")
-            names = [name for name in CanaryAnswers.__dataclass_fields__ if name not in optional]
-            answers = {name: stored[name] for name in (*names, *(one for one in optional if one in stored))}
+            names = CanaryAnswers.__dataclass_fields__
+            answers = {name: stored[name] for name in names if name != "point_features" or name in stored}
             return [str(text) for text in stored["texts"]], pictures, CanaryAnswers(**answers)
     except (AttributeError, BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
         raise BundleError(f"{path} holds no canaries: {error}") from error

@@ -2,7 +2,7 @@
 
 Some graphs are optional: `rescore.onnx` orders candidates where no index can search exactly. `entail.onnx`
 computes how far a specific feature lies outside the cone of a general one. `points.onnx` reads points of a
-surface, grouped outside of it, and `views.onnx` the features of an item's views together.
+surface, grouped outside of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from jaxtyping import Float32, Int64
 from PIL.Image import Image
 
 from multifold.bundle import calibration
-from multifold.bundle.bundle import POINTS_FILE, TOGETHER_FILE, Bundle, BundleError
+from multifold.bundle.bundle import POINTS_FILE, Bundle, BundleError
 from multifold.bundle.preprocess import pixels
 from multifold.bundle.text_reader import TextReader, open_text_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
@@ -61,12 +61,6 @@ class Encoder:
         self._rescore = self.session(*rescore) if bundle.has(rescore[0]) else None
         self._entail = self.session(*entail) if bundle.has(entail[0]) else None
         self._points = self.session(POINTS_FILE, "groups") if bundle.points else None
-        self._together = self.session(TOGETHER_FILE, "views|pixels") if bundle.has(TOGETHER_FILE) else None
-        self.reads_together = self._together is not None  # whether views have a feature together
-        joint = [] if self._together is None else self._together.get_inputs()
-        self.mixes_pixels = [one.name for one in joint] == [
-            "pixels"
-        ]  # of an item, not the features of its views
         self.entails = self._entail is not None  # whether general features hold special ones in cones
         self.rescores = self._rescore is not None  # whether hits of an index are to be ordered by `rescore`
         # how many may ask side by side until all cores are busy
@@ -120,16 +114,6 @@ class Encoder:
             raise self._lacks("has no point tower")
         return self._joined(self._points.run(None, {"groups": part})[0] for part in self._batches(groups))
 
-    def together(self, views: Features, pixels: PixelBatch | None = None) -> Feature:
-        """The feature of one item's views, read together from theirs, or from their pixels."""
-        if self._together is None:
-            raise self._lacks("reads no views together")
-        if self.mixes_pixels and pixels is None:
-            raise self._lacks("reads views together by their pixels")
-        name, read = ("pixels", pixels) if self.mixes_pixels and pixels is not None else ("views", views)
-        feature: Feature = self._together.run(None, {name: read[None]})[0][0]
-        return feature
-
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
         vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
@@ -163,7 +147,7 @@ class Encoder:
             yield values[start : start + size]
 
     def session(self, name: str, *arguments: str) -> Any:  # noqa: ANN401 (untyped library)
-        """A graph of the bundle, opened; it must take these arguments, of names with "|" between them one."""
+        """A graph of the bundle, opened; it must take these arguments."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.log_severity_level = 3
@@ -173,8 +157,7 @@ class Encoder:
         except Exception as error:  # the runtime raises many kinds, all meaning: unusable
             raise BundleError(f"{name} of bundle {self.bundle.name} cannot be loaded: {error}") from error
         inputs = [value.name for value in session.get_inputs()]
-        fit = [name in names.split("|") for name, names in zip(inputs, arguments, strict=False)]
-        if len(inputs) != len(arguments) or not all(fit):
+        if inputs != [*arguments]:
             raise BundleError(f"{name} of bundle {self.bundle.name} takes {inputs}, not {[*arguments]}")
         if session.get_providers()[0] != self.provider:
             raise BundleError(f"{self.provider} was asked for, but {session.get_providers()[0]} came")

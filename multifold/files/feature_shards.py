@@ -91,7 +91,9 @@ def _features(path: Path, expected: str, rows: Sequence[FeatureRow]) -> Features
 
 def _row(item: str, kind: Kind, index: int, text: str | None) -> FeatureRow:
     if not isinstance(item, str) or kind not in SIDE_OF or not isinstance(index, int):
-        raise ShardError(f"there is no observation {kind} {index} of item {item!r}")
+        raise ShardError(
+            f"there is no observation {kind} {index} of item {item!r}: compute the features again"
+        )
     return FeatureRow(item, kind, index, text)
 
 

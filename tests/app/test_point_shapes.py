@@ -1,4 +1,4 @@
-"""Points and views read together, from a mesh to an answer: stored, asked, rebuilt, and without harm."""
+"""Points, from a mesh to an answer: stored, asked, rebuilt, and without harm."""
 
 import sqlite3
 import subprocess
@@ -65,17 +65,13 @@ def kinds(opened: House, name: str) -> Counter[str]:
 
 
 def test_a_mesh_is_stored_with_its_points(shop: House, tmp_path: Path) -> None:
-    assert kinds(shop, "ball") == {"view": 6, "points": 1, "together": 1}
-    counted = shop.service.collection.observations()
-    assert (counted["points"], counted["together"]) == (6, 6)
+    assert kinds(shop, "ball") == {"view": 6, "points": 1}
+    assert shop.service.collection.observations()["points"] == 6
     (tmp_path / "ball.stl").write_bytes(stl("ball"))
     sample = sample_points(load_model(tmp_path / "ball.stl"), tiny.POINTS.points, tiny.POINTS.seed)
     stored = shop.service.item("ball").observations
     points = next(one.feature for one in stored if one.kind == "points")
     np.testing.assert_array_equal(points, shop.service.encoder.points([sample.rows()])[0])
-    together = next(one.feature for one in stored if one.kind == "together")
-    views = np.stack([one.feature for one in stored if one.kind == "view"])
-    np.testing.assert_allclose(together, shop.service.encoder.together(views), atol=1e-6)
 
 
 def test_a_grey_mesh_is_found_by_its_points(shop: House) -> None:
@@ -97,7 +93,7 @@ def test_a_mesh_asks_with_all_that_the_bundle_has(shop: House) -> None:
         files = {"mesh": ("q.stl", stl(form), "model/stl")}
         hits = shop.client.post("/v1/search", files=files, data={"target": "item"}).json()["hits"]
         assert hits[0]["id"] == form
-        assert "points" in {leg["leg"] for leg in hits[0]["evidence"]}  # views together count once fitted
+        assert "points" in {leg["leg"] for leg in hits[0]["evidence"]}
     assert shop.best(id="ball", target="item") == "ball"
 
 
@@ -120,7 +116,7 @@ def rerank(opened: House, query: dict[str, str], candidates: list[dict[str, str]
     return ranked
 
 
-def test_the_shape_is_the_mean_of_its_forms() -> None:
+def test_the_shape_is_the_mean_of_its_views_and_its_points() -> None:
     rng = np.random.default_rng(0)
     views = [Observation("view", place, rng.normal(size=4).astype(np.float32)) for place in range(3)]
     mean = np.mean([one.feature for one in views], axis=0)
@@ -148,7 +144,7 @@ def test_a_collection_gains_them_by_the_rebuild(
         until(lambda: client.job(job.id).state in ("done", "failed"), what="the rebuild")
         assert client.job(job.id).state == "done"
         item = opened.client.get("/v1/collections/new/items/ball").json()
-        assert Counter(one["kind"] for one in item["observations"]) == {"view": 6, "points": 1, "together": 1}
+        assert Counter(one["kind"] for one in item["observations"]) == {"view": 6, "points": 1}
 
 
 def test_a_reopened_collection_still_has_them(tmp_path: Path, bundles: Path) -> None:
@@ -156,7 +152,7 @@ def test_a_reopened_collection_still_has_them(tmp_path: Path, bundles: Path) -> 
         with house(tmp_path / "data", bundles / "points") as opened:
             if not turn:
                 fill(opened)
-            assert kinds(opened, "cube") == {"view": 6, "points": 1, "together": 1}
+            assert kinds(opened, "cube") == {"view": 6, "points": 1}
             hits = opened.search(text="a ball", target="item", limit=6, lexical="off").json()["hits"]
             order = [hit["id"] for hit in hits]
             assert order.index("ball") < order.index("cube")
@@ -180,7 +176,7 @@ def test_shapes_alone_are_ranked_by_all_that_is_known_of_them(shop: House) -> No
         assert order.index(form) < order.index(other)
         hit = answer["hits"][order.index(form)]
         assert hit["score"] == pytest.approx(sum(leg["value"] for leg in hit["evidence"]), abs=1e-4)
-        assert {leg["leg"] for leg in hit["evidence"]} <= {"shape", "points", "together"}
+        assert {leg["leg"] for leg in hit["evidence"]} <= {"shape", "points"}
         assert 0 <= hit["confidence"] <= 1
         assert hit["chance"] is None
         assert answer["calibrated_by"] in ("prior", "collection")
@@ -202,7 +198,7 @@ def test_pages_of_shapes_continue_one_another(shop: House) -> None:
     assert [hit["id"] for hit in among] == ["red-box"]
 
 
-def test_similar_items_and_a_mesh_are_ranked_by_all_forms(shop: House) -> None:
+def test_similar_items_and_a_mesh_are_ranked_by_views_and_points(shop: House) -> None:
     answer = shop.client.post("/v1/items/ball/similar", json={"target": "shape", "limit": 6}).json()
     assert {leg["leg"] for hit in answer["hits"] for leg in hit["evidence"]} >= {"shape", "points"}
     files = {"mesh": ("q.stl", stl("ball"), "model/stl")}
@@ -237,12 +233,12 @@ def damage(opened: House, *kinds: str) -> None:
         )
 
 
-def test_damaged_points_are_made_anew_from_the_mesh_and_its_views(shop: House) -> None:
+def test_damaged_points_are_made_anew_from_the_mesh(shop: House) -> None:
     before = shop.service.item("ball").observations
-    damage(shop, "points", "together", "view")
+    damage(shop, "points", "view")
     assert kinds(shop, "ball") == {}
     found = probe_collection(shop.service)
-    assert (found.damaged, found.repaired) == (8, 8)
+    assert (found.damaged, found.repaired) == (7, 7)
     after = shop.service.item("ball")
     assert after.damaged == ()
     assert [(one.kind, one.index) for one in after.observations] == [(one.kind, one.index) for one in before]
@@ -255,13 +251,13 @@ def test_damaged_points_are_made_anew_from_the_mesh_and_its_views(shop: House) -
 def test_damaged_points_without_a_mesh_are_told(tmp_path: Path, bundles: Path) -> None:
     with house(tmp_path / "data", bundles / "points", keep_files=False) as opened:
         assert put_stl(opened, "ball").is_success
-        damage(opened, "points", "together")
+        damage(opened, "points")
         found = probe_collection(opened.service)
-        assert (found.damaged, found.repaired) == (2, 0)
+        assert (found.damaged, found.repaired) == (1, 0)
         with pytest.raises(ItemError, match="points 0 is damaged: write the item again"):
             opened.service.repair("ball")
         assert put_stl(opened, "ball").is_success
-        assert kinds(opened, "ball") == {"view": 6, "points": 1, "together": 1}
+        assert kinds(opened, "ball") == {"view": 6, "points": 1}
 
 
 def test_points_are_explained_on_the_views_of_the_mesh(shop: House) -> None:

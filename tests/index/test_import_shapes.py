@@ -1,4 +1,4 @@
-"""Shapes from files: points and views together are taken in, and missed where they are needed."""
+"""Shapes from files: points are taken in, and missed where they are needed."""
 
 import json
 from collections import Counter
@@ -48,9 +48,7 @@ def stored(data: Path, bundle: Path, name: str) -> tuple[Observation, ...]:
     return item.observations
 
 
-def test_features_in_bulk_hold_points_and_views_together(
-    manifest: Path, bundle: Path, tmp_path: Path
-) -> None:
+def test_features_in_bulk_hold_points(manifest: Path, bundle: Path, tmp_path: Path) -> None:
     extractor = FeatureExtractor(bundle)
     try:
         done = extract_features(
@@ -64,12 +62,10 @@ def test_features_in_bulk_hold_points_and_views_together(
     encoder = open_encoder(bundle)
     for name in FORMS:
         its = stored(data, bundle, name)
-        assert Counter(one.kind for one in its) == {"caption": 1, "view": 6, "points": 1, "together": 1}
+        assert Counter(one.kind for one in its) == {"caption": 1, "view": 6, "points": 1}
         sample = sample_points(load_model(tmp_path / f"{name}.stl"), tiny.POINTS.points, tiny.POINTS.seed)
         of = {one.kind: one.feature for one in its}
         np.testing.assert_allclose(of["points"], encoder.points([sample.rows()])[0], atol=1e-5)
-        views = np.stack([one.feature for one in its if one.kind == "view"])
-        np.testing.assert_allclose(of["together"], encoder.together(views), atol=1e-5)
 
 
 def rows(folder: Path, encoder: Encoder, *sides: str) -> list[str]:
@@ -84,20 +80,17 @@ def rows(folder: Path, encoder: Encoder, *sides: str) -> list[str]:
 
 def test_a_file_may_name_points(bundle: Path, tmp_path: Path) -> None:
     encoder = open_encoder(bundle)
-    assert main(rows(tmp_path, encoder, "shape", "points", "together")) == 0
+    assert main(rows(tmp_path, encoder, "shape", "points")) == 0
     its = stored(tmp_path / "data", bundle, "thing")
-    assert {one.kind for one in its} == {"view", "points", "together"}
+    assert {one.kind for one in its} == {"view", "points"}
 
 
-@pytest.mark.parametrize(
-    ("sides", "missing"), [(("shape", "together"), "points"), (("shape", "points"), "together")]
-)
-def test_what_the_encoder_needs_is_missed(
-    bundle: Path, tmp_path: Path, sides: tuple[str, ...], missing: str, capsys: pytest.CaptureFixture[str]
+def test_points_that_the_encoder_needs_are_missed(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(rows(tmp_path, open_encoder(bundle), *sides)) != 0
+    assert main(rows(tmp_path, open_encoder(bundle), "shape")) != 0
     said = capsys.readouterr().err
-    assert f"has views and no {missing} of the item 'thing'" in said
+    assert "has views and no points of the item 'thing'" in said
     assert "multifold features" in said
 
 
@@ -105,6 +98,9 @@ def test_texts_alone_need_no_points(bundle: Path, tmp_path: Path) -> None:
     assert main(rows(tmp_path, open_encoder(bundle), "text")) == 0
 
 
-def test_an_unknown_side_is_refused(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(rows(tmp_path, open_encoder(bundle), "smell")) != 0
-    assert "text, image, shape, points, together" in capsys.readouterr().err
+@pytest.mark.parametrize("side", ["smell", "together"])
+def test_an_unknown_side_is_refused(
+    bundle: Path, tmp_path: Path, side: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(rows(tmp_path, open_encoder(bundle), side)) != 0
+    assert "must be one of text, image, shape, points." in capsys.readouterr().err

@@ -1,10 +1,13 @@
 """What the sessions of a bundle answer."""
 
+from pathlib import Path
+
 import numpy as np
 import onnxruntime as ort
 import pytest
 from PIL import Image
 
+from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
@@ -65,3 +68,12 @@ def test_cuda_is_never_replaced_in_silence(
     with pytest.raises(BundleError, match="CUDAExecutionProvider was asked for"):
         Encoder(encoder.bundle, provider=asked)
     assert loaded == [True]
+
+
+def test_a_graph_that_reads_views_together_is_left_out(tmp_path: Path) -> None:
+    """Bundles of earlier versions have one: they open, with the `vector_id` of their collections."""
+    bundle = tiny.build(tmp_path / "bundle")
+    (tmp_path / "bundle" / "views.onnx").write_bytes(b"nothing reads this")
+    former = bundles.save(bundle)
+    assert former.vector_id != bundle.vector_id
+    assert open_encoder(former.folder).vector_id == former.vector_id

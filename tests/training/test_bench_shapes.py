@@ -125,7 +125,6 @@ def test_every_way_learns_what_it_is_asked_by() -> None:
     last = {way: stages.stage_recipe(some[-1].changes, 0, 10) for way, some in stages.STAGES.items()}
     assert set(last) == set(shapes.WAYS)
     assert [way for way, one in last.items() if one.points] == ["points", "views + points"]
-    assert [way for way, one in last.items() if one.together.on] == ["views together"]
     assert [way for way, one in last.items() if not one.loss.sees] == ["points"]
     for some in stages.STAGES.values():
         assert sum(stage.share for stage in some) == pytest.approx(1)

@@ -157,7 +157,6 @@ def test_what_does_not_fit_is_refused(views_bundle: Path, tmp_path: Path) -> Non
         ({"text": raw["text"]}, {}, "must name the same one"),
         ({"geometry": {"dim": 8}}, {}, "is not that of .* dim = 16"),
         ({"geometry": {"name": "euclidean", "dim": 16}}, {}, "is not that of"),
-        ({"together": {"blocks": 1}}, {}, r"leave \[together\] out"),
         ({}, {"shift": 1}, "set shift = 0"),
     ):
         recipe = beside(towers, sections, **train)

@@ -1,4 +1,4 @@
-"""Bundles with a point tower and views that are read together: they answer like the model."""
+"""Bundles with a point tower: they answer like the model."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -23,15 +23,14 @@ from training.export.bundle import export_bundle
 from training.export.graphs import ParityError, check_parity
 from training.export.variants import write_variant
 from training.recipes.schema import Recipe, parse_recipe
-from training.towers import TwoTowerModel, build_model
+from training.towers import build_model
 
 LOSS = {"name": "mfh_even", "agg_image": 1.0, "text_image": 0.5, "text_points": 1.0, "image_points": 0.5}
 
 
 def recipe(**changes: object) -> Recipe:
     raw = small.recipe(steps=80, captions=0, views=0).model_dump(exclude_none=True)
-    shapes = {"points": POINTS, "together": {"blocks": 1, "heads": 2}, "loss": LOSS}
-    return parse_recipe({**raw, **shapes, **changes}, "shapes")
+    return parse_recipe({**raw, "points": POINTS, "loss": LOSS, **changes}, "shapes")
 
 
 def groups() -> Float[np.ndarray, "i g k c"]:
@@ -56,7 +55,6 @@ def encoder(trained: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> En
 
 def test_it_answers_like_the_model(trained: Checkpoint, encoder: Encoder) -> None:
     assert trained.model.points is not None
-    assert trained.model.together is not None
     views, captions = small.pictures()
     for count in (1, 2):
         assert check_parity(trained.model, encoder, views[0][:count], captions[0]) < 1e-4
@@ -64,38 +62,23 @@ def test_it_answers_like_the_model(trained: Checkpoint, encoder: Encoder) -> Non
     made = torch.from_numpy(np.stack([group_points(one, spec()) for one in samples]))
     with torch.inference_mode():
         ours = trained.model.points(made)
-        features = encoder.pixels(np.concatenate(views[:3]))
-        of = torch.zeros(len(features), dtype=torch.int64)
-        together = trained.model.together(torch.from_numpy(features), of)[0]
     np.testing.assert_allclose(encoder.points(samples), ours.numpy(), atol=1e-4)
-    np.testing.assert_allclose(encoder.together(features), together.numpy(), atol=1e-4)
-    assert not np.allclose(encoder.together(features), features.mean(0), atol=1e-3)
 
 
 def test_other_weights_are_refused(trained: Checkpoint, encoder: Encoder) -> None:
     torch.manual_seed(7)
     other = build_model(recipe(), 300).eval()
     views, captions = small.pictures()
-    for part, said in (("points", r"points\.onnx differs"), ("together", r"views\.onnx differs")):
-        mixed = replace_part(trained, part, other)
-        with pytest.raises(ParityError, match=said):
-            check_parity(mixed, encoder, views[0], captions[0])
+    mixed = deepcopy(trained.model)
+    mixed.points = other.points
+    with pytest.raises(ParityError, match=r"points\.onnx differs"):
+        check_parity(mixed, encoder, views[0], captions[0])
 
 
-def replace_part(trained: Checkpoint, part: str, other: TwoTowerModel) -> TwoTowerModel:
-    model = deepcopy(trained.model)
-    fresh = getattr(other, part)
-    if part == "together":
-        torch.nn.init.normal_(fresh.add.weight, std=1.0)
-    setattr(model, part, fresh)
-    return model
-
-
-def test_the_report_says_what_each_form_finds(encoder: Encoder) -> None:
+def test_the_report_says_what_points_find(encoder: Encoder) -> None:
     numbers = encoder.bundle.evaluation
-    assert numbers["text_to_points"]["queries"] == numbers["text_to_views_together"]["queries"] == 48
+    assert numbers["text_to_points"]["queries"] == numbers["text_to_shape_by_all"]["queries"] == 48
     assert numbers["text_to_points"]["R@5"][0] > 0.6  # by chance 0.31
-    assert numbers["text_to_views_together"]["R@5"][0] > 0.6
     assert "text to points" in encoder.bundle.path("report.md").read_text(encoding="utf-8")
 
 
@@ -103,22 +86,18 @@ def test_the_bundle_states_how_points_are_drawn(encoder: Encoder) -> None:
     assert encoder.bundle.points == spec()
     other = replace(encoder.bundle, points=replace(spec(), seed=1))
     assert other.vector_id != encoder.bundle.vector_id
-    files = {**encoder.bundle.files, "views.onnx": "0" * 64}
-    assert replace(encoder.bundle, files=files).vector_id != encoder.bundle.vector_id
 
 
 def test_canaries_watch_the_point_tower(encoder: Encoder, tmp_path: Path) -> None:
     path = encoder.bundle.path(canary.CANARY_FILE)
     with np.load(path) as stored:
         arrays = dict(stored)
-    for name, said in (("point_features", "point tower"), ("together_features", "together tower")):
-        changed = {**arrays, name: -arrays[name]}
-        folder = copy_with(encoder, tmp_path / name, changed)
-        with pytest.raises(BundleError, match=said):
-            open_encoder(folder)
-        lacking = {key: value for key, value in arrays.items() if key != name}
-        with pytest.raises(BundleError, match=f"no canaries of its {said}"):
-            open_encoder(copy_with(encoder, tmp_path / f"no {name}", lacking))
+    changed = {**arrays, "point_features": -arrays["point_features"]}
+    with pytest.raises(BundleError, match="point tower"):
+        open_encoder(copy_with(encoder, tmp_path / "changed", changed))
+    lacking = {key: value for key, value in arrays.items() if key != "point_features"}
+    with pytest.raises(BundleError, match="no canaries of its point tower"):
+        open_encoder(copy_with(encoder, tmp_path / "lacking", lacking))
 
 
 def copy_with(encoder: Encoder, folder: Path, canaries: dict[str, np.ndarray]) -> Path:

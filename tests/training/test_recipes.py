@@ -12,7 +12,7 @@ from training.batches import TrainingBatch
 from training.data.points import no_points
 from training.objective import Objective
 from training.recipes import library
-from training.recipes.schema import Recipe, parse_recipe, with_steps_for
+from training.recipes.schema import Recipe, RecipeError, parse_recipe, with_steps_for
 from training.towers import build_model, surface_spec
 
 TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
@@ -108,3 +108,12 @@ def test_names_are_files_and_of_one_kind() -> None:
 def test_nothing_is_written_beyond_a_line() -> None:
     for path in Path(library.SHIPPED).glob("*.toml"):
         assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 110, path
+
+
+def test_a_section_of_views_read_together_is_left_out_where_it_was_off() -> None:
+    raw = library.load_recipe("points").model_dump()
+    former = {**raw, "together": {"blocks": 0, "heads": 4, "last": 0}}
+    assert parse_recipe(former, "former") == parse_recipe(raw, "now")
+    for section in ({"blocks": 2}, {"last": 1}):
+        with pytest.raises(RecipeError, match="former: views are not read together: remove"):
+            parse_recipe({**raw, "together": section}, "former")

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -75,21 +74,6 @@ def test_features_stand_for_what_the_towers_read(trained: Path, still: tuple[str
         assert any(slopes) is (side not in still)
 
 
-def test_a_set_encoder_begins_as_the_mean_and_learns(trained: Path, tmp_path: Path) -> None:
-    loss = {"agg_image": 1.0, "text_points": 0.0, "image_points": 0.0}
-    raw = beside(trained, {"together": {"blocks": 1, "heads": 2}, "loss": loss}).model_dump(exclude_none=True)
-    recipe = parse_recipe({name: one for name, one in raw.items() if name != "points"}, "together")
-    items, tokenizer = data(recipe)
-    run = TrainingRun(recipe, items, tokenizer, torch.device("cpu"))
-    features = torch.from_numpy(np.asarray(run.batches.groups.pixels)[0])
-    of = torch.zeros(len(features), dtype=torch.int64)
-    assert run.model.together is not None
-    assert torch.equal(run.model.together(features, of)[0], features.mean(0))
-    model = checkpoint.load_checkpoint(loop.train(recipe, items, tokenizer, tmp_path)).model
-    assert model.together is not None
-    assert not torch.equal(model.together(features, of)[0], features.mean(0))
-
-
 def test_a_stopped_run_goes_on(trained: Path, tmp_path: Path) -> None:
     recipe = beside(trained, steps=6, save_every=3)
     whole = checkpoint.load_checkpoint(loop.train(recipe, *data(recipe), tmp_path)).model.state_dict()
@@ -113,7 +97,6 @@ def test_a_stopped_run_goes_on(trained: Path, tmp_path: Path) -> None:
         ({}, {"shift": 1}, "set shift = 0"),
         ({}, {"augment": {"zoom": 1.2}}, "reads each view as it is"),
         ({"points": {"trainable": "none"}}, {}, "nothing learns"),
-        ({"together": {"last": 1}, "loss": {"agg_image": 1.0}}, {}, "last is a part of the image tower"),
     ],
 )
 def test_what_does_not_fit_is_refused(

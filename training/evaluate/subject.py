@@ -16,7 +16,7 @@ from multifold.manifest import ManifestEntry
 from multifold.types import Features
 from training.data.points import SurfaceSpec, load_points
 from training.data.views import ItemViews, load_views, open_picture
-from training.retrieval.directions import FormReader, RetrievalEncoder, with_joint
+from training.retrieval.directions import PointEncoder, RetrievalEncoder
 from training.retrieval.features import (
     NO_FEATURES,
     FeatureBank,
@@ -90,27 +90,12 @@ def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry],
         subject.encoder.texts([text for some in captions for text in some]).features, captions
     )
     observed = HeldOutFeatures(captions, texts, photos, shapes)
-    return TestSet(
-        entries, observed if views is None else _with_forms(subject, observed, meshed, views, cache), views
-    )
-
-
-def _with_forms(
-    subject: EvaluatedEncoder,
-    observed: HeldOutFeatures,
-    meshed: Sequence[ManifestEntry],
-    views: ItemViews,
-    cache: Path,
-) -> HeldOutFeatures:
-    """With the points of items with a mesh, and their views together, as far as the encoder reads them."""
-    encoder = subject.encoder
-    observed = with_joint(encoder, observed, views)
-    if subject.surface is None:
-        return observed
-    assert isinstance(encoder, FormReader)
-    groups = load_points(meshed, subject.surface, subject.views.up, cache)
-    owners = observed.shape.owners[observed.shape.starts]
-    return replace(observed, points=FeatureBank(encoder.grouped_points(groups), owners))
+    if subject.surface is not None and meshed:
+        assert isinstance(subject.encoder, PointEncoder)
+        groups = load_points(meshed, subject.surface, subject.views.up, cache)
+        points = FeatureBank(subject.encoder.grouped_points(groups), shapes.owners[shapes.starts])
+        observed = replace(observed, points=points)
+    return TestSet(entries, observed, views)
 
 
 def _encode(subject: EvaluatedEncoder, pictures: Sequence[Path] | np.ndarray, name: str) -> Features:

@@ -15,7 +15,7 @@ from multifold.bundle.point_groups import PointSpec
 from training.checkpoint import Checkpoint
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
-from training.export.bundle import bundle_report, other_forms
+from training.export.bundle import bundle_report, point_numbers
 from training.export.graphs import check_points, write_points
 from training.prepare import points_of
 from training.retrieval import comparison, directions
@@ -74,8 +74,7 @@ def add_trained_points(
 
     def measure(encoder: Encoder) -> Bundle:
         observed = directions.encode(encoder, views, captions, encoder.grouped_points(groups))
-        observed = directions.with_joint(encoder, observed, views)
-        numbers = {**directions.report(encoder, observed), **other_forms(encoder, observed)}
+        numbers = {**directions.report(encoder, observed), **point_numbers(encoder, observed)}
         differences = comparison.compare_recalls(
             directions.served_directions(encoder, observed),
             directions.served_directions(encoder, replace(observed, points=NO_BANK)),

@@ -65,12 +65,11 @@ def export_bundle(
         check_parity(checkpoint.model, encoder, views[0], list(captions[0]))
         by_points = None if groups is None else encoder.grouped_points(groups)
         observed = directions.encode(encoder, views, captions, by_points)
-        observed = directions.with_joint(encoder, observed, views)
         _write_canaries(encoder, views, captions)
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
         lengths = directions.report_prefixes(encoder, observed, draft.prefixes)
-        numbers = {**numbers, **other_forms(encoder, observed)}
+        numbers = {**numbers, **point_numbers(encoder, observed)}
         report = bundle_report(draft, numbers, lengths)
         if rival is not None:
             differences = comparison.compare_recalls(
@@ -118,12 +117,12 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
     )
 
 
-def other_forms(encoder: Encoder, observed: HeldOutFeatures) -> dict[str, Mapping[str, Any]]:
-    """What finds shapes by their points, by views that are read together, and by all, as far as it can."""
+def point_numbers(encoder: Encoder, observed: HeldOutFeatures) -> dict[str, Mapping[str, Any]]:
+    """What finds shapes by their points, and by all; none where there are no points."""
     return {
         name: directions.numbers(directions.direction(encoder, observed, name, "mean"))
-        for name in directions.FORMS
-        if all(map(len, directions.parties(observed, name)))
+        for name in directions.POINT_DIRECTIONS
+        if len(observed.points)
     }
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from multifold.analysis.explanation import Explainer
-from multifold.bundle.bundle import POINTS_FILE, TOGETHER_FILE
+from multifold.bundle.bundle import POINTS_FILE
 from multifold.bundle.canary import made_clouds
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.point_groups import PointSpec, group_points
@@ -23,7 +23,6 @@ from training.export.explain_graphs import share_weights
 from training.geometries.base import EntailmentGeometry, Geometry, RescoringGeometry
 from training.geometries.pointcloud import LinearCloud
 from training.towers import TwoTowerModel
-from training.towers.image import PatchTower
 
 PARITY = 1e-4
 OPSET = 20
@@ -45,17 +44,6 @@ class _Method(nn.Module):
     def forward(self, *tensors: Tensor) -> Tensor:
         result: Tensor = getattr(self.module, self.method)(*tensors)
         return result
-
-
-class _LastBlocks(nn.Module):
-    """The image tower whose last blocks attend over the patches of all views of an item."""
-
-    def __init__(self, tower: PatchTower, last: int) -> None:
-        super().__init__()
-        self.tower, self.last = tower, last
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        return self.tower.read_items(pixels, self.last)
 
 
 def write_graphs(
@@ -84,17 +72,6 @@ def write_graphs(
             path.write_bytes(shared.SerializeToString())
     if model.points is not None and grouped is not None:
         write_points(model.points, grouped, folder)
-    if model.together is not None:
-        views = {"views": torch.zeros(2, 3, model.geometry.feature_dim)}
-        sizes = [rows | {1: _dim("views", 64)}]
-        write_graph(model.together, "of_items", views, sizes, folder / TOGETHER_FILE)
-    elif model.last:
-        assert isinstance(model.image, PatchTower)
-        shown = {"pixels": pixels["pixels"][:, None].repeat(1, 3, 1, 1, 1)}
-        sizes = [{0: _dim("items", 2**8), 1: _dim("views", 64)}]
-        write_graph(_LastBlocks(model.image, model.last), "forward", shown, sizes, folder / TOGETHER_FILE)
-        shared = share_weights(onnx.load(folder / TOGETHER_FILE), folder / "image.onnx")
-        (folder / TOGETHER_FILE).write_bytes(shared.SerializeToString())
     write_geometry(model.geometry, folder)
 
 
@@ -158,13 +135,6 @@ def check_parity(model: TwoTowerModel, encoder: Encoder, pixels: np.ndarray, tex
     ]
     if model.points is not None and encoder.bundle.points is not None:
         differences.append(check_points(model.points, encoder))
-    if model.together is not None or model.last:
-        seen, of = np.array(pixels), torch.zeros(len(pixels), dtype=torch.int64)
-        with torch.inference_mode():
-            together = model.views_together(torch.from_numpy(seen), images, of)
-        assert together is not None
-        theirs = encoder.together(encoder.pixels(seen), seen)
-        differences.append(_difference(TOGETHER_FILE, together[0], theirs))
     if encoder.bundle.has("points_image.onnx"):
         explainer = Explainer(encoder)
         differences.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))

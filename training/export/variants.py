@@ -48,11 +48,6 @@ def write_variant(
     """A variant's bundle, with its losses on the given items; refused where one is above the tolerance."""
     if original.bundle.variant != "fp32":
         raise BundleError(f"{original.bundle.name} is {original.bundle.variant} already; take its original")
-    if original.mixes_pixels:
-        name = original.bundle.name
-        raise BundleError(
-            f"{name} reads views together by its image tower, and such a bundle has no variants"
-        )
     allowed = LOSSES[variant] if tolerance is None else tolerance
     with stage_bundle(folder) as aside:
         encoder = Encoder(_draft(original.bundle, variant, aside))

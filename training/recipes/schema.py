@@ -213,24 +213,6 @@ class ViewsSection(RecipeSection):
     up: Literal["auto", "y", "z"] = "auto"
 
 
-class TogetherSection(RecipeSection):
-    """An item's views are read together, in any order. Off by default: the mean of their features is read."""
-
-    blocks: Number = 0  # of a transformer over their features: a set encoder
-    heads: Count = 4  # of it
-    last: Number = 0  # so many last blocks of the image tower attend over the patches of all views
-
-    @model_validator(mode="after")
-    def _check_one(self) -> "TogetherSection":
-        if self.blocks and self.last:
-            raise ValueError("views are read together by blocks or by last, not by both")
-        return self
-
-    @property
-    def on(self) -> bool:
-        return bool(self.blocks or self.last)
-
-
 class GeometrySection(RecipeSection):
     name: str = "clip"
     dim: Count = 128
@@ -345,7 +327,6 @@ class Recipe(RecipeSection):
     image: ImageSection = SmallImageSection()
     text: TextSection = SmallTextSection()
     points: PointsSection | None = None  # a third tower, over points of the surface
-    together: TogetherSection = TogetherSection()
     geometry: GeometrySection = GeometrySection()
     loss: LossSection = LossSection()
     teacher: TeacherSection = TeacherSection()
@@ -374,7 +355,7 @@ def with_steps_for(recipe: Recipe, count: int) -> Recipe:
 def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
     """Validate a recipe; errors name the key, and the most similar known key."""
     try:
-        return Recipe.model_validate(raw)
+        return Recipe.model_validate(_drop_together(raw, source))
     except ValidationError as error:
         wrong = error.errors()
         unread = next((each for each in wrong if each["type"] == "extra_forbidden"), None)
@@ -385,6 +366,14 @@ def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
         near = get_close_matches(str(place[-1]), known := _keys(place[:-1]), 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
         raise RecipeError(f"{source}: nothing reads the key {key}; {hint}") from error
+
+
+def _drop_together(raw: dict[str, Any], source: str) -> dict[str, Any]:
+    """Without [together], which recipes of earlier runs have and nothing reads; refused where it was on."""
+    section = raw.get("together", {})
+    if section.get("blocks") or section.get("last"):
+        raise RecipeError(f"{source}: views are not read together: remove [together], and train without it")
+    return {name: value for name, value in raw.items() if name != "together"}
 
 
 def _keys(section: tuple[int | str, ...]) -> list[str]:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float32, Int64
 from multifold.bundle.encoder import EncodedTexts
 from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
 from multifold.scores import VectorScorer, shorten, similarities
-from multifold.types import Feature, Features, Metric, PixelBatch, Vector, Vectors
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
 from training.retrieval.features import (
@@ -36,26 +36,20 @@ POOLS: Mapping[str, tuple[Pooling, ...]] = {
     "image_to_shape": SHAPES,
     "shape_to_shape": SHAPES,
     "text_to_points": ("mean",),
-    "text_to_views_together": ("mean",),
     "text_to_shape_by_all": ("mean",),
 }
 BY_ALL = "text_to_shape_by_all"  # views and points added up
-FORMS = ("text_to_points", "text_to_views_together", BY_ALL)  # by which shapes are known beside single views
+POINT_DIRECTIONS = ("text_to_points", BY_ALL)
 VIEW_SHARE, POINT_SHARE = 2.0, 1.0  # of standard scores, as a service weighs them before a fit
 # What training watches and a bundle reports.
 STANDARD: tuple[Key, ...] = (("text_to_shape", "mean"), ("shape_to_text", "each"), ("text_to_image", "each"))
 
 
 @runtime_checkable
-class FormReader(Protocol):
-    """What may read shapes by their points, and views together."""
-
-    @property
-    def reads_together(self) -> bool: ...
+class PointEncoder(Protocol):
+    """What may read shapes by their points."""
 
     def grouped_points(self, groups: ItemPoints) -> Features: ...
-
-    def together(self, views: Features, pixels: PixelBatch | None = None) -> Feature: ...
 
 
 @runtime_checkable
@@ -102,21 +96,11 @@ def encode(
     return observed
 
 
-def with_joint(encoder: RetrievalEncoder, observed: HeldOutFeatures, views: ItemViews) -> HeldOutFeatures:
-    """With the features of the views together of the items that have some, if the encoder reads them so."""
-    if not isinstance(encoder, FormReader) or not encoder.reads_together:
-        return observed
-    each = zip(np.split(observed.shape.features, observed.shape.starts[1:]), views, strict=True)
-    joint = np.stack([encoder.together(features, np.asarray(pixels)) for features, pixels in each])
-    return replace(observed, together=FeatureBank(joint, observed.shape.owners[observed.shape.starts]))
-
-
 def served_directions(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> dict[str, RetrievalDirection]:
     """The same as `directions`, as a service ranks: shapes with points are found and ask by all of them."""
     found = directions(encoder, observed)
     if len(observed.points):
         found["text_to_shape"] = direction(encoder, observed, BY_ALL, "mean")
-    if len(observed.points) or len(observed.together):
         asking = replace(observed, shape=observed.whole_shapes)
         found["shape_to_text"] = direction(encoder, asking, "shape_to_text", "each")
     return found
@@ -164,8 +148,8 @@ def _standard(scores: Float32[np.ndarray, "q g"]) -> Float32[np.ndarray, "q g"]:
 
 
 def _bank(observed: HeldOutFeatures, kind: str, *, gallery: bool = False) -> FeatureBank:
-    if kind in ("points", "views_together"):
-        return observed.points if kind == "points" else observed.together
+    if kind == "points":
+        return observed.points
     if kind == "shape_by_all":
         return observed.shape if len(observed.points) else NO_BANK
     if kind == "agg_text":

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from multifold.bundle.encoder import EncodedTexts
 from multifold.bundle.tokenizer import Tokenizer
-from multifold.types import Feature, Features, Metric, PixelBatch, Vector, Vectors, pool_mean
+from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from training.geometries.base import RescoringGeometry
 from training.towers import TwoTowerModel
 
@@ -51,29 +51,6 @@ class TorchEncoder:
         """Features of items by their points, or by their voxels."""
         assert self.model.points is not None
         return _run(self.model.points, groups)
-
-    def shapes(self, views: UInt8[np.ndarray, "i v h w 3"]) -> Features:
-        """One feature for each item: its views together, or the mean of their features."""
-        features = [self.pixels(item) for item in views]
-        if not self.reads_together:
-            return np.stack([pool_mean(one) for one in features])
-        return np.stack([self.together(*both) for both in zip(features, views, strict=True)])
-
-    @property
-    def reads_together(self) -> bool:
-        """Whether an item's views have a feature together."""
-        return self.model.together is not None or self.model.last > 0
-
-    def together(self, views: Features, pixels: PixelBatch | None = None) -> Feature:
-        """The feature of one item's views: of their features, or of their pixels where blocks read these."""
-        of = torch.zeros(len(views), dtype=torch.int64)
-        with torch.inference_mode():
-            device = _device(self.model)
-            both = (views, views if pixels is None else pixels)
-            seen, patches = (torch.from_numpy(np.array(one)).to(device) for one in both)
-            together = self.model.views_together(patches, seen, of.to(device))
-        assert together is not None
-        return np.asarray(together[0].cpu())
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         tokens = self.tokenizer(texts)

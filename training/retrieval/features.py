@@ -66,7 +66,6 @@ class HeldOutFeatures:
     image: FeatureBank  # photos
     shape: FeatureBank  # rendered views
     points: FeatureBank = NO_BANK  # one for each item that has views, where the encoder reads points
-    together: FeatureBank = NO_BANK  # the same where it reads views together
 
     @property
     def pictures(self) -> FeatureBank:
@@ -79,17 +78,17 @@ class HeldOutFeatures:
 
     @property
     def whole_shapes(self) -> FeatureBank:
-        """One feature of each shape, as a service asks with it: the mean of its views, mixed with its points
-        and its views together, both made as long as that mean.
+        """One feature of each shape, as a service asks with it: the mean of its views, mixed with its points,
+        which are made as long as that mean.
         """
         means = self.shape.pooled()
-        lengths = np.linalg.norm(means.features, axis=1, keepdims=True)
-        alike = [
-            one.features * (lengths / np.maximum(np.linalg.norm(one.features, axis=1, keepdims=True), 1e-12))
-            for one in (self.points, self.together)
-            if len(one)
-        ]
-        mixed: Features = np.stack([means.features, *alike]).mean(axis=0, dtype=np.float64).astype(np.float32)
+        if not len(self.points):
+            return means
+        lengths, theirs = (
+            np.linalg.norm(one.features, axis=1, keepdims=True) for one in (means, self.points)
+        )
+        points = self.points.features * (lengths / np.maximum(theirs, 1e-12))
+        mixed: Features = np.stack([means.features, points]).mean(axis=0, dtype=np.float64).astype(np.float32)
         return FeatureBank(mixed, means.owners)
 
     @cached_property

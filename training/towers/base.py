@@ -38,12 +38,6 @@ class BlockStack(nn.ModuleList):
         x = self._through(last, x, mask)
         return x if rows is None else pick_rows(x, rows)
 
-    def part(self, x: Float[Tensor, "b t c"], which: slice) -> Float[Tensor, "b t c"]:
-        """These blocks only, all rows, without a mask."""
-        for block in list(self)[which]:
-            x = self._through(block, x, None)
-        return x
-
     def _through(self, block: nn.Module, x: Tensor, mask: Tensor | None, **rows: Any) -> Tensor:  # noqa: ANN401
         if self.checkpointing and self.training:
             return torch.as_tensor(checkpoint(block, x, attn_mask=mask, use_reentrant=False, **rows))

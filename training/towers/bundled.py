@@ -57,8 +57,6 @@ def bundle_of(recipe: Recipe) -> str | None:
     named = {one.bundle if isinstance(one, BundleSection) else None for one in sections}
     if len(named) > 1:
         raise TowerError("towers of a bundle go together: [image] and [text] must name the same one")
-    if recipe.together.on and None not in named:
-        raise TowerError("only points are trained beside a bundle: leave [together] out")
     return named.pop()
 
 

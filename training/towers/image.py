@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int64, UInt8
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
 
 from multifold.bundle.preprocess import ImageSpec
@@ -60,40 +60,6 @@ class PatchTower(ImageTower):
     def tokens(self, observed: Pixels) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
         x = self._read(self.norm(self.blocks(self._patches(observed))))
         return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
-
-    def read_together(self, observed: Pixels, of: Int64[Tensor, " b"], last: int) -> Float[Tensor, "i n"]:
-        """One feature for each item: its `last` blocks attend over the patches of all views of the item.
-
-        `of` numbers the items from 0, each view's own. What is read of the views is averaged, then projected.
-        Items with the same number of views go together, so no place is empty and none is masked.
-        """
-        x = self.blocks.part(self._patches(observed), slice(0, self.depth - last))
-        order, sizes = of.argsort(stable=True), torch.bincount(of)
-        starts, read = sizes.cumsum(0) - sizes, []
-        alike = [(sizes == count).nonzero()[:, 0] for count in sizes.unique()]
-        for items in alike:
-            count = int(sizes[items[0]])
-            rows = order[starts[items][:, None] + torch.arange(count, device=of.device)]
-            read.append(self._mixed(x[rows], last))
-        return self._feature(torch.cat(read)[torch.cat(alike).argsort()])
-
-    def read_items(self, observed: UInt8[Tensor, "i v h w 3"], last: int) -> Float[Tensor, "i n"]:
-        """The same for items of as many views each."""
-        items, count = observed.shape[:2]
-        x = self.blocks.part(self._patches(observed.flatten(0, 1)), slice(0, self.depth - last))
-        return self._feature(self._mixed(x.unflatten(0, (items, count)), last))
-
-    def _mixed(self, x: Float[Tensor, "i v p c"], last: int) -> Float[Tensor, "i t c"]:
-        """What is read of the views of each item, averaged, after the last blocks have seen them together."""
-        count = x.shape[1]
-        mixed = self.norm(self.blocks.part(x.flatten(1, 2), slice(self.depth - last, None)))
-        views = self._read(mixed.unflatten(1, (count, -1)).flatten(0, 1))
-        tokens: Tensor = views.unflatten(0, (-1, count)).mean(1)
-        return tokens
-
-    def _feature(self, tokens: Float[Tensor, "i t c"]) -> Float[Tensor, "i n"]:
-        features: Tensor = self.project(tokens, torch.ones_like(tokens[:, :, 0], dtype=torch.bool))
-        return features if self.scale is None else self.scale(features)
 
     def _patches(self, observed: Pixels) -> Float[Tensor, "b p c"]:
         """What the first block gets."""

@@ -7,8 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import nn
 
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
@@ -34,9 +33,8 @@ from training.towers.assemble import FeatureSpace, Fetch, bag_tower, head, set_l
 from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.bundled import BundleTower, bundle_geometry, bundle_of, bundle_tokenizer, opened
-from training.towers.image import PatchTower, Pixels
+from training.towers.image import PatchTower
 from training.towers.points import GroupTower, VoxelTower, point_spec
-from training.towers.together import SetEncoder, set_encoder
 from training.towers.tokenizers import (
     TrainedTokenizer,
     clip_tokenizer,
@@ -47,35 +45,16 @@ from training.towers.tokenizers import (
 
 
 class TwoTowerModel(nn.Module):
-    """Two towers and the geometry in which their features meet; perhaps a point tower and a set encoder.
-
-    Or else the `last` blocks of the image tower read the views of an item together.
-    """
+    """Two towers and the geometry in which their features meet; perhaps a point tower."""
 
     def __init__(
-        self,
-        image: nn.Module,
-        text: nn.Module,
-        geometry: Geometry,
-        points: nn.Module | None = None,
-        together: SetEncoder | None = None,
-        last: int = 0,
+        self, image: nn.Module, text: nn.Module, geometry: Geometry, points: nn.Module | None = None
     ) -> None:
         super().__init__()
-        self.image, self.text, self.geometry = image, text, geometry
-        self.points, self.together, self.last = points, together, last
-
-    def views_together(
-        self, pixels: Pixels | Float[Tensor, "b n"], features: Float[Tensor, "b n"], of: Int64[Tensor, " b"]
-    ) -> Float[Tensor, "i n"] | None:
-        """One feature for each item, where its views are read together; `of` numbers the items from 0."""
-        if self.together is not None:
-            together: Tensor = self.together(features, of)
-            return together
-        if not self.last:
-            return None
-        assert isinstance(self.image, PatchTower)
-        return self.image.read_together(pixels, of, self.last)
+        self.image = image
+        self.text = text
+        self.geometry = geometry
+        self.points = points
 
 
 def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> TwoTowerModel:
@@ -93,16 +72,8 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
     for tower, section in ((image, recipe.image), (text, recipe.text)):
         if isinstance(tower, Tower) and isinstance(section, TowerSection):
             set_learning(tower, section)
-    if recipe.points is None and not recipe.together.on:
-        return TwoTowerModel(image, text, space.geometry)
     points = None if recipe.points is None else _point_tower(recipe.points, space, pretrained)
-    together = set_encoder(recipe.together, space.geometry.feature_dim)
-    last = recipe.together.last
-    if last and (not isinstance(image, PatchTower) or image.every):
-        raise TowerError("[together] last needs a vision transformer that is not read at all tokens")
-    if isinstance(image, PatchTower) and last > image.depth:
-        raise TowerError(f"[together] last = {last}, and the image tower has {image.depth} blocks")
-    return TwoTowerModel(image, text, space.geometry, points, together, last)
+    return TwoTowerModel(image, text, space.geometry, points)
 
 
 def _nest(geometry: Geometry, recipe: Recipe, bundle: str | None) -> None:

@@ -53,17 +53,17 @@ def encoder(bundle: Path) -> Encoder:
     return open_encoder(bundle)
 
 
-def test_the_report_has_every_form(bundle: Path, manifest: Path, tmp_path: Path) -> None:
+def test_the_report_has_what_points_find(bundle: Path, manifest: Path, tmp_path: Path) -> None:
     given = [str(manifest), "--cache", str(manifest.parent / "cache"), "--out", str(tmp_path)]
     assert main(["eval", str(bundle), *given]) == 0
     told: dict[str, Any] = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["retrieval"]
-    assert set(directions.FORMS) < set(told)
+    assert set(directions.POINT_DIRECTIONS) < set(told)
     assert told["text_to_points"]["mean"]["R@1"][0] == 1.0
-    assert {one["mean"]["queries"] for one in (told[name] for name in directions.FORMS)} == {2}
+    assert {one["mean"]["queries"] for one in (told[name] for name in directions.POINT_DIRECTIONS)} == {2}
 
     assert main(["eval", str(bundle.parent / "plain"), *given]) == 0
     plain = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["retrieval"]
-    assert set(plain) == set(told) - set(directions.FORMS)
+    assert set(plain) == set(told) - set(directions.POINT_DIRECTIONS)
 
 
 def test_what_is_served_is_what_is_compared(encoder: Encoder, observed: HeldOutFeatures) -> None:
@@ -72,7 +72,7 @@ def test_what_is_served_is_what_is_compared(encoder: Encoder, observed: HeldOutF
     np.testing.assert_array_equal(served["text_to_shape"].scores, by_all.scores)
     views = directions.directions(encoder, observed)
     assert not np.allclose(served["shape_to_text"].scores, views["shape_to_text"].scores)
-    blind = replace(observed, points=NO_BANK, together=NO_BANK)
+    blind = replace(observed, points=NO_BANK)
     same = directions.served_directions(encoder, blind)
     for name, one in views.items():
         np.testing.assert_array_equal(same[name].scores, one.scores)
@@ -95,8 +95,7 @@ def test_a_shape_asks_as_in_a_service(observed: HeldOutFeatures) -> None:
         views = observed.shape.features[observed.shape.owners == owner]
         seen = [Observation("view", number, view) for number, view in enumerate(views)]
         points = Observation("points", 0, observed.points.features[place])
-        together = Observation("together", 0, observed.together.features[place])
-        pooled = pool_side([*seen, points, together], "shape")
+        pooled = pool_side([*seen, points], "shape")
         assert pooled is not None
         np.testing.assert_allclose(whole.features[place], pooled, atol=1e-6)
 
@@ -105,4 +104,3 @@ def test_views_and_points_are_added_up_as_before_a_fit() -> None:
     weights = dict(zip(NAMES, prior_weights("text", SHAPE_LEGS), strict=True))
     assert weights["shape"] / weights["points"] == directions.VIEW_SHARE / directions.POINT_SHARE
     assert weights["shape long"] / weights["points long"] == directions.VIEW_SHARE / directions.POINT_SHARE
-    assert weights["together"] == weights["together long"] == 0

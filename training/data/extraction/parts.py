@@ -1,6 +1,6 @@
 """A part of a manifest on its way to a shard: what a worker gets, does, and gives back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from multifold.bundle.preprocess import decode, pixels
 from multifold.errors import MultifoldError
 from multifold.files.feature_shards import FeatureRow, FeatureShard
 from multifold.manifest import ManifestEntry
-from multifold.types import Feature, Features, Pixels
+from multifold.types import Features, Pixels
 from renderers.points import PointSample
 from renderers.sandbox import Sandbox
 
@@ -53,10 +53,6 @@ class FeatureExtractor:
             if waiting:
                 rows.extend(row for row, _ in waiting)
                 features.append(self.encoder.pixels(np.stack([picture for _, picture in waiting])))
-                if self.encoder.reads_together:
-                    for name, joint in self._together(waiting, features[-1]):
-                        rows.append(FeatureRow(name, "together", 0))
-                        features.append(joint[None])
                 waiting.clear()
 
         for entry in part.entries:
@@ -79,14 +75,6 @@ class FeatureExtractor:
 
     def close(self) -> None:
         self.sandbox.close()
-
-    def _together(
-        self, seen: Sequence[tuple[FeatureRow, Pixels]], features: Features
-    ) -> Iterator[tuple[str, Feature]]:
-        """The feature of the views together of each item that was seen, from those of single views."""
-        for name in dict.fromkeys(row.id for row, _ in seen if row.kind == "view"):
-            places = [place for place, (row, _) in enumerate(seen) if (row.id, row.kind) == (name, "view")]
-            yield name, self.encoder.together(features[places], np.stack([seen[at][1] for at in places]))
 
     def _load(self, entry: ManifestEntry) -> tuple[list[tuple[FeatureRow, Pixels]], PointSample | None]:
         """The pictures of an item, and the points of its mesh if the bundle reads points."""

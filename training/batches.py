@@ -79,8 +79,7 @@ class TrainingBatch:
     tokens: Int64[Tensor, "c t"] | Float32[Tensor, "c n"]
     text_items: Int64[Tensor, " texts"]
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
-    # one observation of each item
-    points: Float32[Tensor, "i g k columns"] | UInt8[Tensor, "i x y z 4"] | None = None
+    points: Float32[Tensor, "i g k columns"] | None = None  # one observation of each item
     point_items: Int64[Tensor, " i"] | None = None
 
     def on(self, device: torch.device) -> "TrainingBatch":

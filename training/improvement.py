@@ -182,9 +182,8 @@ def _seen(
 ) -> tuple[ItemViews, Features | None]:
     """The views of items, and the features of their points, if the encoder reads points."""
     views = np.asarray(prepare.views(recipe, items, cache))
-    if prepare.points_of(recipe) is None:
-        return views, None
-    return views, encoder.grouped_points(prepare.points(recipe, items, cache))
+    groups = prepare.points(recipe, items, cache)
+    return views, None if groups is None else encoder.grouped_points(groups)
 
 
 def find_recalls(

@@ -16,7 +16,7 @@ from training.batches import TrainingBatch
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
-from training.recipes.schema import EntailmentSection, Recipe, TeacherSection, VoxelsSection
+from training.recipes.schema import EntailmentSection, Recipe, TeacherSection
 from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
 from training.tiled_loss import FeaturePair, Logits, direction_loss
 from training.towers import TwoTowerModel
@@ -191,10 +191,6 @@ def _check(recipe: Recipe, geometry: Geometry) -> None:
         raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
     if (recipe.points is None) == bool(options.text_points or options.views_points):
         raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
-    if isinstance(recipe.points, VoxelsSection) and (recipe.train.augment.spin or recipe.train.groups):
-        raise MultifoldError(
-            "voxels do not turn and have no groups: set train.augment.spin, train.groups = 0"
-        )
     others = (
         options.agg_image,
         options.agg_text,

@@ -31,7 +31,7 @@ from training.data.views import (
     training_items,
     visible_items,
 )
-from training.recipes.schema import Recipe, VoxelsSection
+from training.recipes.schema import Recipe
 from training.towers import bundled
 from training.towers.tokenizers import TrainedTokenizer
 
@@ -89,9 +89,8 @@ def groups(
     if views is None:
         views = training_items(items, view_spec(recipe), image_spec(recipe), cache).all_views()
     extra: dict[str, Any] = {"cut": sum(texts.cut)}
-    if recipe.points is not None:
-        extra |= {"points": points(recipe, items, cache)}
-        extra |= {"directions": towers.surface_spec(recipe.points).directions}
+    if (spec := points_of(recipe)) is not None:
+        extra |= {"points": points(recipe, items, cache), "directions": spec.directions}
     if not recipe.train.judged:
         return TrainingItems(views, texts.ids, rows, ids, **extra)
     judged = {
@@ -104,16 +103,15 @@ def groups(
     return TrainingItems(views, texts.ids, rows, ids, often, rivals, judged, **extra)
 
 
-def points(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemPoints:
-    """The points of items, as the recipe's point tower reads them."""
-    assert recipe.points is not None
-    return load_points(items, towers.surface_spec(recipe.points), recipe.views.up, cache)
+def points(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemPoints | None:
+    """The points of items, as the recipe's point tower reads them; none without one."""
+    spec = points_of(recipe)
+    return None if spec is None else load_points(items, spec, recipe.views.up, cache)
 
 
 def points_of(recipe: Recipe) -> PointSpec | None:
-    """The points that a bundle of this recipe reads; a tower over voxels is left out."""
-    section = recipe.points
-    return None if section is None or isinstance(section, VoxelsSection) else towers.point_spec(section)
+    """How a recipe with a point tower wants meshes sampled and their points grouped."""
+    return None if recipe.points is None else towers.point_spec(recipe.points)
 
 
 def image_spec(recipe: Recipe) -> ImageSpec:

@@ -83,7 +83,7 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
     captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
     sees, pool = recipe.loss.sees, recipe.loss.pool
-    points = None if recipe.points is None else prepare.points(recipe, items, cache)
+    points = prepare.points(recipe, items, cache)
     chooses = choosing_measure(recipe.validation.measure, len(items))
     return ValidationSet(np.asarray(views), captions, reader, points, recipe.loss.nested, sees, pool, chooses)
 

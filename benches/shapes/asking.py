@@ -125,8 +125,8 @@ class ItemReader:
         if self.sees:
             views = np.asarray(prepare.views(self.recipe, entries, self.cache))
             found.append(np.stack([pool_mean(self.encoder.pixels(some)) for some in views]))
-        if self.recipe.points is not None:
-            found.append(self.encoder.grouped_points(prepare.points(self.recipe, entries, self.cache)))
+        if (points := prepare.points(self.recipe, entries, self.cache)) is not None:
+            found.append(self.encoder.grouped_points(points))
         return found
 
     def pictures(self, entries: Sequence[ManifestEntry]) -> Features | None:

@@ -23,10 +23,11 @@ from training import loop, prepare, sides
 from training.batches import BatchStream, TrainingItems
 from training.checkpoint import load_checkpoint
 from training.data.points import PointsError, load_points, spun_points
-from training.objective import Objective
+from training.objective import BatchComparison, Objective
 from training.recipes.library import load_recipe
 from training.recipes.schema import PointBertSection, Recipe, RecipeError, SmallPointsSection, parse_recipe
 from training.retrieval.encoder import TorchEncoder
+from training.sides import BatchFeatures, SideFeatures
 from training.towers import build_model, point_spec
 from training.towers.base import TowerError
 from training.towers.pointbert import PointBertTower, load_published, published_weights
@@ -97,12 +98,29 @@ def test_views_points_and_captions_learn_as_one_group(tmp_path: Path) -> None:
     items, tokenizer = data(wanted)
     trained = load_checkpoint(loop.train(wanted, items, tokenizer, tmp_path))
     encoder = TorchEncoder(trained.model, prepare.reader(wanted, tokenizer))
-    views, _ = small.pictures()
+    views, captions = small.pictures()
     assert items.points is not None
     by_points = functional.normalize(torch.from_numpy(encoder.grouped_points(items.points)), dim=1)
     by_views = functional.normalize(torch.from_numpy(encoder.pixels(views[:, 0])), dim=1)
     found = (by_points @ by_views.T).argmax(1)
     assert (found == torch.arange(16)).float().mean() > 0.8
+    held_out = ValidationSet(views, captions, encoder.tokenizer, items.points, sees=True, pool="max")
+    assert held_out.measure(trained.model)["text_to_shape/R@1"] > 0.8  # by chance 1/16
+
+
+def test_text_views_and_points_are_compared_two_by_two() -> None:
+    wanted = recipe({"name": "tricolo", "pool": "max", "text_points": 1.0, "agg_points": 1.0})
+    model = build_model(wanted, 300)
+    rng = torch.Generator().manual_seed(0)
+    views, texts, points = (torch.randn(count, 16, generator=rng) for count in (6, 4, 2))
+    seen = SideFeatures(views, torch.tensor([0, 0, 0, 1, 1, 1]))
+    read = SideFeatures(texts, torch.tensor([0, 0, 1, 1]))
+    sampled = SideFeatures(points, torch.tensor([0, 1]))
+    shapes = SideFeatures(torch.stack([views[:3].amax(0), views[3:].amax(0)]), sampled.items)
+    compare = BatchComparison(Objective(wanted, model).loss, model.geometry, wanted, 0.0)
+    pairs = [(shapes, read), (sampled, read), (sampled, shapes)]
+    total = sum(compare(BatchFeatures(*pair), None) for pair in pairs)
+    assert torch.allclose(compare.sum_all(BatchFeatures(seen, read, sampled), None), torch.as_tensor(total))
 
 
 def test_without_points_a_batch_is_what_it_was() -> None:

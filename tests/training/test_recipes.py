@@ -9,11 +9,10 @@ import torch
 
 from tests.training import towers
 from training.batches import TrainingBatch
-from training.data.points import no_points
 from training.objective import Objective
 from training.recipes import library
 from training.recipes.schema import Recipe, RecipeError, parse_recipe, with_steps_for
-from training.towers import build_model, surface_spec
+from training.towers import build_model, point_spec
 
 TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
     "mxm-shape": {"rn101": (70, 1e-5, 0.01), "vit-b32": (70, 1e-6, 0.04), "vit-b16": (70, 1e-6, 0.04)},
@@ -66,8 +65,8 @@ def test_it_takes_a_step_when_it_is_small(name: str) -> None:
     assert recipe.image.kind != "bundle"
     batch = TrainingBatch(towers.pixels(recipe.image.size), items, towers.tokens(), items)
     if recipe.points is not None:
-        points = torch.from_numpy(no_points(2, surface_spec(recipe.points)))
-        points = points.float().uniform_(0, 2).to(points.dtype)
+        spec = point_spec(recipe.points)
+        points = 2 * torch.rand(2, spec.groups, spec.neighbours, spec.columns)
         batch = replace(batch, points=points, point_items=torch.tensor([0, 1]))
     loss = Objective(recipe, model)(model, batch, 0.5)
     loss.backward()

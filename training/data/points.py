@@ -1,15 +1,15 @@
-"""Points of items as a point tower reads them: sampled from meshes, grouped or as voxels, in one array."""
+"""Points of items as a point tower reads them: sampled from meshes and grouped, in one array."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32
 from tqdm import tqdm
 
 from multifold.bundle.bundle import file_hash
@@ -21,28 +21,15 @@ from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Up
 from renderers.points import SAMPLER, PointSample
 from renderers.sandbox import Sandbox
-from renderers.voxels import VOXEL_POINTS, voxels
 
-
-@dataclass(frozen=True)
-class VoxelSpec:
-    """How a mesh becomes coloured voxels."""
-
-    side: int
-    points: int = VOXEL_POINTS  # a cell is filled where one of them lies
-    seed: int = 0  # of the points
-    directions: int = 0  # voxels do not turn
-
-
-SurfaceSpec: TypeAlias = PointSpec | VoxelSpec
-ItemPoints: TypeAlias = Float32[np.ndarray, "i g k columns"] | UInt8[np.ndarray, "i x y z 4"]
+ItemPoints: TypeAlias = Float32[np.ndarray, "i g k columns"]
 
 
 class PointsError(MultifoldError):
     """An item without a surface to sample."""
 
 
-def load_points(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up, cache: Path) -> ItemPoints:
+def load_points(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up, cache: Path) -> ItemPoints:
     """The groups of every entry's points; the cache is keyed by all that decides them."""
     if bare := [entry.id for entry in entries if entry.mesh is None]:
         raise PointsError(f"item {bare[0]} has no mesh, and points are sampled from meshes")
@@ -56,10 +43,9 @@ def load_points(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up, cac
     return stored
 
 
-def _sample(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up, path: Path) -> None:
-    one = no_points(1, spec)
-    shape = (len(entries), *one.shape[1:])
-    out = np.lib.format.open_memmap(path, mode="w+", dtype=one.dtype, shape=shape)
+def _sample(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up, path: Path) -> None:
+    shape = (len(entries), spec.groups, spec.neighbours, spec.columns)
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
     with Sandbox(cores()) as sandbox:
         work = partial(_sample_one, sandbox, spec, up)
         samples = map_ahead(work, entries, sandbox.workers, 2 * sandbox.workers + 1)
@@ -67,23 +53,12 @@ def _sample(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up, path: P
         for row, (entry, result) in enumerate(zip(entries, bar, strict=True)):
             if isinstance(result, MeshError | OSError):
                 raise PointsError(f"{entry.mesh}: {result}")
-            out[row] = _read(result, spec)
+            out[row] = group_points(result.rows(), spec)
     out.flush()
 
 
-def no_points(items: int, spec: SurfaceSpec) -> ItemPoints:
-    """Zeros in place of what is read of so many items."""
-    if isinstance(spec, VoxelSpec):
-        return np.zeros((items, spec.side, spec.side, spec.side, 4), np.uint8)
-    return np.zeros((items, spec.groups, spec.neighbours, spec.columns), np.float32)
-
-
-def _read(sample: PointSample, spec: SurfaceSpec) -> np.ndarray:
-    return voxels(sample, spec.side) if isinstance(spec, VoxelSpec) else group_points(sample.rows(), spec)
-
-
 def _sample_one(
-    sandbox: Sandbox, spec: SurfaceSpec, up: Up, entry: ManifestEntry
+    sandbox: Sandbox, spec: PointSpec, up: Up, entry: ManifestEntry
 ) -> PointSample | MeshError | OSError:
     mesh = entry.mesh
     assert mesh is not None
@@ -95,7 +70,7 @@ def _sample_one(
         return error
 
 
-def _key(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up) -> str:
+def _key(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up) -> str:
     digest = sha256(json.dumps([asdict(spec), up, SAMPLER], sort_keys=True).encode())
     for entry in entries:
         assert entry.mesh is not None
@@ -107,7 +82,7 @@ def _key(entries: Sequence[ManifestEntry], spec: SurfaceSpec, up: Up) -> str:
 
 def some_groups(
     groups: ItemPoints, most: int, rng: np.random.Generator
-) -> Float32[np.ndarray, "i some k columns"] | UInt8[np.ndarray, "i x y z 4"]:
+) -> Float32[np.ndarray, "i some k columns"]:
     """At most so many groups of each item, in random order; 0: all."""
     if not most:
         return groups

@@ -10,11 +10,12 @@ from tqdm import tqdm
 
 from multifold.bundle.bundle import ViewSpec, file_hash
 from multifold.bundle.canary import open_encoder
+from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Features
-from training.data.points import SurfaceSpec, load_points
+from training.data.points import load_points
 from training.data.views import ItemViews, load_views, open_picture
 from training.retrieval.directions import PointEncoder, RetrievalEncoder
 from training.retrieval.features import (
@@ -35,7 +36,7 @@ class EvaluatedEncoder:
     views: ViewSpec
     geometry: str
     about: Mapping[str, Any]  # where it comes from, for the report
-    surface: SurfaceSpec | None = None  # how it reads the points of a mesh
+    points: PointSpec | None = None  # how it reads the points of a mesh
 
 
 def open_evaluated(path: Path) -> EvaluatedEncoder:
@@ -45,15 +46,14 @@ def open_evaluated(path: Path) -> EvaluatedEncoder:
         raise MultifoldError(f"there is neither a bundle nor a checkpoint at {path}")
     from training import checkpoint, prepare
     from training.retrieval.encoder import TorchEncoder
-    from training.towers import surface_spec
 
     trained = checkpoint.load_checkpoint(path)
     recipe = trained.recipe
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
     image, views = prepare.image_spec(recipe), prepare.view_spec(recipe)
-    surface = None if recipe.points is None else surface_spec(recipe.points)
-    return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about, surface)
+    points = prepare.points_of(recipe)
+    return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about, points)
 
 
 def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
@@ -90,9 +90,9 @@ def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry],
         subject.encoder.texts([text for some in captions for text in some]).features, captions
     )
     observed = HeldOutFeatures(captions, texts, photos, shapes)
-    if subject.surface is not None and meshed:
+    if subject.points is not None and meshed:
         assert isinstance(subject.encoder, PointEncoder)
-        groups = load_points(meshed, subject.surface, subject.views.up, cache)
+        groups = load_points(meshed, subject.points, subject.views.up, cache)
         points = FeatureBank(subject.encoder.grouped_points(groups), shapes.owners[shapes.starts])
         observed = replace(observed, points=points)
     return TestSet(entries, observed, views)

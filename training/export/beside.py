@@ -70,7 +70,7 @@ def add_trained_points(
 
     tower, spec = trained.model.points, points_of(trained.recipe)
     if tower is None or spec is None or groups is None:
-        raise BundleError("only a tower over groups of points can be added to a bundle")
+        raise BundleError("this recipe trains no point tower that could be added to a bundle")
 
     def measure(encoder: Encoder) -> Bundle:
         observed = directions.encode(encoder, views, captions, encoder.grouped_points(groups))

@@ -100,8 +100,7 @@ def _write_bundle(
         "feedback": {"kept_apart": kept_apart, "recalls": comparison.recalls(outcome.gain)},
     }
     views, captions = prepare.views(trained.recipe, items, args.cache), [entry.texts for entry in items]
-    points = prepare.points_of(trained.recipe)
-    groups = None if points is None else prepare.points(trained.recipe, items, args.cache)
+    groups = prepare.points(trained.recipe, items, args.cache)
     bundle = export_bundle(
         trained, np.asarray(views), captions, args.to, provenance, points=explained, groups=groups
     )

@@ -62,7 +62,7 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
     explained = not args.unexplained
-    groups = None if prepare.points_of(recipe) is None else prepare.points(recipe, items, args.cache)
+    groups = prepare.points(recipe, items, args.cache)
     if beside is not None:
         provenance["recipe"] = recipe.model_dump(mode="json")
         original = bundles.load(Path(beside))

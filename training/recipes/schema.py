@@ -139,15 +139,6 @@ class PointBertSection(TowerSection):
     pretrained: str | None = None  # OpenShape's model.pt, or the same as .safetensors; none: random weights
 
 
-class VoxelsSection(TowerSection):
-    """Coloured voxels of the surface, read by convolutions, as in TriCoLo (I+V)."""
-
-    kind: Literal["voxels"] = "voxels"
-    side: Annotated[int, Field(ge=4, le=64)] = 32  # cells of the cube
-    stem: tuple[Count, ...] = Field(default=(16, 32, 64, 128), min_length=1)  # each halves the side
-    width: Count = 256
-
-
 TOWER_SECTIONS: Mapping[str, Mapping[str, type[RecipeSection]]] = {
     "image": {"small": SmallImageSection, "openclip": OpenClipImageSection, "bundle": BundleSection},
     "text": {
@@ -156,7 +147,7 @@ TOWER_SECTIONS: Mapping[str, Mapping[str, type[RecipeSection]]] = {
         "openclip": OpenClipTextSection,
         "bundle": BundleSection,
     },
-    "points": {"small": SmallPointsSection, "pointbert": PointBertSection, "voxels": VoxelsSection},
+    "points": {"small": SmallPointsSection, "pointbert": PointBertSection},
 }
 
 
@@ -180,9 +171,7 @@ TextSection: TypeAlias = Annotated[
     Discriminator(kind),
 ]
 PointsSection: TypeAlias = Annotated[
-    Annotated[SmallPointsSection, Tag("small")]
-    | Annotated[PointBertSection, Tag("pointbert")]
-    | Annotated[VoxelsSection, Tag("voxels")],
+    Annotated[SmallPointsSection, Tag("small")] | Annotated[PointBertSection, Tag("pointbert")],
     Discriminator(kind),
 ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32
 from torch import Tensor
 
 from multifold.bundle.encoder import EncodedTexts
@@ -45,10 +45,8 @@ class TorchEncoder:
     def pixels(self, batch: PixelBatch) -> Features:
         return _run(self.model.image, batch)
 
-    def grouped_points(
-        self, groups: Float32[np.ndarray, "b g k c"] | UInt8[np.ndarray, "b x y z 4"]
-    ) -> Features:
-        """Features of items by their points, or by their voxels."""
+    def grouped_points(self, groups: Float32[np.ndarray, "b g k c"]) -> Features:
+        """Features of items by their points."""
         assert self.model.points is not None
         return _run(self.model.points, groups)
 

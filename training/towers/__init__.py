@@ -8,7 +8,7 @@ from training.towers.model import (
     text_spec,
     tokenizer_for,
 )
-from training.towers.points import point_spec, surface_spec
+from training.towers.points import point_spec
 from training.towers.small import MEAN, STD
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "fetch_weights",
     "image_spec",
     "point_spec",
-    "surface_spec",
     "text_spec",
     "tokenizer_for",
 ]

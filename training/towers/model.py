@@ -26,7 +26,6 @@ from training.recipes.schema import (
     SmallTextSection,
     TextSection,
     TowerSection,
-    VoxelsSection,
 )
 from training.towers import pointbert, small
 from training.towers.assemble import FeatureSpace, Fetch, bag_tower, head, set_learning, text_tower
@@ -34,7 +33,7 @@ from training.towers.base import Tower, TowerError
 from training.towers.bert import PAD, BertTower
 from training.towers.bundled import BundleTower, bundle_geometry, bundle_of, bundle_tokenizer, opened
 from training.towers.image import PatchTower
-from training.towers.points import GroupTower, VoxelTower, point_spec
+from training.towers.points import GroupTower, point_spec
 from training.towers.tokenizers import (
     TrainedTokenizer,
     clip_tokenizer,
@@ -134,8 +133,6 @@ def _text_tower(
 def _point_tower(section: PointsSection, space: FeatureSpace, pretrained: bool) -> Tower:
     if isinstance(section, PointBertSection):
         tower: Tower = pointbert.point_tower(section, space, pretrained)
-    elif isinstance(section, VoxelsSection):
-        tower = VoxelTower(section, head(section, section.width, space))
     elif section.tokens != "class":
         raise TowerError("a small point tower is read as a whole: set tokens = 'class' in [points]")
     else:

@@ -1,27 +1,24 @@
-"""Towers over surfaces: their points in groups of neighbours, or coloured voxels.
+"""Towers over points of surfaces, in groups of neighbours.
 
 Points come as [b, groups, neighbours, columns]. The columns of a point are its place relative to the middle
-of the group, its place, and what else it has (`multifold.bundle.point_groups`). Voxels come as uint8
-[b, x, y, z, 4]: colour, and whether the cell is filled.
+of the group, its place, and what else it has (`multifold.bundle.point_groups`).
 """
 
 from itertools import pairwise
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import gelu, max_pool3d, relu
+from torch.nn.functional import gelu
 
 from multifold.bundle.point_groups import PointSpec
-from training.data.points import SurfaceSpec, VoxelSpec
-from training.recipes.schema import PointBertSection, PointsSection, SmallPointsSection, VoxelsSection
-from training.towers.base import BlockStack, Tower, TowerError
+from training.recipes.schema import PointBertSection, PointsSection, SmallPointsSection
+from training.towers.base import BlockStack, Tower
 from training.towers.heads import TowerHead
 from training.towers.small import TransformerBlock
 
 Groups: TypeAlias = Float[Tensor, "b g k c"]
-Voxels: TypeAlias = UInt8[Tensor, "b x y z 4"]
 
 
 class GroupTower(Tower):
@@ -56,42 +53,8 @@ def middles_of(observed: Groups) -> Float[Tensor, "b g 3"]:
     return observed[:, :, 0, 3:6] - observed[:, :, 0, :3]
 
 
-class VoxelTower(Tower):
-    """Convolutions that halve the cube again and again, as in TriCoLo (I+V): for each width a convolution, a
-    norm, and the largest of eight cells; what is left is read at once.
-
-    Empty cells stay empty: they are neither computed nor counted, as in the published sparse convolutions.
-    Where these have BatchNorm, each cell is normalised over its channels, so items of a batch do not depend
-    on each other.
-    """
-
-    def __init__(self, section: VoxelsSection, head: TowerHead) -> None:
-        super().__init__()
-        if section.side % 2 ** len(section.stem):
-            halved = f"a side of {section.side} cells cannot be halved {len(section.stem)} times"
-            raise TowerError(f"{halved}; change side or stem in [points]")
-        widths = (3, *section.stem)
-        self.stem = nn.ModuleList(nn.Conv3d(*pair, 3, padding=1, bias=False) for pair in pairwise(widths))
-        self.stem_norms = nn.ModuleList(nn.LayerNorm(width) for width in section.stem)
-        left = section.side // 2 ** len(section.stem)
-        self.widen = nn.Linear(section.stem[-1] * left**3, section.width)
-        self.blocks, self.norm = BlockStack(), nn.Identity()
-        self.project, self.scale = head
-
-    def tokens(self, observed: Voxels) -> tuple[Float[Tensor, "b 1 w"], Bool[Tensor, "b 1"]]:
-        cells = observed.movedim(4, 1).float() / 255
-        x, filled = cells[:, :3], cells[:, 3:]
-        for convolve, norm in zip(self.stem, self.stem_norms, strict=True):
-            x = relu(norm(convolve(x).movedim(1, 4)).movedim(4, 1)) * filled
-            x, filled = max_pool3d(x, 2), max_pool3d(filled, 2)
-        x = relu(self.widen(x.flatten(1)))[:, None]
-        return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
-
-
 def point_spec(section: PointsSection) -> PointSpec:
-    """How a tower over groups of points wants meshes sampled and their points grouped."""
-    if isinstance(section, VoxelsSection):
-        raise TowerError("a tower over voxels reads no groups of points")
+    """How a point tower wants meshes sampled and their points grouped."""
     if isinstance(section, PointBertSection):
         return PointSpec(10_000, 64, 256, 0.4, normals=False, colors=True, middle="mean")
     return PointSpec(
@@ -102,8 +65,3 @@ def point_spec(section: PointsSection) -> PointSpec:
         normals=section.normals,
         colors=section.colors,
     )
-
-
-def surface_spec(section: PointsSection) -> SurfaceSpec:
-    """How a tower wants meshes sampled: as groups of points, or as voxels."""
-    return VoxelSpec(section.side) if isinstance(section, VoxelsSection) else point_spec(section)

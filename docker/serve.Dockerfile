@@ -21,7 +21,6 @@ COPY index index
 COPY renderers renderers
 COPY training training
 COPY app app
-COPY benches benches
 COPY bundles bundles
 COPY LICENSE THIRD_PARTY.md ./
 COPY --chmod=755 docker/start docker/health.py docker/sbom.py docker/

@@ -20,7 +20,6 @@ COPY index index
 COPY renderers renderers
 COPY training training
 COPY app app
-COPY benches benches
 COPY bundles bundles
 COPY LICENSE THIRD_PARTY.md ./
 COPY docker/sbom.py docker/

@@ -1,12 +1,14 @@
-"""Measure this machine: `multifold bench NAME`, each benchmark in the room that it measures.
+"""Measure this machine: `multifold bench NAME`.
 
 A benchmark is a module with a docstring, add_arguments(parser) and run(args) -> int, found by entry point.
 """
 
 import argparse
+import importlib.util
 from importlib.metadata import entry_points
 
 from multifold.cli import run_command
+from multifold.errors import MultifoldError
 
 GROUP = "multifold.benches"
 
@@ -18,5 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if importlib.util.find_spec("benches") is None:
+        raise MultifoldError("Benchmarks are in a clone of the Multifold repository only; run this there.")
     benches = {point.name: point for point in sorted(entry_points(group=GROUP))}
     return run_command(benches, [args.name, *args.words], kind="benchmark", prefix="multifold bench")

@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+WARM, FEWEST, MOST = 3, 3, 400  # calls of `steady_seconds`
+SECONDS = 2.0  # for all its calls together, if they are not the fewest
+
 
 def row(*cells: object) -> str:
     """A row of a Markdown table."""
@@ -37,3 +40,9 @@ def quantiles(seconds: Sequence[float]) -> str:
     """The median and the 99th percentile."""
     middle, late = np.percentile(seconds, [50, 99]) * 1e3
     return f"p50 {middle:.2f} ms, p99 {late:.2f} ms"
+
+
+def steady_seconds(call: Callable[[int], object]) -> float:
+    """The median time of many calls with their number, after the first ones."""
+    count = int(np.clip(SECONDS / min(time_calls(call, WARM)), FEWEST, MOST))
+    return float(np.median(time_calls(call, count)))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benches.gpu.timing import steady_seconds
-from benches.reporting import head, row
+from benches.reporting import head, row, steady_seconds
 from multifold.bundle import bundle as bundles
 from multifold.bundle.encoder import BATCH, CPU_PROVIDER, Encoder, available_providers
 from multifold.types import Features

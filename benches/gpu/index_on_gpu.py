@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float32
 
-from benches.gpu.timing import steady_seconds
-from benches.index import changes, generated_vectors
-from benches.index.engines import Thresholds, measure_recall
-from benches.index.generated_vectors import VectorSet
-from benches.reporting import head, row
+from benches.index.generated_vectors import VectorSet, measure_recall, sphere_vectors, true_thresholds
+from benches.reporting import head, row, steady_seconds
 from index.contracts import AUTO, FLAT, GPU_LADDER, IndexPlan
 from index.engines import faiss_library
 from index.engines.faiss_engine import FaissEngine
@@ -28,18 +26,23 @@ def measure(args: argparse.Namespace) -> Iterator[str]:
     if not args.types and faiss_library.gpu_available():
         types += [f"gpu:{name}" for name in GPU_LADDER if name != FLAT]
     for rows in args.rows:
-        vectors = generated_vectors.sphere_vectors(rows, args.dim, args.queries)
-        truth = changes.true_thresholds(vectors, LIMIT)
+        vectors = sphere_vectors(rows, args.dim, args.queries)
+        least = true_thresholds(vectors.rows, vectors.queries, LIMIT)
         yield f"{rows} rows of {args.dim}, {LIMIT} nearest\n"
         rates = (f"queries/s, {batch} at once" for batch in BATCHES)
         yield head("device", "type", "build", f"recall@{LIMIT}", "one query", *rates)
         for each in types:
             device, _, name = each.partition(":")
-            yield measure_type(device, name, vectors, truth)
+            yield measure_type(device, name, vectors, least)
         yield ""
 
 
-def measure_type(device: str, type: str, vectors: VectorSet, truth: Thresholds) -> str:  # noqa: A002
+def measure_type(
+    device: str,
+    type: str,  # noqa: A002
+    vectors: VectorSet,
+    least: Float32[np.ndarray, "q 1"],
+) -> str:
     """A row of the table."""
     count, dim = vectors.rows.shape
     plan = IndexPlan(type, "gpu" if device == "gpu" else "cpu", seal_at=count)
@@ -48,7 +51,7 @@ def measure_type(device: str, type: str, vectors: VectorSet, truth: Thresholds) 
     engine.add(np.arange(count), vectors.rows)
     engine.settle()
     seconds = time.perf_counter() - begun
-    recall = measure_recall(vectors, engine.search(vectors.queries, LIMIT)[1], truth)
+    recall = measure_recall(vectors.rows, vectors.queries, engine.search(vectors.queries, LIMIT)[1], least)
 
     def search(turn: int, batch: int) -> object:
         return engine.search(queries_of(vectors, turn, batch), LIMIT)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64
+from jaxtyping import Float, Float32, Float64, Int64
 
-from index.contracts import Space
+from index.contracts import Ids, Space
+from index.engines.exact_engine import nearest_rows, view_of
 from multifold.errors import MultifoldError
 from multifold.files import feature_shards
 from multifold.scores import apply_signs
@@ -28,33 +29,24 @@ class VectorSet:
     queries: Float32[np.ndarray, "q d"]
 
 
+def true_thresholds(
+    rows: Vectors, queries: Vectors, limit: int, allowed: Ids | None = None
+) -> Float32[np.ndarray, "q 1"]:
+    """What the last of the true `limit` rows of each query scores, by inner product."""
+    return nearest_rows("ip", view_of(np.arange(len(rows)), rows), queries, limit, allowed)[0][:, -1:]
+
+
+def measure_recall(
+    rows: Vectors, queries: Vectors, found: Int64[np.ndarray, "q k"], least: Float32[np.ndarray, "q 1"]
+) -> float:
+    """The share of the places in an answer that hold a row which scores as much as the true last one."""
+    scores = np.einsum("qkd,qd->qk", rows[found], queries)
+    return float(np.mean((scores >= least - 1e-5) & (found >= 0)))
+
+
 def sphere_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
     """Unit vectors, with a gap between the sides as contrastive encoders have it."""
     return VectorSet(*map(unit_vectors, _features(rows, dim, queries, seed)))
-
-
-class StreamedVectors:
-    """Unit vectors as those of `sphere_vectors`, too many to hold: any block of them, and queries."""
-
-    def __init__(self, dim: int, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
-        self._centres = rng.standard_normal((CLUSTERS, dim), np.float32)
-        self._gap = np.float32(GAP) * rng.standard_normal(dim, np.float32)
-        self._weights = rng.dirichlet(np.full(CLUSTERS, 0.5))
-
-    def rows(self, first: int, count: int) -> Vectors:
-        """Rows from a place on."""
-        return self._near([0, first], count, SPREAD, 0.0)
-
-    def queries(self, number: int, count: int) -> Vectors:
-        """The queries of a number, as of another side."""
-        return self._near([1, number], count, BLUR, 1.0)
-
-    def _near(self, seed: list[int], count: int, blur: float, shift: float) -> Vectors:
-        rng = np.random.default_rng(seed)
-        noise = np.float32(blur) * rng.standard_normal((count, self._centres.shape[1]), np.float32)
-        homes = self._centres[rng.choice(CLUSTERS, count, p=self._weights)]
-        return unit_vectors(homes + noise + np.float32(shift) * self._gap)
 
 
 def surface_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:

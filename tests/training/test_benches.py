@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benches.gpu import timing
+from benches import reporting
 from multifold.cli import main
 
 NAMES = ("ablation", "improve", "loop", "losses", "quality")
@@ -37,7 +37,7 @@ def test_a_run_names_the_extra(name: str, capsys: pytest.CaptureFixture[str]) ->
 def test_what_a_gpu_would_do_is_measured_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(timing, "SECONDS", 0.01)
+    monkeypatch.setattr(reporting, "SECONDS", 0.01)
     sizes = ["--rows", "300", "--dim", "8", "--queries", "300", "--recipes", "folder-small"]
     assert main(["bench", "gpu", *sizes, "--types", "cpu:Flat", "cpu:HNSW8,SQ8"]) == 0
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines()]

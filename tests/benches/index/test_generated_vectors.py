@@ -1,4 +1,4 @@
-"""The benchmark of the index: what it measures with."""
+"""Generated vectors imitate collections."""
 
 from pathlib import Path
 

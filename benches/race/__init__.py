@@ -1,1 +1,0 @@
-"""Multifold beside the embedded libraries that others would pick, in one run."""

@@ -1,1 +1,1 @@
-"""Benchmarks of the service: rates and latencies, a long load, the page, another server, sizes to come."""
+"""The benchmark of the service: rates, latencies and processor time beside the bare library."""

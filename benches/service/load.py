@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import cycle
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
@@ -35,19 +35,14 @@ def post_request(path: str, body: bytes, kind: str) -> bytes:
     return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
-def run_load(
-    host: str, ports: Sequence[int], requests: list[bytes], clients: int, seconds: float
-) -> LoadResult:
-    """Run so many clients for so long, all with one list of requests; each port gets its share of them."""
-    return asyncio.run(_run(host, ports, requests, clients, seconds))
+def run_load(host: str, port: int, requests: Sequence[bytes], clients: int, seconds: float) -> LoadResult:
+    """Run a number of clients for some seconds, all with one list of requests."""
+    return asyncio.run(_run(host, port, requests, clients, seconds))
 
 
-async def _run(
-    host: str, ports: Sequence[int], requests: list[bytes], clients: int, seconds: float
-) -> LoadResult:
+async def _run(host: str, port: int, requests: Sequence[bytes], clients: int, seconds: float) -> LoadResult:
     load, loop, todo = LoadResult(seconds), asyncio.get_running_loop(), cycle(requests)
-    shared = islice(cycle(ports), clients)
-    made = [await loop.create_connection(lambda: _Client(todo, load), host, port) for port in shared]
+    made = [await loop.create_connection(lambda: _Client(todo, load), host, port) for _ in range(clients)]
     end, cpu = time.perf_counter() + seconds, time.process_time()
     for _, client in made:
         client.begin(end)

@@ -33,10 +33,6 @@ class RunningService:
         """Seconds of processor time."""
         return processor_time([self.process])
 
-    def count(self, what: str) -> int:
-        """How many open files (`fd`) or threads (`task`) it has."""
-        return len(os.listdir(f"/proc/{self.process}/{what}"))
-
 
 @contextlib.contextmanager
 def run_service(settings: Settings, **environment: str) -> Iterator[RunningService]:

@@ -69,8 +69,10 @@ def run(args: argparse.Namespace) -> int:
                 bare = BareLibrary(encoder, collection, settings, target)
                 queries = text_queries(target) if kind == "text" else photo_queries(encoder, target)
                 for count in args.clients:
-                    work = queries, count, args.seconds
-                    turns = [(bare.turn(*work), served.turn(*work)) for _ in range(args.turns)]
+                    turns = [
+                        (bare.turn(queries, count, args.seconds), served.turn(queries, count, args.seconds))
+                        for _ in range(args.turns)
+                    ]
                     print(_row(f"{kind} → {target}", count, turns), flush=True)
     return 0
 
@@ -118,12 +120,10 @@ class BareLibrary:
     def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
         """What the service makes of the same query."""
         part = TextQueryPart(content) if isinstance(content, str) else ImageQueryPart(content)
-        options, parts, curves = (
-            SearchOptions.model_validate({"target": self.target}),
-            ((part, 1.0),),
-            self.encoder.curves,
+        options = SearchOptions.model_validate({"target": self.target})
+        return search_request(
+            ((part, 1.0),), [vector], options, None, self.encoder.curves, self.evidence, self.settings
         )
-        return search_request(parts, [vector], options, None, curves, self.evidence, self.settings)
 
     def _encode(self, queries: Sequence[str | bytes]) -> Vectors:
         if texts := [query for query in queries if isinstance(query, str)]:
@@ -141,8 +141,8 @@ class ServedClients:
     def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """So many clients, each sending the next request as soon as it is answered."""
         cpu, requests = self.service.cpu(), [query.wire for query in queries]
-        address = "127.0.0.1", [self.service.port]
-        result = self.clients.submit(load.run_load, *address, requests, count, seconds).result()
+        host, port = "127.0.0.1", self.service.port
+        result = self.clients.submit(load.run_load, host, port, requests, count, seconds).result()
         if result.refusals:
             raise MultifoldError(f"the service refused: {result.refusals[0].decode(errors='replace')}")
         if not result.latencies:
